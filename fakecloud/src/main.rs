@@ -1,0 +1,2 @@
+//! fakecloud
+fn main() {}

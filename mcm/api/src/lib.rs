@@ -1,0 +1,54 @@
+//! The machine API: group `machine.sapcloud.io`, version `v1alpha1`.
+//!
+//! What lives here: the four kinds as they travel on the wire, their CRDs, the keys of labels,
+//! annotations and finalizers, Go-compatible durations, and what a cloud's driver answers. What
+//! must not: I/O, a client, a clock, any decision.
+
+pub mod class;
+pub mod cloud;
+pub mod crd;
+pub mod deployment;
+pub mod duration;
+pub mod keys;
+pub mod machine;
+pub mod set;
+pub mod type_meta;
+
+pub use class::{MachineClass, NodeTemplate};
+pub use cloud::{Code, DriverError, VmIdentity};
+pub use deployment::MachineDeployment;
+pub use duration::GoDuration;
+pub use machine::{Machine, MachineSpec, MachineStatus, Operation, Phase, State};
+pub use set::MachineSet;
+
+/// The API group of all four kinds.
+pub const GROUP: &str = "machine.sapcloud.io";
+/// The only version, served and stored.
+pub const VERSION: &str = "v1alpha1";
+
+/// Makes a struct with a `metadata` field a kind of the group.
+macro_rules! kind {
+    ($kind:ident, $plural:literal) => {
+        impl k8s_openapi::Resource for $kind {
+            const API_VERSION: &'static str = "machine.sapcloud.io/v1alpha1";
+            const GROUP: &'static str = $crate::GROUP;
+            const KIND: &'static str = stringify!($kind);
+            const VERSION: &'static str = $crate::VERSION;
+            const URL_PATH_SEGMENT: &'static str = $plural;
+            type Scope = k8s_openapi::NamespaceResourceScope;
+        }
+
+        impl k8s_openapi::Metadata for $kind {
+            type Ty = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+            fn metadata(&self) -> &Self::Ty {
+                &self.metadata
+            }
+
+            fn metadata_mut(&mut self) -> &mut Self::Ty {
+                &mut self.metadata
+            }
+        }
+    };
+}
+pub(crate) use kind;

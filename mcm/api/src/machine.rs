@@ -1,0 +1,287 @@
+//! Machine: one VM and the Node that joins from it.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{NodeAddress, NodeCondition, NodeSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::type_meta::{ApiVersion, Kind};
+use crate::duration::GoDuration;
+
+crate::kind!(Machine, "machines");
+
+/// The desired and the observed state of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Machine {
+    /// Always the group's only version.
+    pub api_version: ApiVersion,
+    /// Always `Machine`.
+    pub kind: Kind<Machine>,
+    /// Standard metadata; the label `node` links to the Node.
+    pub metadata: ObjectMeta,
+    /// Desired state.
+    pub spec: MachineSpec,
+    /// Observed state; a subresource.
+    pub status: MachineStatus,
+}
+
+/// The desired state of a machine; also the spec part of every machine template.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineSpec {
+    /// Which class the VM is made from.
+    pub class: ClassSpec,
+    /// The cloud's id of the VM; written once by the controller.
+    #[serde(rename = "providerID", skip_serializing_if = "String::is_empty")]
+    pub provider_id: String,
+    /// Labels, annotations and taints for the Node.
+    #[serde(rename = "nodeTemplate", skip_serializing_if = "Option::is_none")]
+    pub node_template: Option<NodeTemplateSpec>,
+    /// Timeouts and health settings; the keys stand directly in the spec.
+    #[serde(flatten)]
+    pub configuration: MachineConfiguration,
+}
+
+/// Settings of one machine that override the controller's flags.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineConfiguration {
+    /// Overrides `--machine-drain-timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain_timeout: Option<GoDuration>,
+    /// Overrides `--machine-health-timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_timeout: Option<GoDuration>,
+    /// Overrides `--machine-creation-timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timeout: Option<GoDuration>,
+    /// Overrides `--machine-inplace-update-timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_place_update_timeout: Option<GoDuration>,
+    /// Overrides `--machine-preserve-timeout`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_preserve_timeout: Option<GoDuration>,
+    /// True: never Failed because of the health timeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_health_timeout: Option<bool>,
+    /// Overrides `--machine-max-evict-retries`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_evict_retries: Option<i32>,
+    /// Overrides `--node-conditions`; a comma-separated list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_conditions: Option<String>,
+}
+
+/// A reference to a class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClassSpec {
+    /// Not checked.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_group: String,
+    /// `MachineClass`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The class's name, in the machine's namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+}
+
+/// What is synced to the Node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeTemplateSpec {
+    /// Labels and annotations.
+    pub metadata: ObjectMeta,
+    /// Taints; other fields are carried along.
+    pub spec: NodeSpec,
+}
+
+/// A template for machines.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineTemplateSpec {
+    /// Labels, annotations and finalizers of the machines.
+    pub metadata: ObjectMeta,
+    /// Spec of the machines.
+    pub spec: MachineSpec,
+}
+
+/// The observed state of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MachineStatus {
+    /// Filled only without a target cluster.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<NodeAddress>,
+    /// A copy of the Node's conditions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<NodeCondition>,
+    /// What the controller did last; its description names the stage of a deletion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_operation: Option<LastOperation>,
+    /// The phase.
+    #[serde(skip_serializing_if = "CurrentStatus::is_empty")]
+    pub current_status: CurrentStatus,
+    /// The driver's memory between calls; opaque to the controller.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_known_state: String,
+}
+
+/// What was done last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LastOperation {
+    /// For people, and the wire form of a deletion's stage.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Name of the machine code of a failed creation.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error_code: String,
+    /// When the operation or its state changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_update_time: Option<Time>,
+    /// How it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    /// What it is.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+}
+
+/// The phase and since when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CurrentStatus {
+    /// Absent: not processed yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Whether a timeout is running.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub timeout_active: bool,
+    /// When the phase was entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_update_time: Option<Time>,
+    /// Set means preserved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve_expiry_time: Option<Time>,
+}
+
+impl CurrentStatus {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// When the phase was entered, or `fallback` where that was never written.
+    pub fn since(&self, fallback: Timestamp) -> Timestamp {
+        self.last_update_time.as_ref().map_or(fallback, |time| time.0)
+    }
+}
+
+macro_rules! wire_enum {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)*
+            /// A value that this version does not know; kept as it is.
+            Other(String),
+        }
+
+        impl $name {
+            /// The text on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $text,)*
+                    Self::Other(text) => text,
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                match text {
+                    $($text => Self::$variant,)*
+                    other => Self::Other(other.to_owned()),
+                }
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(|text| Self::from(text.as_str()))
+            }
+        }
+    };
+}
+
+wire_enum! {
+    /// Where a machine stands in its life.
+    Phase {
+        /// The VM exists, the node has not joined.
+        Pending = "Pending",
+        /// The VM exists and there is no target cluster.
+        Available = "Available",
+        /// A creation call failed and will be repeated.
+        CrashLoopBackOff = "CrashLoopBackOff",
+        /// The node is healthy.
+        Running = "Running",
+        /// It was Running; the node is unhealthy or missing.
+        Unknown = "Unknown",
+        /// A timeout passed; its set replaces it.
+        Failed = "Failed",
+        /// Drained for an update in place.
+        InPlaceUpdating = "InPlaceUpdating",
+        /// The node reported that the update worked.
+        InPlaceUpdateSuccessful = "InPlaceUpdateSuccessful",
+        /// The node reported that the update failed, or said nothing in time.
+        InPlaceUpdateFailed = "InPlaceUpdateFailed",
+        /// Being deleted.
+        Terminating = "Terminating",
+    }
+}
+
+wire_enum! {
+    /// How an operation stands.
+    State {
+        /// Under way.
+        Processing = "Processing",
+        /// Failed; it may be repeated.
+        Failed = "Failed",
+        /// Done.
+        Successful = "Successful",
+    }
+}
+
+wire_enum! {
+    /// What an operation is.
+    Operation {
+        /// Making the VM and waiting for its node.
+        Create = "Create",
+        /// Hot update.
+        Update = "Update",
+        /// Update in place.
+        InPlaceUpdate = "InPlaceUpdate",
+        /// Draining outside a deletion.
+        DrainNode = "DrainNode",
+        /// Watching the node's health.
+        HealthCheck = "HealthCheck",
+        /// Removing drain, VM, node and object.
+        Delete = "Delete",
+    }
+}

@@ -1,0 +1,52 @@
+//! The contract with clouds: the [`Driver`] trait and its gRPC form, as client and as server.
+//!
+//! What lives here: the calls, their requests, and adapters between trait and wire. What must
+//! not: when a call is made or repeated (that is decided in `mcm-core`), and any cloud.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+pub use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{Machine, MachineClass};
+
+/// What a call about one machine is given.
+#[derive(Clone, Debug)]
+pub struct MachineRequest {
+    /// The machine.
+    pub machine: Machine,
+    /// Its class.
+    pub class: MachineClass,
+    /// The data of the class's Secrets, merged, with the user data filled in.
+    pub secret: BTreeMap<String, ByteString>,
+}
+
+/// The plug-in for one cloud. Every call can be repeated; none may wait for a VM to boot.
+#[async_trait]
+pub trait Driver: Debug + Send + Sync {
+    /// Makes the VM, or returns the one that this machine has already.
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
+
+    /// Finishes a VM after its creation. A driver without it answers [`Code::Unimplemented`].
+    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
+
+    /// Deletes the VM and all that was made with it; succeeds when there is none. Returns the
+    /// driver's memory.
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError>;
+
+    /// Looks for the VM. [`Code::NotFound`]: none; [`Code::OutOfRange`]: several;
+    /// [`Code::Uninitialized`]: one that is not initialised, which the error names.
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError>;
+
+    /// All VMs of the class that carry this cluster's tags: provider id to machine name.
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError>;
+
+    /// The cloud's names of the volumes behind these specs; nothing for foreign ones.
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError>;
+}
