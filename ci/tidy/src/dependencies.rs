@@ -1,0 +1,110 @@
+//! The dependency rule: arrows between crates point only downwards.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::Finding;
+
+/// Which crates a crate of the workspace may depend on, directly. Whoever adds a crate adds a row.
+const ALLOWED: [(&str, &[&str]); 12] = [
+    ("clock", &[]),
+    ("mcm-api", &[]),
+    ("mcm-core", &["mcm-api"]),
+    ("mcm-driver", &["mcm-api"]),
+    ("mcm", &["clock", "mcm-api", "mcm-core", "mcm-driver"]),
+    ("fakecloud", &["clock", "mcm-api", "mcm-driver"]),
+    ("apiserver", &["clock"]),
+    ("controllers", &["clock"]),
+    ("sim", &["clock"]),
+    (
+        "harness",
+        &[
+            "apiserver",
+            "clock",
+            "controllers",
+            "fakecloud",
+            "mcm",
+            "mcm-api",
+            "mcm-core",
+            "mcm-driver",
+            "sim",
+        ],
+    ),
+    ("e2e", &["clock", "harness", "mcm-api", "mcm-core", "sim"]),
+    ("tidy", &[]),
+];
+
+/// Libraries that a crate must not reach for, because of what it must not know.
+const FORBIDDEN: [(&str, &[&str]); 3] = [
+    ("mcm-api", &["kube", "tokio", "tonic"]),
+    ("mcm-core", &["clock", "kube", "rand", "tokio", "tonic"]),
+    ("apiserver", &["kube", "tonic"]),
+];
+
+/// Checks the output of `cargo metadata --no-deps`.
+pub fn check(metadata: &Value) -> Vec<Finding> {
+    let allowed: BTreeMap<&str, &[&str]> = ALLOWED.into_iter().collect();
+    let forbidden: BTreeMap<&str, &[&str]> = FORBIDDEN.into_iter().collect();
+    let mut findings = Vec::new();
+    for package in array(metadata, "packages") {
+        let name = text(package, "name");
+        let Some(below) = allowed.get(name) else {
+            findings.push(format!(
+                "crate {name} has no row in the dependency rule: say what it may depend on"
+            ));
+            continue;
+        };
+        if package["publish"] != serde_json::json!([]) {
+            findings.push(format!(
+                "crate {name} could be published: inherit `publish` from the workspace"
+            ));
+        }
+        if array(package, "targets").any(|target| array(target, "kind").any(|kind| kind == "custom-build")) {
+            findings.push(format!(
+                "crate {name} has a build script: commit what it generates instead"
+            ));
+        }
+        for dependency in array(package, "dependencies") {
+            let on = text(dependency, "name");
+            let shipped = dependency["kind"] != "dev";
+            if allowed.contains_key(on) && !below.contains(&on) {
+                findings.push(format!("crate {name} depends on {on}: arrows point only downwards"));
+            }
+            if shipped && forbidden.get(name).is_some_and(|list| list.contains(&on)) {
+                findings.push(format!("crate {name} depends on {on}, which it must not know"));
+            }
+        }
+    }
+    findings
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::upwards("apiserver", "mcm-api", "normal", "arrows point only downwards")]
+    #[case::upwards_in_tests("mcm", "fakecloud", "dev", "arrows point only downwards")]
+    #[case::a_client_in_the_core("mcm-core", "kube", "normal", "must not know")]
+    #[case::a_crate_without_a_row("stray", "serde", "normal", "no row")]
+    fn a_wrong_arrow_is_found(#[case] from: &str, #[case] to: &str, #[case] kind: &str, #[case] said: &str) {
+        let kind = if kind == "normal" { Value::Null } else { json!(kind) };
+        let metadata = json!({ "packages": [
+            { "name": from, "publish": [], "targets": [], "dependencies": [{ "name": to, "kind": kind }] }
+        ] });
+        let findings = check(&metadata);
+        assert!(findings.iter().any(|finding| finding.contains(said)), "{findings:?}");
+    }
+}

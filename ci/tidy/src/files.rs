@@ -1,0 +1,70 @@
+//! Rules for every file: length, no path of somebody's machine, no unfinished work.
+
+use crate::Finding;
+
+/// A Rust file longer than this holds more than one idea.
+pub const MOST_LINES: usize = 800;
+
+/// Folders of one person's machine; a path that begins there works nowhere else.
+const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "farm", "Users"];
+
+/// Checks one committed file.
+pub fn check(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let lines = text.lines().count();
+    let generated = path.contains("/proto/");
+    if path.ends_with(".rs") && !generated && lines > MOST_LINES {
+        findings.push(format!(
+            "{path} has {lines} lines, {MOST_LINES} is the most: one idea a file"
+        ));
+    }
+    for (number, line) in text.lines().enumerate() {
+        let place = format!("{path}:{}", number + 1);
+        if let Some(folder) = machine_path(line) {
+            findings.push(format!("{place} names /{folder}/, which is a path of one machine"));
+        }
+        if path.ends_with(".rs") && !path.starts_with("ci/tidy/") && unfinished(line) {
+            findings.push(format!("{place} is unfinished: do it, or open an issue"));
+        }
+    }
+    findings
+}
+
+fn machine_path(line: &str) -> Option<&'static str> {
+    MACHINE_FOLDERS.into_iter().find(|folder| {
+        let needle = format!("/{folder}/");
+        line.match_indices(&needle).any(|(at, _)| {
+            let before = line[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || "_.-}/".contains(c))
+        })
+    })
+}
+
+fn unfinished(line: &str) -> bool {
+    ["todo!(", "unimplemented!(", "TODO", "FIXME", "#[ignore"]
+        .iter()
+        .any(|word| line.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::too_long("a.rs", "x\n".repeat(MOST_LINES + 1), "one idea a file")]
+    #[case::a_home("README.md", format!("see /{}/somebody/notes", "home"), "one machine")]
+    #[case::unfinished("src/a.rs", "fn f() { todo!() }".to_owned(), "unfinished")]
+    fn what_is_wrong_is_found(#[case] path: &str, #[case] text: String, #[case] said: &str) {
+        let findings = check(path, &text);
+        assert!(findings.iter().any(|finding| finding.contains(said)), "{findings:?}");
+    }
+
+    #[rstest]
+    #[case::a_long_table("a.tsv", "x\n".repeat(5000))]
+    #[case::a_relative_path("README.md", "see ./work/notes and https://example.com/home/".to_owned())]
+    fn what_is_fine_is_left_alone(#[case] path: &str, #[case] text: String) {
+        assert_eq!(check(path, &text), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,49 @@
+//! Runs the rules over this checkout.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn output(program: &str, arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+fn assert_none(findings: &[String]) {
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+#[test]
+fn crates_depend_only_downwards() {
+    let metadata = output(
+        env!("CARGO"),
+        &["metadata", "--no-deps", "--offline", "--format-version", "1"],
+    );
+    assert_none(&tidy::dependencies::check(&serde_json::from_slice(&metadata).unwrap()));
+}
+
+#[test]
+fn every_file_is_as_it_should_be() {
+    let listing = output("git", &["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let listing = String::from_utf8(listing).unwrap();
+    let mut findings = Vec::new();
+    for path in listing.lines() {
+        // A deleted file that git still lists, or one that is no text, has nothing to check.
+        if let Ok(text) = std::fs::read_to_string(root().join(path)) {
+            findings.extend(tidy::files::check(path, &text));
+        }
+    }
+    assert_none(&findings);
+}
