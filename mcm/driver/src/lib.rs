@@ -3,8 +3,12 @@
 //! What lives here: the calls, their requests, and adapters between trait and wire. What must
 //! not: when a call is made or repeated (that is decided in `mcm-core`), and any cloud.
 
+pub mod client;
+pub mod server;
+mod wire;
+
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
@@ -12,8 +16,15 @@ use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 pub use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_api::{Machine, MachineClass};
 
+/// The generated messages, client and server of `proto/driver.proto`.
+#[allow(clippy::all, clippy::pedantic, missing_docs, missing_debug_implementations)]
+#[rustfmt::skip]
+pub mod proto {
+    include!("proto/drydock.driver.v1.rs");
+}
+
 /// What a call about one machine is given.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MachineRequest {
     /// The machine.
     pub machine: Machine,
@@ -21,6 +32,17 @@ pub struct MachineRequest {
     pub class: MachineClass,
     /// The data of the class's Secrets, merged, with the user data filled in.
     pub secret: BTreeMap<String, ByteString>,
+}
+
+/// Shows the secret's keys only: credentials and user data stay out of logs.
+impl Debug for MachineRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MachineRequest")
+            .field("machine", &self.machine.metadata.name)
+            .field("class", &self.class.metadata.name)
+            .field("secret", &self.secret.keys())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The plug-in for one cloud. Every call can be repeated; none may wait for a VM to boot.

@@ -1,0 +1,238 @@
+//! A [`Driver`] on the far side of gRPC.
+//!
+//! What lives here: the adapter from trait to generated client, over a lazily connecting channel or
+//! directly over a server struct. What must not: retries, which the controller decides.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body::Body;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+use mcm_api::MachineClass;
+use mcm_api::cloud::{DriverError, VmIdentity};
+use tonic::client::GrpcService;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::proto::driver_client::DriverClient;
+use crate::{Driver, MachineRequest, proto, wire};
+
+type StdError = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// How long the channel tries to connect before a call answers Unavailable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one call may take before it answers DeadlineExceeded.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often an idle connection is probed, and how long an answer may take.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// A driver reached over any gRPC service: a channel, or a generated server struct in this process.
+#[derive(Clone)]
+pub struct GrpcDriver<T> {
+    client: DriverClient<T>,
+    peer: String,
+}
+
+impl<T> fmt::Debug for GrpcDriver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcDriver")
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why an address is no driver's address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{address:?} is not the address of a driver: write grpc://HOST:PORT ({reason})")]
+pub struct AddressError {
+    address: String,
+    reason: String,
+}
+
+impl GrpcDriver<Channel> {
+    /// A driver at `grpc://HOST:PORT`. Nothing is connected before the first call, and a lost
+    /// connection is made again by the next one. Must be called within a Tokio runtime.
+    ///
+    /// # Errors
+    /// When the text is no such address.
+    pub fn connect(address: &str) -> Result<Self, AddressError> {
+        let endpoint = endpoint(address)?;
+        Ok(Self::named(endpoint.connect_lazy(), address))
+    }
+}
+
+fn endpoint(address: &str) -> Result<Endpoint, AddressError> {
+    let wrong = |reason: String| AddressError {
+        address: address.to_owned(),
+        reason,
+    };
+    let authority = address
+        .strip_prefix("grpc://")
+        .ok_or_else(|| wrong("it must begin with grpc://".to_owned()))?;
+    let authority: http::uri::Authority = authority
+        .parse()
+        .map_err(|error| wrong(format!("what follows grpc:// is not HOST:PORT: {error}")))?;
+    if authority.port_u16().is_none_or(|port| port == 0) {
+        return Err(wrong("the port is missing".to_owned()));
+    }
+    let endpoint = Endpoint::from_shared(format!("http://{authority}")).map_err(|error| wrong(error.to_string()))?;
+    Ok(endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(CALL_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE))
+}
+
+impl<T> GrpcDriver<T>
+where
+    T: GrpcService<tonic::body::Body>,
+    T::Error: Into<StdError>,
+    T::ResponseBody: Body<Data = Bytes> + Send + 'static,
+    <T::ResponseBody as Body>::Error: Into<StdError> + Send,
+{
+    /// A driver behind `service`, usually a generated server struct in this process.
+    pub fn new(service: T) -> Self {
+        Self::named(service, "in this process")
+    }
+
+    fn named(service: T, peer: &str) -> Self {
+        Self {
+            client: DriverClient::new(service),
+            peer: peer.to_owned(),
+        }
+    }
+}
+
+impl<T> GrpcDriver<T> {
+    fn failed(&self) -> impl Fn(tonic::Status) -> DriverError {
+        |status| wire::decode_error(&status, &self.peer)
+    }
+}
+
+#[async_trait]
+impl<T> Driver for GrpcDriver<T>
+where
+    T: GrpcService<tonic::body::Body> + Clone + Send + Sync + 'static,
+    T::Error: Into<StdError>,
+    T::Future: Send,
+    T::ResponseBody: Body<Data = Bytes> + Send + 'static,
+    <T::ResponseBody as Body>::Error: Into<StdError> + Send,
+{
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let request = wire::encode_request(request)?;
+        let answer = self
+            .client
+            .clone()
+            .create_machine(request)
+            .await
+            .map_err(self.failed())?;
+        Ok(wire::decode_vm(answer.into_inner()))
+    }
+
+    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let request = wire::encode_request(request)?;
+        let answer = self
+            .client
+            .clone()
+            .initialize_machine(request)
+            .await
+            .map_err(self.failed())?;
+        Ok(wire::decode_vm(answer.into_inner()))
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        let request = wire::encode_request(request)?;
+        let answer = self
+            .client
+            .clone()
+            .delete_machine(request)
+            .await
+            .map_err(self.failed())?;
+        Ok(answer.into_inner().last_known_state)
+    }
+
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let request = wire::encode_request(request)?;
+        let answer = self
+            .client
+            .clone()
+            .get_machine_status(request)
+            .await
+            .map_err(self.failed())?;
+        Ok(wire::decode_vm(answer.into_inner()))
+    }
+
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        let request = proto::ListRequest {
+            class: wire::to_json("class", &class)?,
+            secret: wire::encode_secret(secret),
+        };
+        let answer = self
+            .client
+            .clone()
+            .list_machines(request)
+            .await
+            .map_err(self.failed())?;
+        Ok(answer.into_inner().machines.into_iter().collect())
+    }
+
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        let specs = specs
+            .iter()
+            .map(|spec| wire::to_json("persistent volume spec", spec))
+            .collect::<Result<_, _>>()?;
+        let request = proto::VolumesRequest {
+            persistent_volume_specs: specs,
+        };
+        let answer = self
+            .client
+            .clone()
+            .get_volume_ids(request)
+            .await
+            .map_err(self.failed())?;
+        Ok(answer.into_inner().ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcm_api::Machine;
+    use mcm_api::cloud::Code;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::no_scheme("localhost:1")]
+    #[case::another_scheme("http://localhost:1")]
+    #[case::no_port("grpc://localhost")]
+    #[case::no_number("grpc://localhost:x")]
+    #[case::nothing("grpc://")]
+    fn an_address_that_is_none_is_refused_with_the_form_to_use(#[case] address: &str) {
+        let error = endpoint(address).unwrap_err().to_string();
+        assert!(error.contains("grpc://HOST:PORT") && error.contains(address), "{error}");
+    }
+
+    #[tokio::test]
+    async fn an_unreachable_driver_is_unavailable_and_named() {
+        let driver = GrpcDriver::connect("grpc://127.0.0.1:1").unwrap();
+        let request = MachineRequest {
+            machine: Machine::default(),
+            class: MachineClass::default(),
+            secret: BTreeMap::new(),
+        };
+        let error = driver.get_machine_status(request).await.unwrap_err();
+        assert_eq!(error.code, Code::Unavailable);
+        assert!(
+            error.message.contains("grpc://127.0.0.1:1") && error.message.contains("refused"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! Any [`Driver`] as a gRPC service.
+//!
+//! What lives here: the adapter from the generated server trait to the driver trait. What must not:
+//! listening, TLS, and any cloud.
+
+use std::sync::Arc;
+
+use tonic::{Request, Response, Status};
+
+use crate::proto::driver_server::{self, DriverServer};
+use crate::{Driver, proto, wire};
+
+/// Answers gRPC calls by a [`Driver`]. Wrap it by [`DriverService::into_server`].
+#[derive(Debug)]
+pub struct DriverService<D> {
+    driver: Arc<D>,
+}
+
+impl<D> Clone for DriverService<D> {
+    fn clone(&self) -> Self {
+        Self {
+            driver: Arc::clone(&self.driver),
+        }
+    }
+}
+
+impl<D: Driver + 'static> DriverService<D> {
+    /// A service over `driver`.
+    pub fn new(driver: D) -> Self {
+        Self {
+            driver: Arc::new(driver),
+        }
+    }
+
+    /// The generated server struct: to be listened with, or to be called in process by
+    /// [`crate::client::GrpcDriver::new`].
+    pub fn into_server(self) -> DriverServer<Self> {
+        DriverServer::new(self)
+    }
+}
+
+#[tonic::async_trait]
+impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
+    async fn create_machine(&self, request: Request<proto::MachineRequest>) -> Result<Response<proto::Vm>, Status> {
+        let request = wire::decode_request(request.into_inner()).map_err(wire::encode_error)?;
+        let vm = self.driver.create_machine(request).await.map_err(wire::encode_error)?;
+        Ok(Response::new(wire::encode_vm(vm)))
+    }
+
+    async fn initialize_machine(&self, request: Request<proto::MachineRequest>) -> Result<Response<proto::Vm>, Status> {
+        let request = wire::decode_request(request.into_inner()).map_err(wire::encode_error)?;
+        let vm = self
+            .driver
+            .initialize_machine(request)
+            .await
+            .map_err(wire::encode_error)?;
+        Ok(Response::new(wire::encode_vm(vm)))
+    }
+
+    async fn delete_machine(
+        &self,
+        request: Request<proto::MachineRequest>,
+    ) -> Result<Response<proto::Deleted>, Status> {
+        let request = wire::decode_request(request.into_inner()).map_err(wire::encode_error)?;
+        let last_known_state = self.driver.delete_machine(request).await.map_err(wire::encode_error)?;
+        Ok(Response::new(proto::Deleted { last_known_state }))
+    }
+
+    async fn get_machine_status(&self, request: Request<proto::MachineRequest>) -> Result<Response<proto::Vm>, Status> {
+        let request = wire::decode_request(request.into_inner()).map_err(wire::encode_error)?;
+        let vm = self
+            .driver
+            .get_machine_status(request)
+            .await
+            .map_err(wire::encode_error)?;
+        Ok(Response::new(wire::encode_vm(vm)))
+    }
+
+    async fn list_machines(&self, request: Request<proto::ListRequest>) -> Result<Response<proto::VmList>, Status> {
+        let request = request.into_inner();
+        let class = wire::from_json("class", &request.class).map_err(wire::encode_error)?;
+        let secret = wire::decode_secret(request.secret);
+        let machines = self
+            .driver
+            .list_machines(class, secret)
+            .await
+            .map_err(wire::encode_error)?;
+        Ok(Response::new(proto::VmList {
+            machines: machines.into_iter().collect(),
+        }))
+    }
+
+    async fn get_volume_ids(
+        &self,
+        request: Request<proto::VolumesRequest>,
+    ) -> Result<Response<proto::VolumeIds>, Status> {
+        let specs = request.into_inner().persistent_volume_specs;
+        let specs = specs
+            .iter()
+            .map(|spec| wire::from_json("persistent_volume_specs", spec))
+            .collect::<Result<_, _>>()
+            .map_err(wire::encode_error)?;
+        let ids = self.driver.get_volume_ids(specs).await.map_err(wire::encode_error)?;
+        Ok(Response::new(proto::VolumeIds { ids }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

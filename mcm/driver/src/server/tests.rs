@@ -1,0 +1,149 @@
+//! Every call and every code, from trait through the wire to trait again, in this process.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{NFSVolumeSource, NodeAddress, PersistentVolumeSpec};
+use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{Machine, MachineClass};
+
+use super::*;
+use crate::MachineRequest;
+use crate::client::GrpcDriver;
+
+/// Answers what the machine's annotations and the request hold, so that a test sees what arrived.
+#[derive(Debug)]
+struct Echo;
+
+impl Echo {
+    fn vm(request: &MachineRequest) -> VmIdentity {
+        VmIdentity {
+            provider_id: format!("echo:///{}", request.class.metadata.name.clone().unwrap_or_default()),
+            node_name: request.machine.metadata.name.clone().unwrap_or_default(),
+            addresses: vec![NodeAddress {
+                type_: "InternalIP".into(),
+                address: "10.0.0.1".into(),
+            }],
+            last_known_state: request
+                .secret
+                .get("token")
+                .map(|token| String::from_utf8_lossy(&token.0).into_owned()),
+        }
+    }
+}
+
+#[async_trait]
+impl Driver for Echo {
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        Ok(Self::vm(&request))
+    }
+
+    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        Ok(Self::vm(&request))
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        Ok(Self::vm(&request).last_known_state)
+    }
+
+    /// Fails with the code whose name is the machine's name.
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let vm = Self::vm(&request);
+        let code = Code::from_name(&vm.node_name).unwrap();
+        Err(DriverError {
+            code,
+            message: "no [luck] – 7 %".into(),
+            vm: (code != Code::NotFound).then(|| Box::new(vm)),
+        })
+    }
+
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        Ok(secret
+            .into_keys()
+            .map(|key| (key, class.metadata.name.clone().unwrap_or_default()))
+            .collect())
+    }
+
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        Ok(specs
+            .into_iter()
+            .filter_map(|spec| spec.nfs)
+            .map(|nfs| nfs.path)
+            .collect())
+    }
+}
+
+fn driver() -> GrpcDriver<DriverServer<DriverService<Echo>>> {
+    GrpcDriver::new(DriverService::new(Echo).into_server())
+}
+
+fn request(name: &str) -> MachineRequest {
+    let mut machine = Machine::default();
+    machine.metadata.name = Some(name.into());
+    let mut class = MachineClass::default();
+    class.metadata.name = Some("small".into());
+    let secret = BTreeMap::from([("token".to_owned(), ByteString(b"hush".to_vec()))]);
+    MachineRequest { machine, class, secret }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_code_arrives_with_its_message_and_its_vm() {
+    for code in Code::ALL {
+        let request = request(code.name());
+        let expected = Echo.get_machine_status(request.clone()).await.unwrap_err();
+        assert_eq!(driver().get_machine_status(request).await.unwrap_err(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn machine_class_and_secret_arrive_and_the_identity_comes_back() {
+    let expected = Echo::vm(&request("m1"));
+    assert_eq!(driver().create_machine(request("m1")).await.unwrap(), expected);
+    assert_eq!(driver().initialize_machine(request("m1")).await.unwrap(), expected);
+    assert_eq!(
+        driver().delete_machine(request("m1")).await.unwrap().as_deref(),
+        Some("hush")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_and_volumes_arrive() {
+    let MachineRequest { class, secret, .. } = request("m1");
+    let listed = driver().list_machines(class, secret).await.unwrap();
+    assert_eq!(listed, BTreeMap::from([("token".to_owned(), "small".to_owned())]));
+
+    let nfs = NFSVolumeSource {
+        path: "/exports/a".into(),
+        ..Default::default()
+    };
+    let spec = PersistentVolumeSpec {
+        nfs: Some(nfs),
+        ..Default::default()
+    };
+    assert_eq!(driver().get_volume_ids(vec![spec]).await.unwrap(), ["/exports/a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_no_json_is_an_invalid_argument_that_names_the_field() {
+    let request = proto::MachineRequest {
+        machine: b"{".to_vec(),
+        ..Default::default()
+    };
+    let service = DriverService::new(Echo);
+    let status = driver_server::Driver::create_machine(&service, Request::new(request))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), tonic::Code::InvalidArgument);
+    assert!(status.message().contains("the field machine"), "{status}");
+}
+
+#[test]
+fn debug_output_holds_no_secret() {
+    let text = format!("{:?}", request("m1"));
+    assert!(text.contains("token") && !text.contains("hush"), "{text}");
+}

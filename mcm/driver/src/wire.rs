@@ -1,0 +1,192 @@
+//! How requests, identities and errors look on the wire, in both directions.
+//!
+//! What lives here: conversions between the types of [`crate::Driver`] and the generated messages.
+//! What must not: transport and calls.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::NodeAddress;
+use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use prost::Message;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{MachineRequest, proto};
+
+/// The JSON text of `object`, which is `what`.
+pub(crate) fn to_json<T: Serialize>(what: &str, object: &T) -> Result<Vec<u8>, DriverError> {
+    serde_json::to_vec(object).map_err(|error| {
+        DriverError::new(
+            Code::Internal,
+            format!("the {what} cannot be written as JSON for the driver: {error}"),
+        )
+    })
+}
+
+/// The object of this JSON text, which is `what`.
+pub(crate) fn from_json<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<T, DriverError> {
+    serde_json::from_slice(text).map_err(|error| {
+        DriverError::new(
+            Code::InvalidArgument,
+            format!("the field {what} is not the JSON of such an object: {error}"),
+        )
+    })
+}
+
+pub(crate) fn encode_secret<M: FromIterator<(String, Vec<u8>)>>(secret: BTreeMap<String, ByteString>) -> M {
+    secret.into_iter().map(|(key, value)| (key, value.0)).collect()
+}
+
+pub(crate) fn decode_secret(secret: impl IntoIterator<Item = (String, Vec<u8>)>) -> BTreeMap<String, ByteString> {
+    secret
+        .into_iter()
+        .map(|(key, value)| (key, ByteString(value)))
+        .collect()
+}
+
+pub(crate) fn encode_request(request: MachineRequest) -> Result<proto::MachineRequest, DriverError> {
+    Ok(proto::MachineRequest {
+        machine: to_json("machine", &request.machine)?,
+        class: to_json("class", &request.class)?,
+        secret: encode_secret(request.secret),
+    })
+}
+
+pub(crate) fn decode_request(request: proto::MachineRequest) -> Result<MachineRequest, DriverError> {
+    Ok(MachineRequest {
+        machine: from_json("machine", &request.machine)?,
+        class: from_json("class", &request.class)?,
+        secret: decode_secret(request.secret),
+    })
+}
+
+pub(crate) fn encode_vm(vm: VmIdentity) -> proto::Vm {
+    proto::Vm {
+        provider_id: vm.provider_id,
+        node_name: vm.node_name,
+        addresses: vm
+            .addresses
+            .into_iter()
+            .map(|address| proto::Address {
+                r#type: address.type_,
+                address: address.address,
+            })
+            .collect(),
+        last_known_state: vm.last_known_state,
+    }
+}
+
+pub(crate) fn decode_vm(vm: proto::Vm) -> VmIdentity {
+    VmIdentity {
+        provider_id: vm.provider_id,
+        node_name: vm.node_name,
+        addresses: vm
+            .addresses
+            .into_iter()
+            .map(|address| NodeAddress {
+                type_: address.r#type,
+                address: address.address,
+            })
+            .collect(),
+        last_known_state: vm.last_known_state,
+    }
+}
+
+/// The gRPC code that an error of this machine code travels under. gRPC knows no 17, and a call
+/// cannot fail with OK.
+fn grpc_code(code: Code) -> tonic::Code {
+    match code {
+        Code::Ok => tonic::Code::Unknown,
+        Code::Uninitialized => tonic::Code::FailedPrecondition,
+        other => tonic::Code::from_i32(other.number()),
+    }
+}
+
+/// The status that carries this error.
+pub(crate) fn encode_error(error: DriverError) -> tonic::Status {
+    let failure = proto::Failure {
+        code: error.code.number(),
+        message: error.message.clone(),
+        vm: error.vm.map(|vm| encode_vm(*vm)),
+    };
+    tonic::Status::with_details(
+        grpc_code(error.code),
+        error.message,
+        Bytes::from(failure.encode_to_vec()),
+    )
+}
+
+/// The error that this status carries. Without readable details (a driver that another hand wrote,
+/// or a failure of the transport to `peer`) the number decides.
+pub(crate) fn decode_error(status: &tonic::Status, peer: &str) -> DriverError {
+    if let Some(error) = failure_of(status) {
+        return error;
+    }
+    let code = match timed_out(status) {
+        true => Code::DeadlineExceeded,
+        false => Code::from_number(status.code() as i32).unwrap_or(Code::Unknown),
+    };
+    DriverError::new(code, format!("driver {peer}: {}", with_causes(status)))
+}
+
+fn failure_of(status: &tonic::Status) -> Option<DriverError> {
+    if status.details().is_empty() {
+        return None;
+    }
+    let failure = proto::Failure::decode(status.details()).ok()?;
+    Some(DriverError {
+        code: Code::from_number(failure.code)?,
+        message: failure.message,
+        vm: failure.vm.map(|vm| Box::new(decode_vm(vm))),
+    })
+}
+
+fn timed_out(status: &tonic::Status) -> bool {
+    causes(status).any(|cause| cause.is::<tonic::TimeoutExpired>())
+}
+
+/// The message and what lies behind it: `transport error` alone helps nobody.
+fn with_causes(status: &tonic::Status) -> String {
+    let mut text = status.message().to_owned();
+    for cause in causes(status) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    if text.is_empty() {
+        text.push_str(status.code().description());
+    }
+    text
+}
+
+fn causes(status: &tonic::Status) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(status), |error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_foreign_drivers_status_without_details_maps_by_its_number() {
+        for code in Code::ALL
+            .into_iter()
+            .filter(|code| !matches!(code, Code::Ok | Code::Uninitialized))
+        {
+            let status = tonic::Status::new(tonic::Code::from_i32(code.number()), "from elsewhere");
+            let error = decode_error(&status, "grpc://cloud:1");
+            assert_eq!(error.code, code);
+            assert_eq!(error.message, "driver grpc://cloud:1: from elsewhere");
+        }
+    }
+
+    #[test]
+    fn details_that_are_no_failure_are_left_aside() {
+        let status = tonic::Status::with_details(tonic::Code::Aborted, "busy", Bytes::from_static(b"\xff\xff"));
+        assert_eq!(decode_error(&status, "x").code, Code::Aborted);
+    }
+}
