@@ -1,1 +1,8 @@
-//! mcm-core
+//! Every decision of the machine controller manager, as pure functions from a view to a plan.
+//!
+//! What lives here: the decisions about machines, classes and leader election, and the values they
+//! take and give. What must not: a client, a clock, randomness, async code; those are the shell's
+//! (crate `mcm`), which builds views, performs plans and branches on nothing.
+
+pub mod election;
+pub mod machine;

@@ -1,0 +1,273 @@
+//! Leader election over one Lease, as a pure step: what to write next, or how long to wait.
+//!
+//! Every write is a compare-and-swap on the Lease's resourceVersion. Times in the Lease are never
+//! compared with the local clock: whether another holder is gone is judged by how long ago this
+//! process saw the Lease change. What must not live here: the writes and the clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::LeaseSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+/// The periods of an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Others take over this long after they last saw the holder renew.
+    pub lease_duration: Duration,
+    /// A leader that could not renew for this long steps down; shorter than the lease's duration.
+    pub renew_deadline: Duration,
+    /// The time between two attempts.
+    pub retry_period: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
+/// The Lease as this process saw it last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObservedLease {
+    /// Its content.
+    pub spec: LeaseSpec,
+    /// The version that a write must name.
+    pub resource_version: String,
+    /// When this process first saw this version, by its own clock.
+    pub observed_at: Timestamp,
+}
+
+/// What one candidate knows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    /// The Lease; `None`: there is none.
+    pub lease: Option<ObservedLease>,
+    /// The name under which this process is a candidate; unique to it.
+    pub identity: String,
+    /// When this process last wrote the Lease as its holder; `None`: it does not lead.
+    pub renewed_at: Option<Timestamp>,
+}
+
+/// What a candidate does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Take the Lease: create it where `resource_version` is `None`, else replace that version.
+    Acquire {
+        /// The content to write.
+        spec: LeaseSpec,
+        /// The version to replace.
+        resource_version: Option<String>,
+    },
+    /// Go on leading: replace that version.
+    Renew {
+        /// The content to write.
+        spec: LeaseSpec,
+        /// The version to replace.
+        resource_version: String,
+    },
+    /// Nothing to do before then, or before the Lease changes.
+    Wait(Timestamp),
+    /// This process led and must stop at once.
+    Lost,
+}
+
+/// The next step of a candidate. After a failed write the caller reads the Lease again, waits for a
+/// retry period and asks again.
+pub fn step(view: &View, settings: &Settings, now: Timestamp) -> Step {
+    let Some(lease) = &view.lease else {
+        return match view.renewed_at {
+            Some(_) => Step::Lost,
+            None => Step::Acquire {
+                spec: held_by(view, None, settings, now),
+                resource_version: None,
+            },
+        };
+    };
+    let holder = lease.spec.holder_identity.as_deref().unwrap_or_default();
+    match view.renewed_at {
+        Some(_) if holder != view.identity => Step::Lost,
+        Some(renewed_at) if now >= after(renewed_at, settings.renew_deadline) => Step::Lost,
+        Some(renewed_at) if now < after(renewed_at, settings.retry_period) => {
+            Step::Wait(after(renewed_at, settings.retry_period))
+        }
+        Some(_) => Step::Renew {
+            spec: held_by(view, Some(&lease.spec), settings, now),
+            resource_version: lease.resource_version.clone(),
+        },
+        None => candidate(view, lease, holder, settings, now),
+    }
+}
+
+fn candidate(view: &View, lease: &ObservedLease, holder: &str, settings: &Settings, now: Timestamp) -> Step {
+    let seconds = lease
+        .spec
+        .lease_duration_seconds
+        .and_then(|seconds| u64::try_from(seconds).ok());
+    let expiry = after(
+        lease.observed_at,
+        seconds.map_or(settings.lease_duration, Duration::from_secs),
+    );
+    if holder.is_empty() || holder == view.identity || now >= expiry {
+        let spec = held_by(view, Some(&lease.spec), settings, now);
+        return Step::Acquire {
+            spec,
+            resource_version: Some(lease.resource_version.clone()),
+        };
+    }
+    Step::Wait(expiry.min(after(now, settings.retry_period)))
+}
+
+/// The content with which a leader that stops gives the Lease back, so that the next one need not
+/// wait; `None`: this process does not hold it. It replaces the version that the view names.
+pub fn release(view: &View, now: Timestamp) -> Option<LeaseSpec> {
+    let lease = view.lease.as_ref()?;
+    let held = lease.spec.holder_identity.as_deref() == Some(view.identity.as_str());
+    (held && view.renewed_at.is_some()).then(|| LeaseSpec {
+        holder_identity: Some(String::new()),
+        lease_duration_seconds: Some(1),
+        renew_time: Some(MicroTime(now)),
+        acquire_time: Some(MicroTime(now)),
+        ..lease.spec.clone()
+    })
+}
+
+/// The Lease's content with this candidate as its holder.
+fn held_by(view: &View, old: Option<&LeaseSpec>, settings: &Settings, now: Timestamp) -> LeaseSpec {
+    let before = old.cloned().unwrap_or_default();
+    let same_holder = before.holder_identity.as_deref() == Some(view.identity.as_str());
+    let transitions = before.lease_transitions.unwrap_or(0) + i32::from(old.is_some() && !same_holder);
+    let acquired = before.acquire_time.clone().filter(|_| same_holder);
+    LeaseSpec {
+        holder_identity: Some(view.identity.clone()),
+        lease_duration_seconds: Some(i32::try_from(settings.lease_duration.as_secs().max(1)).unwrap_or(i32::MAX)),
+        acquire_time: acquired.or(Some(MicroTime(now))),
+        renew_time: Some(MicroTime(now)),
+        lease_transitions: Some(transitions),
+        ..before
+    }
+}
+
+/// `time` plus `duration`; the end of time where that lies beyond it.
+fn after(time: Timestamp, duration: Duration) -> Timestamp {
+    time.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + seconds).unwrap()
+    }
+
+    fn lease(holder: &str, observed_at: Timestamp) -> ObservedLease {
+        let spec = LeaseSpec {
+            holder_identity: Some(holder.to_owned()),
+            lease_duration_seconds: Some(15),
+            acquire_time: Some(MicroTime(at(-100))),
+            lease_transitions: Some(3),
+            ..LeaseSpec::default()
+        };
+        ObservedLease {
+            spec,
+            resource_version: "7".to_owned(),
+            observed_at,
+        }
+    }
+
+    fn view(lease: Option<ObservedLease>, renewed_at: Option<Timestamp>) -> View {
+        View {
+            lease,
+            identity: "me".to_owned(),
+            renewed_at,
+        }
+    }
+
+    fn outcome(view: &View, now: Timestamp) -> String {
+        match step(view, &Settings::default(), now) {
+            Step::Acquire { spec, resource_version } => {
+                let transitions = spec.lease_transitions.unwrap();
+                format!(
+                    "acquire {} transitions={transitions}",
+                    resource_version.unwrap_or_else(|| "new".to_owned())
+                )
+            }
+            Step::Renew { spec, resource_version } => {
+                assert_eq!(
+                    spec.acquire_time,
+                    Some(MicroTime(at(-100))),
+                    "a renewal keeps the time of acquisition"
+                );
+                format!("renew {resource_version}")
+            }
+            Step::Wait(until) => format!("wait until {}", until.as_second() - at(0).as_second()),
+            Step::Lost => "lost".to_owned(),
+        }
+    }
+
+    #[rstest]
+    #[case::no_lease(None, 0, "acquire new transitions=0")]
+    #[case::given_back(Some(lease("", at(0))), 0, "acquire 7 transitions=4")]
+    #[case::held_by_another(Some(lease("other", at(0))), 1, "wait until 3")]
+    #[case::another_is_about_to_expire(Some(lease("other", at(0))), 14, "wait until 15")]
+    #[case::another_has_expired(Some(lease("other", at(0))), 15, "acquire 7 transitions=4")]
+    #[case::held_by_an_earlier_self(Some(lease("me", at(0))), 1, "acquire 7 transitions=3")]
+    fn a_candidate_takes_a_lease_that_is_free_or_expired(
+        #[case] lease: Option<ObservedLease>,
+        #[case] now: i64,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(outcome(&view(lease, None), at(now)), expected);
+    }
+
+    #[rstest]
+    #[case::just_renewed(Some(lease("me", at(0))), 1, "wait until 2")]
+    #[case::due(Some(lease("me", at(0))), 2, "renew 7")]
+    #[case::last_moment(Some(lease("me", at(0))), 9, "renew 7")]
+    #[case::renew_deadline(Some(lease("me", at(0))), 10, "lost")]
+    #[case::taken_by_another(Some(lease("other", at(1))), 1, "lost")]
+    #[case::deleted(None, 1, "lost")]
+    fn a_leader_renews_until_its_deadline(
+        #[case] lease: Option<ObservedLease>,
+        #[case] now: i64,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(outcome(&view(lease, Some(at(0))), at(now)), expected);
+    }
+
+    #[test]
+    fn two_processes_never_lead_at_the_same_time() {
+        let settings = Settings::default();
+        for observed_later in 0..5 {
+            let renewed = at(0);
+            let seen_by_other = at(observed_later);
+            let stands_down =
+                (0..).find(|s| step(&view(Some(lease("me", at(0))), Some(renewed)), &settings, at(*s)) == Step::Lost);
+            let takes_over = (0..).find(|s| {
+                let other = View {
+                    lease: Some(lease("me", seen_by_other)),
+                    identity: "other".to_owned(),
+                    renewed_at: None,
+                };
+                matches!(step(&other, &settings, at(*s)), Step::Acquire { .. })
+            });
+            assert!(stands_down.unwrap() < takes_over.unwrap());
+        }
+    }
+
+    #[test]
+    fn a_leader_that_stops_gives_the_lease_back() {
+        let released = release(&view(Some(lease("me", at(0))), Some(at(0))), at(1)).unwrap();
+        assert_eq!(released.holder_identity.as_deref(), Some(""));
+        assert_eq!(released.lease_transitions, Some(3));
+        assert_eq!(release(&view(Some(lease("other", at(0))), Some(at(0))), at(1)), None);
+        assert_eq!(release(&view(Some(lease("me", at(0))), None), at(1)), None);
+    }
+}

@@ -1,0 +1,20 @@
+//! The machine controller's decisions: creation, health and deletion of one machine.
+//!
+//! What lives here: [`decide`] and the rules behind it, a file a topic. What must not: reading a
+//! cluster or a clock; all that is known is in the [`View`], all that is to be done in the [`Plan`].
+
+mod decide;
+mod plan;
+mod reason;
+mod settings;
+mod stage;
+mod view;
+
+pub use decide::decide;
+pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan};
+pub use reason::Reason;
+#[cfg(feature = "mutants")]
+pub use settings::Mutant;
+pub use settings::{Retry, Settings};
+pub use stage::Stage;
+pub use view::{Answer, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};

@@ -1,0 +1,252 @@
+//! What a decision gives: a list of actions, at most one status write, when to look again, and why.
+//! What must not live here: rules.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::{Machine, MachineClass, MachineStatus, keys};
+use serde_json::{Value, json};
+
+use super::{Reason, SecretData};
+
+/// What is to be done about one machine.
+///
+/// The shell performs `actions` in order. The first that fails ends the list: unless it
+/// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
+/// decides again at once. A [`Action::Call`] or [`Action::EnsureBootstrapToken`] is always the last
+/// action of a plan without a status: its result goes into the view, and the shell decides again at
+/// once. Otherwise `status` is written, and the machine is looked at again after `wake`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// In this order; each can be repeated without harm.
+    pub actions: Vec<Action>,
+    /// The whole new status; `None`: nothing to write.
+    pub status: Option<MachineStatus>,
+    /// Look again after this time at the latest; `None`: only when something changes.
+    pub wake: Option<Duration>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Adds the controller's finalizer to the machine.
+    AddFinalizer,
+    /// Removes the controller's finalizer from the machine.
+    RemoveFinalizer,
+    /// Writes what the creation learnt to the machine.
+    PatchMachine(MachinePatch),
+    /// Deletes the Machine object, as a person would.
+    DeleteMachine,
+    /// Calls the driver; the result becomes [`View::answer`](super::View::answer).
+    Call(Box<CloudCall>),
+    /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
+    /// [`View::bootstrap_token`](super::View::bootstrap_token).
+    EnsureBootstrapToken(BootstrapToken),
+    /// Deletes the bootstrap token's Secret of that name in `kube-system` of the target cluster.
+    DeleteBootstrapToken(String),
+    /// Puts the machine's name and the controller's finalizer on the Node.
+    ClaimNode {
+        /// The Node.
+        node: String,
+    },
+    /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
+    SetTerminatingCondition {
+        /// The Node.
+        node: String,
+        /// `Unhealthy` or `ScaleDown`.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Makes the Node unschedulable.
+    CordonNode {
+        /// The Node.
+        node: String,
+    },
+    /// Evicts a pod through `pods/eviction`.
+    EvictPod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: String,
+    },
+    /// Deletes a VolumeAttachment.
+    DeleteVolumeAttachment(String),
+    /// Removes the controller's finalizer from the Node.
+    RemoveNodeFinalizer {
+        /// The Node.
+        node: String,
+    },
+    /// Deletes the Node object.
+    DeleteNode {
+        /// The Node.
+        node: String,
+    },
+    /// Records a Kubernetes event on the machine.
+    RecordEvent {
+        /// Normal or Warning.
+        type_: EventType,
+        /// One word.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Sets a metric of the machine.
+    Observe(Metric),
+}
+
+impl Action {
+    /// Whether the plan goes on when the action fails: nothing of the machine's depends on it.
+    pub fn may_fail(&self) -> bool {
+        matches!(
+            self,
+            Self::DeleteBootstrapToken(_)
+                | Self::EvictPod { .. }
+                | Self::DeleteVolumeAttachment(_)
+                | Self::RecordEvent { .. }
+                | Self::Observe(_)
+        )
+    }
+
+    /// The JSON merge patch of an action that patches the Machine object as it is in `machine`;
+    /// `None` for every other action. It carries the resourceVersion, so that a newer object refuses it.
+    pub fn machine_patch(&self, machine: &Machine) -> Option<Value> {
+        let finalizers = machine
+            .metadata
+            .finalizers
+            .iter()
+            .flatten()
+            .filter(|name| *name != keys::MACHINE_FINALIZER);
+        let mut patch = match self {
+            Self::AddFinalizer => {
+                let mut all: Vec<&str> = finalizers
+                    .map(String::as_str)
+                    .chain([keys::MACHINE_FINALIZER])
+                    .collect();
+                all.sort_unstable();
+                json!({ "metadata": { "finalizers": all } })
+            }
+            Self::RemoveFinalizer => json!({ "metadata": { "finalizers": finalizers.collect::<Vec<_>>() } }),
+            Self::PatchMachine(patch) => patch.json(),
+            _ => return None,
+        };
+        patch["metadata"]["resourceVersion"] = json!(machine.metadata.resource_version);
+        Some(patch)
+    }
+}
+
+/// What the creation writes to the machine's metadata and spec; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachinePatch {
+    /// Label `node`.
+    pub node: Option<String>,
+    /// The priority annotation.
+    pub priority: Option<String>,
+    /// `spec.providerID`.
+    pub provider_id: Option<String>,
+    /// The annotation that says how long the machine took to join.
+    pub join_duration: Option<String>,
+}
+
+impl MachinePatch {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn json(&self) -> Value {
+        let mut patch = json!({ "metadata": {} });
+        if let Some(node) = &self.node {
+            patch["metadata"]["labels"] = json!({ keys::NODE_LABEL: node });
+        }
+        if let Some(priority) = &self.priority {
+            patch["metadata"]["annotations"][keys::PRIORITY_ANNOTATION] = json!(priority);
+        }
+        if let Some(duration) = &self.join_duration {
+            patch["metadata"]["annotations"][keys::JOIN_DURATION_ANNOTATION] = json!(duration);
+        }
+        if let Some(provider_id) = &self.provider_id {
+            patch["spec"] = json!({ "providerID": provider_id });
+        }
+        patch
+    }
+}
+
+/// Which driver call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallKind {
+    /// GetMachineStatus.
+    Status,
+    /// CreateMachine.
+    Create,
+    /// InitializeMachine.
+    Initialize,
+    /// DeleteMachine.
+    Delete,
+    /// DeleteMachine; answered by [`Answer::DeleteStale`](super::Answer::DeleteStale).
+    DeleteStale,
+}
+
+/// A driver call with all that it is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CloudCall {
+    /// Which call.
+    pub kind: CallKind,
+    /// The machine.
+    pub machine: Machine,
+    /// Its class.
+    pub class: MachineClass,
+    /// The Secrets' data; in the creation flow with the user data filled in.
+    pub secret: SecretData,
+}
+
+/// A bootstrap token that is wanted; the shell draws its secret part, 16 characters of `[0-9a-z]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootstrapToken {
+    /// The six characters before the point; the Secret's name is made of them.
+    pub id: String,
+    /// For people.
+    pub description: String,
+    /// When it ends.
+    pub expiration: Timestamp,
+    /// `auth-extra-groups`; empty: none.
+    pub extra_groups: String,
+}
+
+/// The type of a Kubernetes event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    /// As expected.
+    Normal,
+    /// A person may want to look.
+    Warning,
+}
+
+impl EventType {
+    /// The text on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// What is measured about a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// From the object's creation to the VM's.
+    CreateDuration(Duration),
+    /// From the object's creation to the end of the initialisation.
+    InitializeDuration(Duration),
+    /// From the object's creation to the first Running.
+    JoinDuration(Duration),
+    /// From the object's deletion to the VM's.
+    DeleteDuration(Duration),
+    /// The machine did not join within its creation timeout.
+    FailedJoin,
+}

@@ -1,0 +1,69 @@
+//! The stages of a deletion and their wire form: the end of `lastOperation.description`.
+
+use mcm_api::MachineStatus;
+
+/// How far a deletion has come. On the wire a stage is the phrase with which the description of the
+/// last operation ends; what stands before it is for people and may hold any text of a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Finding out which Node and VM the machine has.
+    FindVm,
+    /// Draining the Node.
+    Drain,
+    /// Deleting VolumeAttachments that a forced drain left.
+    VolumeAttachments,
+    /// Deleting the VM.
+    Vm,
+    /// Deleting the Node object.
+    Node,
+    /// Removing the machine's finalizer.
+    Finalizer,
+}
+
+impl Stage {
+    /// All stages in their order.
+    pub const ALL: [Self; 6] = [
+        Self::FindVm,
+        Self::Drain,
+        Self::VolumeAttachments,
+        Self::Vm,
+        Self::Node,
+        Self::Finalizer,
+    ];
+
+    /// The phrase on the wire.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Self::FindVm => "Set machine status to termination. Now, getting VM Status",
+            Self::Drain => "Initiate node drain",
+            Self::VolumeAttachments => "Delete Volume Attachments",
+            Self::Vm => "Initiate VM deletion",
+            Self::Node => "Initiate node object deletion",
+            Self::Finalizer => "Initiate machine object finalizer removal",
+        }
+    }
+
+    /// The stage that a description ends with.
+    pub fn parse(description: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|stage| description.ends_with(stage.phrase()))
+    }
+
+    /// The stage that a status is in.
+    pub fn of(status: &MachineStatus) -> Option<Self> {
+        status
+            .last_operation
+            .as_ref()
+            .and_then(|operation| Self::parse(&operation.description))
+    }
+
+    /// A description that ends in this stage.
+    pub(super) fn describe(self, text: &str) -> String {
+        if text.is_empty() {
+            self.phrase().to_owned()
+        } else {
+            format!("{text} {}", self.phrase())
+        }
+    }
+}

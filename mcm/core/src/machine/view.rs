@@ -1,0 +1,166 @@
+//! What a decision about one machine is made from: an owned snapshot, with "unknown" where nothing
+//! was observed. What must not live here: rules.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Node;
+use mcm_api::{DriverError, Machine, MachineClass, Phase, VmIdentity};
+
+use super::Action;
+
+/// Everything that is known about one machine at one moment.
+///
+/// The shell builds it anew for every decision. `machine` is the newest of the cache's copy and
+/// what the shell's own writes returned, so that a decision never acts on less than the last one did.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// The machine.
+    pub machine: Machine,
+    /// Its class; `None`: there is none of that name in the machine's namespace.
+    pub class: Option<MachineClass>,
+    /// The data of the class's Secrets.
+    pub secret: Secret,
+    /// Whether there is a target cluster that nodes join.
+    pub target: bool,
+    /// The Node that the machine's label `node` names.
+    pub node: NodeView,
+    /// Name of a Node whose label says that it is this machine's, whatever the machine's label says.
+    pub labelled_node: Option<String>,
+    /// Whether a Node of the name that [`Self::answer`] gives is in the cache.
+    pub answered_node_exists: bool,
+    /// The other machines with the same label `name`, in any order; empty without that label. Status
+    /// writes of this process that the cache has not seen back are laid over.
+    pub siblings: Vec<Sibling>,
+    /// The machine's bootstrap token.
+    pub bootstrap_token: TokenView,
+    /// The pods on the machine's Node; `None`: not known.
+    pub pods: Option<Vec<Pod>>,
+    /// Names of the VolumeAttachments of the Node that are not being deleted.
+    pub volume_attachments: Vec<String>,
+    /// The cloud call that finished just now.
+    pub answer: Option<Answer>,
+    /// The action of the last plan that failed just now; the actions behind it were not performed.
+    pub failure: Option<Failure>,
+}
+
+/// The data of the Secrets that a class refers to, merged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Secret {
+    /// `secretRef`'s data, then `credentialsSecretRef`'s over it.
+    pub data: SecretData,
+    /// `namespace/name` of each Secret that is referred to and does not exist.
+    pub missing: Vec<String>,
+}
+
+/// Secret data whose debug form shows keys only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct SecretData(pub BTreeMap<String, ByteString>);
+
+impl fmt::Debug for SecretData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What is known of a machine's Node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum NodeView {
+    /// Nothing: no target cluster, no label `node`, or caches are not filled.
+    #[default]
+    Unknown,
+    /// There is none of that name, and this process has never seen one.
+    Absent,
+    /// There was one and it was deleted while this process watched.
+    Gone,
+    /// There it is.
+    Present(Box<Node>),
+}
+
+impl NodeView {
+    /// The Node, if there is one.
+    pub fn present(&self) -> Option<&Node> {
+        match self {
+            Self::Present(node) => Some(node),
+            Self::Unknown | Self::Absent | Self::Gone => None,
+        }
+    }
+}
+
+/// Another machine of the same deployment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sibling {
+    /// Its name.
+    pub name: String,
+    /// Its phase; `None`: not processed yet.
+    pub phase: Option<Phase>,
+    /// Whether it has a preservation expiry.
+    pub preserved: bool,
+}
+
+/// What is known of a machine's bootstrap token.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum TokenView {
+    /// Not looked at in this pass.
+    #[default]
+    Unknown,
+    /// Its Secret exists and has this secret part.
+    Present(String),
+}
+
+impl fmt::Debug for TokenView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "Unknown",
+            Self::Present(_) => "Present",
+        })
+    }
+}
+
+/// A pod on the machine's Node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid; an eviction is for this one only.
+    pub uid: String,
+    /// Whether a DaemonSet controls it.
+    pub daemon: bool,
+    /// Whether it is a static pod's mirror.
+    pub mirror: bool,
+    /// Whether it is Succeeded or Failed.
+    pub finished: bool,
+    /// Whether it has a deletionTimestamp.
+    pub deleting: bool,
+}
+
+/// A finished cloud call, as data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// GetMachineStatus.
+    Status(Result<VmIdentity, DriverError>),
+    /// CreateMachine.
+    Create(Result<VmIdentity, DriverError>),
+    /// InitializeMachine.
+    Initialize(Result<VmIdentity, DriverError>),
+    /// DeleteMachine; the driver's memory.
+    Delete(Result<Option<String>, DriverError>),
+    /// DeleteMachine for a VM whose node name belongs to another machine's Node.
+    DeleteStale(Result<Option<String>, DriverError>),
+}
+
+/// An action that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The action.
+    pub action: Action,
+    /// Whether somebody else wrote the object meanwhile (409).
+    pub conflict: bool,
+    /// Whether the object is not there (404).
+    pub not_found: bool,
+    /// The error's text.
+    pub message: String,
+}
