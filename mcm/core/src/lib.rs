@@ -4,5 +4,7 @@
 //! take and give. What must not: a client, a clock, randomness, async code; those are the shell's
 //! (crate `mcm`), which builds views, performs plans and branches on nothing.
 
+pub mod class;
 pub mod election;
+pub mod finalizer;
 pub mod machine;

@@ -4,12 +4,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use mcm_api::{Machine, MachineClass, MachineStatus, keys};
 use serde_json::{Value, json};
 
 use super::{Reason, SecretData};
+use crate::finalizer::finalizer_patch;
 
 /// What is to be done about one machine.
+///
+/// A wake of zero means: again at once, with a view that has what was just written.
 ///
 /// The shell performs `actions` in order. The first that fails ends the list: unless it
 /// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
@@ -28,6 +32,25 @@ pub struct Plan {
     pub reason: Reason,
 }
 
+impl Plan {
+    /// A plan that does nothing.
+    pub(super) fn new(reason: Reason) -> Self {
+        Self { actions: Vec::new(), status: None, wake: None, reason }
+    }
+
+    /// Again after that time.
+    pub(super) fn after(mut self, wake: Duration) -> Self {
+        self.wake = Some(wake);
+        self
+    }
+
+    /// That, too.
+    pub(super) fn act(mut self, action: Action) -> Self {
+        self.actions.push(action);
+        self
+    }
+}
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -39,7 +62,7 @@ pub enum Action {
     PatchMachine(MachinePatch),
     /// Deletes the Machine object, as a person would.
     DeleteMachine,
-    /// Calls the driver; the result becomes [`View::answer`](super::View::answer).
+    /// Calls the driver; the result is added to [`View::answers`](super::View::answers).
     Call(Box<CloudCall>),
     /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
     /// [`View::bootstrap_token`](super::View::bootstrap_token).
@@ -67,6 +90,15 @@ pub enum Action {
     },
     /// Evicts a pod through `pods/eviction`.
     EvictPod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: String,
+    },
+    /// Deletes a pod with a grace period of zero: nothing is left on the node to end it.
+    DeletePod {
         /// Its namespace.
         namespace: String,
         /// Its name.
@@ -105,32 +137,49 @@ impl Action {
         matches!(
             self,
             Self::DeleteBootstrapToken(_)
-                | Self::EvictPod { .. }
+                | Self::EvictPod { .. } | Self::DeletePod { .. }
                 | Self::DeleteVolumeAttachment(_)
                 | Self::RecordEvent { .. }
                 | Self::Observe(_)
         )
     }
 
+    /// The Node that the action is about.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::ClaimNode { node }
+            | Self::SetTerminatingCondition { node, .. }
+            | Self::CordonNode { node }
+            | Self::RemoveNodeFinalizer { node }
+            | Self::DeleteNode { node } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The JSON merge patch of an action that patches the Node object (not its status) as it is in
+    /// `node`, on behalf of the machine of that name; `None` for every other action. Like
+    /// [`Self::machine_patch`], it carries the resourceVersion.
+    pub fn node_patch(&self, node: &Node, machine: &str) -> Option<Value> {
+        let mut patch = match self {
+            Self::ClaimNode { .. } => {
+                let mut patch = finalizer_patch(&node.metadata, keys::NODE_FINALIZER, true);
+                patch["metadata"]["labels"] = json!({ keys::MACHINE_NAME_LABEL: machine });
+                patch
+            }
+            Self::RemoveNodeFinalizer { .. } => finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false),
+            Self::CordonNode { .. } => json!({ "metadata": {}, "spec": { "unschedulable": true } }),
+            _ => return None,
+        };
+        patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
+        Some(patch)
+    }
+
     /// The JSON merge patch of an action that patches the Machine object as it is in `machine`;
     /// `None` for every other action. It carries the resourceVersion, so that a newer object refuses it.
     pub fn machine_patch(&self, machine: &Machine) -> Option<Value> {
-        let finalizers = machine
-            .metadata
-            .finalizers
-            .iter()
-            .flatten()
-            .filter(|name| *name != keys::MACHINE_FINALIZER);
         let mut patch = match self {
-            Self::AddFinalizer => {
-                let mut all: Vec<&str> = finalizers
-                    .map(String::as_str)
-                    .chain([keys::MACHINE_FINALIZER])
-                    .collect();
-                all.sort_unstable();
-                json!({ "metadata": { "finalizers": all } })
-            }
-            Self::RemoveFinalizer => json!({ "metadata": { "finalizers": finalizers.collect::<Vec<_>>() } }),
+            Self::AddFinalizer => finalizer_patch(&machine.metadata, keys::MACHINE_FINALIZER, true),
+            Self::RemoveFinalizer => finalizer_patch(&machine.metadata, keys::MACHINE_FINALIZER, false),
             Self::PatchMachine(patch) => patch.json(),
             _ => return None,
         };

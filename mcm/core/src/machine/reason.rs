@@ -45,6 +45,9 @@ pub enum Reason {
         /// When it is repeated.
         retry: Duration,
     },
+    /// A call failed a moment ago.
+    #[error("a call failed; it is repeated in {}", GoDuration(*.0))]
+    WaitingToRepeat(Duration),
     /// A call of the creation failed and the creation timeout has passed.
     #[error("{call} failed with {code}, and the creation timeout of {} has passed", GoDuration(*.timeout))]
     CreationTimedOut {
@@ -111,12 +114,18 @@ pub enum Reason {
     /// Somebody deleted a machine that this controller never touched.
     #[error("the machine is being deleted and does not carry this controller's finalizer")]
     NotOurs,
+    /// The machine was marked for deletion while its VM was made.
+    #[error("the VM was made while the machine was deleted: it is recorded first")]
+    RecordVm,
     /// The first step of a deletion.
     #[error("the machine is being deleted")]
     DeletionStarted,
     /// A deletion goes from one stage to the next.
     #[error("deletion: {0}")]
     Stage(String),
+    /// The cache of Nodes is not filled yet.
+    #[error("the machine's Node is not known yet")]
+    NodeUnknown,
     /// Pods are still there.
     #[error("drain: {waiting} of the node's pods are still there")]
     Draining {

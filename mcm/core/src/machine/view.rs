@@ -28,7 +28,7 @@ pub struct View {
     pub node: NodeView,
     /// Name of a Node whose label says that it is this machine's, whatever the machine's label says.
     pub labelled_node: Option<String>,
-    /// Whether a Node of the name that [`Self::answer`] gives is in the cache.
+    /// Whether a Node of the name that the last answer gives is in the cache.
     pub answered_node_exists: bool,
     /// The other machines with the same label `name`, in any order; empty without that label. Status
     /// writes of this process that the cache has not seen back are laid over.
@@ -39,8 +39,11 @@ pub struct View {
     pub pods: Option<Vec<Pod>>,
     /// Names of the VolumeAttachments of the Node that are not being deleted.
     pub volume_attachments: Vec<String>,
-    /// The cloud call that finished just now.
-    pub answer: Option<Answer>,
+    /// The cloud calls of this pass that finished, in their order.
+    pub answers: Vec<Answer>,
+    /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
+    /// call that waits for its retry period is then made at once.
+    pub hurry: bool,
     /// The action of the last plan that failed just now; the actions behind it were not performed.
     pub failure: Option<Failure>,
 }
