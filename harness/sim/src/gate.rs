@@ -1,0 +1,268 @@
+//! The gate around one process: everything it does to the outside passes here, is numbered, and
+//! can be its last act.
+//!
+//! What lives here: the gate's state and its controls. How requests pass is in `service`, how
+//! answers stream back in `body`. What must not: who restarts the process; that is the supervisor.
+
+mod body;
+mod service;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+use crate::Trace;
+
+pub use body::GateBody;
+pub use service::{GateLayer, GateService};
+
+/// The gate of one process; clones are the same gate.
+///
+/// The process builds its clients through [`Gate::api`] and [`Gate::cloud`], anew in each
+/// incarnation. A gate without crash points records, and nothing else: the other parts of a world
+/// get one too, so that their requests are in the trace.
+#[derive(Clone)]
+pub struct Gate(Arc<Shared>);
+
+struct Shared {
+    name: String,
+    trace: Trace,
+    revision: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    state: Mutex<State>,
+    struck: Notify,
+}
+
+struct State {
+    incarnation: u64,
+    open: bool,
+    struck: bool,
+    effects: Vec<Effect>,
+    crash_points: BTreeMap<u64, Side>,
+}
+
+/// One thing that the process did, or was about to do, to the world outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Its number, counted from 1 over all incarnations.
+    pub number: u64,
+    /// Which incarnation of the process did it, counted from 1.
+    pub incarnation: u64,
+    /// Where it went.
+    pub kind: EffectKind,
+    /// For instance `PATCH /api/v1/nodes/a` or `CreateMachine`.
+    pub description: String,
+}
+
+/// Where an effect goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EffectKind {
+    /// A write to the API server: POST, PUT, PATCH or DELETE.
+    ApiWrite,
+    /// A call of the cloud, reads included: they may fail, and cost quota.
+    CloudCall,
+}
+
+/// On which side of an effect a process crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Side {
+    /// The request never leaves.
+    Before,
+    /// The request takes effect, its answer never arrives.
+    After,
+}
+
+/// A crash at the effect of that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CrashPoint {
+    /// The effect's number, counted from 1.
+    pub effect: u64,
+    /// Before or after it.
+    pub side: Side,
+}
+
+impl fmt::Display for CrashPoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Before => "before",
+            Side::After => "after",
+        };
+        write!(formatter, "crash {side} effect {}", self.effect)
+    }
+}
+
+/// What a request may do.
+enum Passage {
+    /// Nothing: its incarnation is over.
+    Closed,
+    /// Pass; a crash strikes when the answer comes, if there is a point.
+    Open { crash_after: Option<CrashPoint> },
+}
+
+impl Gate {
+    /// An open gate around the process `name`; what passes is recorded in `trace` under that name.
+    pub fn new(name: &str, trace: Trace) -> Self {
+        Self::with_revision(name, trace, || None)
+    }
+
+    /// As [`Gate::new`]; `revision` tells the API server's current revision, which is recorded with each answer.
+    pub fn with_revision(name: &str, trace: Trace, revision: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
+        let state = State {
+            incarnation: 1,
+            open: true,
+            struck: false,
+            effects: Vec::new(),
+            crash_points: BTreeMap::new(),
+        };
+        Self(Arc::new(Shared {
+            name: name.to_owned(),
+            trace,
+            revision: Box::new(revision),
+            state: Mutex::new(state),
+            struck: Notify::new(),
+        }))
+    }
+
+    /// The process's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The layer for the present incarnation's API client.
+    pub fn api(&self) -> GateLayer {
+        GateLayer::new(self.clone(), EffectKind::ApiWrite, self.incarnation())
+    }
+
+    /// The layer for the present incarnation's cloud (gRPC) client.
+    pub fn cloud(&self) -> GateLayer {
+        GateLayer::new(self.clone(), EffectKind::CloudCall, self.incarnation())
+    }
+
+    /// Lets the process crash at this point. A point that is already passed never strikes.
+    pub fn crash_at(&self, point: CrashPoint) {
+        self.lock().crash_points.insert(point.effect, point.side);
+    }
+
+    /// Returns once a crash has struck the present incarnation.
+    pub async fn crashed(&self) {
+        loop {
+            let strike = self.0.struck.notified();
+            if self.lock().struck {
+                return;
+            }
+            strike.await;
+        }
+    }
+
+    /// Cuts the present incarnation off: whatever it still does stays pending for ever.
+    pub fn cut(&self) {
+        self.lock().open = false;
+    }
+
+    /// Begins the next incarnation if the present one is over; counting goes on.
+    ///
+    /// Clients that were built before belong to the old incarnation and stay cut off.
+    pub fn begin(&self) {
+        let mut state = self.lock();
+        if !state.open {
+            state.incarnation += 1;
+            state.open = true;
+            state.struck = false;
+        }
+    }
+
+    /// Which incarnation is the present one, counted from 1.
+    pub fn incarnation(&self) -> u64 {
+        self.lock().incarnation
+    }
+
+    /// How many effects there have been, those included before which a crash struck.
+    pub fn effects(&self) -> u64 {
+        self.lock().effects.len() as u64
+    }
+
+    /// All effects in order.
+    pub fn effect_list(&self) -> Vec<Effect> {
+        self.lock().effects.clone()
+    }
+
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.0.trace
+    }
+
+    fn revision(&self) -> Option<u64> {
+        (self.0.revision)()
+    }
+
+    fn is_present(&self, incarnation: u64) -> bool {
+        let state = self.lock();
+        state.open && state.incarnation == incarnation
+    }
+
+    /// Numbers the effect, if it is one, and decides what its request may do.
+    fn enter(&self, incarnation: u64, effect: Option<(EffectKind, String)>) -> Passage {
+        let mut state = self.lock();
+        if !state.open || state.incarnation != incarnation {
+            return Passage::Closed;
+        }
+        let Some((kind, description)) = effect else {
+            return Passage::Open { crash_after: None };
+        };
+        let number = state.effects.len() as u64 + 1;
+        state.effects.push(Effect {
+            number,
+            incarnation,
+            kind,
+            description,
+        });
+        let point = state
+            .crash_points
+            .get(&number)
+            .map(|&side| CrashPoint { effect: number, side });
+        drop(state);
+        match point {
+            Some(point) if point.side == Side::Before => {
+                self.strike(point);
+                Passage::Closed
+            }
+            crash_after => Passage::Open { crash_after },
+        }
+    }
+
+    fn strike(&self, point: CrashPoint) {
+        let description = {
+            let mut state = self.lock();
+            state.open = false;
+            state.struck = true;
+            let effect = usize::try_from(point.effect - 1)
+                .ok()
+                .and_then(|index| state.effects.get(index));
+            effect.map(|effect| effect.description.clone()).unwrap_or_default()
+        };
+        self.trace().fault(self.name(), &format!("{point} ({description})"));
+        self.0.struck.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Gate")
+            .field("name", &self.0.name)
+            .field("incarnation", &self.incarnation())
+            .field("effects", &self.effects())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! The supervisor of one simulated process: starts it, drops it when its gate's crash strikes or
+//! when told to, and starts it again.
+//!
+//! A process is a future. Dropping it is SIGKILL: nothing of it runs on, its caches are gone. It must
+//! therefore own everything that it starts (a `JoinSet`, no detached tasks).
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::Gate;
+
+/// A process that is yet to [`run`](Process::run).
+pub struct Process<F> {
+    start: F,
+    restart_delay: Duration,
+    handle: Handle,
+}
+
+/// Controls a process from outside; clones control the same one.
+#[derive(Clone)]
+pub struct Handle(Arc<Control>);
+
+struct Control {
+    name: String,
+    gate: Gate,
+    state: Mutex<State>,
+    commanded: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    command: Option<Command>,
+    running: bool,
+    starts: u64,
+    crashes: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Command {
+    Kill,
+    Restart,
+}
+
+/// How an incarnation ended.
+enum End<T> {
+    Finished(T),
+    Crashed,
+    Commanded(Command),
+}
+
+/// The process `name` behind `gate`. `start` makes an incarnation: it builds fresh clients through the
+/// gate and returns the future that is the process.
+pub fn process<F, Fut>(name: &str, gate: Gate, start: F) -> Process<F>
+where
+    F: FnMut() -> Fut,
+    Fut: Future,
+{
+    let control = Control {
+        name: name.to_owned(),
+        gate,
+        state: Mutex::new(State::default()),
+        commanded: Notify::new(),
+    };
+    Process {
+        start,
+        restart_delay: Duration::ZERO,
+        handle: Handle(Arc::new(control)),
+    }
+}
+
+impl<F, Fut> Process<F>
+where
+    F: FnMut() -> Fut,
+    Fut: Future,
+{
+    /// How long the process stays down after a crash; zero unless told otherwise.
+    #[must_use]
+    pub fn restart_delay(mut self, delay: Duration) -> Self {
+        self.restart_delay = delay;
+        self
+    }
+
+    /// The handle that kills and restarts it.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Runs the process until an incarnation ends by itself, and returns what that returned.
+    ///
+    /// Crashes and kills do not end it: after a crash the next incarnation starts, after a kill it
+    /// waits for [`Handle::restart`]. Dropping this future kills the process for good.
+    pub async fn run(mut self) -> Fut::Output {
+        loop {
+            self.handle.started();
+            let end = {
+                let incarnation = Box::pin((self.start)());
+                tokio::select! {
+                    biased;
+                    command = self.handle.command() => End::Commanded(command),
+                    () = self.handle.0.gate.crashed() => End::Crashed,
+                    output = incarnation => End::Finished(output),
+                }
+            };
+            match end {
+                End::Finished(output) => {
+                    self.handle.stopped("finished");
+                    return output;
+                }
+                End::Crashed => self.recover().await,
+                End::Commanded(Command::Restart) => self.handle.stopped("killed"),
+                End::Commanded(Command::Kill) => {
+                    self.handle.stopped("killed");
+                    self.handle.restarted().await;
+                }
+            }
+        }
+    }
+
+    /// Stays down for the restart delay, or as long as a command meanwhile says.
+    async fn recover(&self) {
+        self.handle.lock().crashes += 1;
+        self.handle.stopped("crashed");
+        let command = tokio::select! {
+            biased;
+            command = self.handle.command() => Some(command),
+            () = tokio::time::sleep(self.restart_delay) => None,
+        };
+        if let Some(Command::Kill) = command {
+            self.handle.restarted().await;
+        }
+    }
+}
+
+impl<F> fmt::Debug for Process<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Process")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    /// Kills the process now: nothing of it reaches the outside from this call on. It stays down.
+    pub fn kill(&self) {
+        self.order(Command::Kill);
+    }
+
+    /// Starts the process, killing it first if it runs.
+    pub fn restart(&self) {
+        self.order(Command::Restart);
+    }
+
+    /// Whether an incarnation is running.
+    pub fn is_running(&self) -> bool {
+        self.lock().running
+    }
+
+    /// How often the process was started.
+    pub fn starts(&self) -> u64 {
+        self.lock().starts
+    }
+
+    /// How often a crash point of its gate struck.
+    pub fn crashes(&self) -> u64 {
+        self.lock().crashes
+    }
+
+    fn order(&self, command: Command) {
+        self.0.gate.cut();
+        self.lock().command = Some(command);
+        self.0.commanded.notify_one();
+    }
+
+    async fn command(&self) -> Command {
+        loop {
+            let command = self.lock().command.take();
+            match command {
+                Some(command) => return command,
+                None => self.0.commanded.notified().await,
+            }
+        }
+    }
+
+    async fn restarted(&self) {
+        while let Command::Kill = self.command().await {}
+    }
+
+    fn started(&self) {
+        self.0.gate.begin();
+        let starts = {
+            let mut state = self.lock();
+            state.running = true;
+            state.starts += 1;
+            state.starts
+        };
+        self.0
+            .gate
+            .trace()
+            .record(&self.0.name, format!("process started ({starts})"));
+    }
+
+    fn stopped(&self, how: &str) {
+        self.lock().running = false;
+        self.0.gate.cut();
+        self.0.gate.trace().record(&self.0.name, format!("process {how}"));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        formatter
+            .debug_struct("Handle")
+            .field("name", &self.0.name)
+            .field("running", &state.running)
+            .field("starts", &state.starts)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! What happened in a run, in order, with virtual time, and one hash over all of it.
+//!
+//! Two runs are the same run exactly when their hashes are equal. What must not live here: what
+//! an entry means for a scenario; assertions read the event stream, not the trace.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clock::Clock;
+use jiff::Timestamp;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// The append-only record of a run; clones write to the same record.
+#[derive(Clone)]
+pub struct Trace {
+    clock: Clock,
+    record: Arc<Mutex<Record>>,
+}
+
+struct Record {
+    digest: Sha256,
+    length: u64,
+    keep: Keep,
+    entries: VecDeque<Entry>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Position in the trace, counted from 0.
+    pub number: u64,
+    /// Virtual time.
+    pub at: Timestamp,
+    /// Who did it: a client, `cloud`, `fault`, a process.
+    pub source: String,
+    /// What happened, in one line.
+    pub text: String,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {} {}", self.at, self.source, self.text)
+    }
+}
+
+/// Which entries stay in memory for the narrative; the hash always covers all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Every entry: for comparing two runs.
+    All,
+    /// The newest entries, as many as given.
+    Last(usize),
+}
+
+impl Default for Keep {
+    /// Enough for a scenario's narrative, some ten megabytes at most.
+    fn default() -> Self {
+        Self::Last(50_000)
+    }
+}
+
+impl Trace {
+    /// An empty trace whose entries carry `clock`'s time.
+    pub fn new(clock: Clock, keep: Keep) -> Self {
+        let record = Record {
+            digest: Sha256::new(),
+            length: 0,
+            keep,
+            entries: VecDeque::new(),
+        };
+        Self {
+            clock,
+            record: Arc::new(Mutex::new(record)),
+        }
+    }
+
+    /// Changes which entries stay in memory from here on.
+    pub fn keep(&self, keep: Keep) {
+        let mut record = self.lock();
+        record.keep = keep;
+        record.forget_what_is_not_kept();
+    }
+
+    /// Records that `source` did what `text` says.
+    pub fn record(&self, source: &str, text: impl Into<String>) {
+        let at = self.clock.now();
+        self.lock().append(at, source, text.into());
+    }
+
+    /// Records an answered API request. `code` is the HTTP status, `revision` the store's after it.
+    pub fn api_request(&self, client: &str, verb: &str, path: &str, code: u16, revision: Option<u64>) {
+        let revision = revision.map(|revision| format!(" @{revision}")).unwrap_or_default();
+        self.record(client, format!("{verb} {path} {code}{revision}"));
+    }
+
+    /// Records a watch event that reached `client`, for instance `MODIFIED` of `Node default/a`.
+    pub fn watch_delivery(&self, client: &str, kind: &str, object: &str, revision: &str) {
+        self.record(client, format!("watch {kind} {object} @{revision}"));
+    }
+
+    /// Records a cloud call with the code that it ended with; `machine` where it is known.
+    pub fn cloud_call(&self, client: &str, operation: &str, machine: Option<&str>, code: &str) {
+        let machine = machine.map(|machine| format!(" {machine}")).unwrap_or_default();
+        self.record(client, format!("cloud {operation}{machine} {code}"));
+    }
+
+    /// Records an injected fault and whom it struck.
+    pub fn fault(&self, target: &str, text: &str) {
+        self.record("fault", format!("{target}: {text}"));
+    }
+
+    /// The hash (SHA-256, hexadecimal) over everything recorded so far.
+    pub fn hash(&self) -> String {
+        let digest = self.lock().digest.clone().finalize();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The number of entries recorded so far, kept or not.
+    pub fn len(&self) -> u64 {
+        self.lock().length
+    }
+
+    /// Whether nothing has been recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entries that are kept, oldest first.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.lock().entries.iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Trace")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Record {
+    /// Each field goes into the digest with its length before it, so that no two records share an encoding.
+    fn append(&mut self, at: Timestamp, source: &str, text: String) {
+        self.digest.update(at.as_nanosecond().to_le_bytes());
+        for field in [source, &text] {
+            self.digest.update((field.len() as u64).to_le_bytes());
+            self.digest.update(field.as_bytes());
+        }
+        tracing::trace!(target: "sim::trace", number = self.length, %at, source, text);
+        self.entries.push_back(Entry {
+            number: self.length,
+            at,
+            source: source.to_owned(),
+            text,
+        });
+        self.length += 1;
+        self.forget_what_is_not_kept();
+    }
+
+    fn forget_what_is_not_kept(&mut self) {
+        if let Keep::Last(count) = self.keep {
+            let excess = self.entries.len().saturating_sub(count);
+            self.entries.drain(..excess);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn trace(keep: Keep) -> Trace {
+        Trace::new(Clock::simulated(Timestamp::UNIX_EPOCH), keep)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_hash_covers_source_text_time_and_order() {
+        let empty = trace(Keep::All).hash();
+        let hash_of = |entries: &[(&str, &str)]| {
+            let trace = trace(Keep::All);
+            for (source, text) in entries {
+                trace.record(source, *text);
+            }
+            trace.hash()
+        };
+        let plain = hash_of(&[("mcm", "a"), ("kubelet", "b")]);
+        assert_eq!(plain, hash_of(&[("mcm", "a"), ("kubelet", "b")]));
+        assert_ne!(plain, empty);
+        assert_ne!(plain, hash_of(&[("kubelet", "b"), ("mcm", "a")]));
+        assert_ne!(plain, hash_of(&[("mcma", ""), ("kubelet", "b")]));
+
+        let late = trace(Keep::All);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        late.record("mcm", "a");
+        late.record("kubelet", "b");
+        assert_ne!(plain, late.hash());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn forgetting_entries_changes_neither_hash_nor_length() {
+        let (all, last) = (trace(Keep::All), trace(Keep::Last(2)));
+        for number in 0..5 {
+            all.record("mcm", number.to_string());
+            last.record("mcm", number.to_string());
+        }
+        assert_eq!(all.hash(), last.hash());
+        assert_eq!((all.len(), last.len()), (5, 5));
+        let kept: Vec<_> = last
+            .entries()
+            .into_iter()
+            .map(|entry| (entry.number, entry.text))
+            .collect();
+        assert_eq!(kept, [(3, "3".to_owned()), (4, "4".to_owned())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn entries_read_as_a_narrative() {
+        let trace = trace(Keep::All);
+        trace.api_request("mcm", "PATCH", "/api/v1/nodes/a", 200, Some(17));
+        trace.watch_delivery("mcm", "MODIFIED", "Node a", "17");
+        trace.cloud_call("mcm", "CreateMachine", Some("m-1"), "Internal");
+        trace.fault("mcm", "crash before effect 3");
+        let lines: Vec<_> = trace.entries().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "1970-01-01T00:00:00Z mcm PATCH /api/v1/nodes/a 200 @17",
+                "1970-01-01T00:00:00Z mcm watch MODIFIED Node a @17",
+                "1970-01-01T00:00:00Z mcm cloud CreateMachine m-1 Internal",
+                "1970-01-01T00:00:00Z fault mcm: crash before effect 3",
+            ]
+        );
+    }
+}
