@@ -8,8 +8,8 @@ pub struct MachineRequest {
     #[prost(bytes = "vec", tag = "2")]
     pub class: ::prost::alloc::vec::Vec<u8>,
     /// merged data of the class's Secrets, user data filled in
-    #[prost(map = "string, bytes", tag = "3")]
-    pub secret: ::std::collections::HashMap<
+    #[prost(btree_map = "string, bytes", tag = "3")]
+    pub secret: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::vec::Vec<u8>,
     >,
@@ -44,8 +44,8 @@ pub struct Deleted {
 pub struct ListRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub class: ::prost::alloc::vec::Vec<u8>,
-    #[prost(map = "string, bytes", tag = "2")]
-    pub secret: ::std::collections::HashMap<
+    #[prost(btree_map = "string, bytes", tag = "2")]
+    pub secret: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::vec::Vec<u8>,
     >,
@@ -53,8 +53,8 @@ pub struct ListRequest {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct VmList {
     /// provider id to machine name
-    #[prost(map = "string, string", tag = "1")]
-    pub machines: ::std::collections::HashMap<
+    #[prost(btree_map = "string, string", tag = "1")]
+    pub machines: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
