@@ -31,9 +31,8 @@ pub fn generate(root: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&scratch)?;
     let definitions = openapi::definitions(&scratch, DEFINITIONS, MINOR)?;
     let modules = Modules::download(&scratch, MODULES)?;
-    let mut text = format!(
-        "# Built-in types of Kubernetes {MINOR}, written by `make generate`; the format is in table.rs.\n"
-    );
+    let mut text =
+        format!("# Built-in types of Kubernetes {MINOR}, written by `make generate`; the format is in table.rs.\n");
     for definition in &definitions {
         write_type(&mut text, definition, modules.find(&definition.name)?)?;
     }
@@ -44,7 +43,10 @@ pub fn generate(root: &Path) -> Result<(), Box<dyn Error>> {
 
 /// One line for the type and one for each of its fields.
 fn write_type(text: &mut String, definition: &Definition, tags: Option<Struct>) -> Result<(), Box<dyn Error>> {
-    let kind = definition.kind.as_ref().map_or("-\t-".to_owned(), |(version, kind)| format!("{version}\t{kind}"));
+    let kind = definition
+        .kind
+        .as_ref()
+        .map_or("-\t-".to_owned(), |(version, kind)| format!("{version}\t{kind}"));
     let flags = if definition.atomic { "\tmap=atomic" } else { "" };
     writeln!(text, "{}\t{kind}{flags}", definition.name)?;
     let tags = tags.unwrap_or_default();
@@ -61,8 +63,14 @@ fn write_type(text: &mut String, definition: &Definition, tags: Option<Struct>) 
         }
         text.push('\n');
     }
-    for name in tags.keys().filter(|name| definition.fields.iter().all(|field| &field.name != *name)) {
-        eprintln!("{}: the Go struct has a field {name} that the definition lacks", definition.name);
+    for name in tags
+        .keys()
+        .filter(|name| definition.fields.iter().all(|field| &field.name != *name))
+    {
+        eprintln!(
+            "{}: the Go struct has a field {name} that the definition lacks",
+            definition.name
+        );
     }
     Ok(())
 }

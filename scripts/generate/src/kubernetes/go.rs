@@ -38,9 +38,15 @@ impl Modules {
     pub fn download(scratch: &Path, version: &str) -> Result<Self, Box<dyn Error>> {
         let mut directories = BTreeMap::new();
         for (module, prefix) in MODULES {
-            let answer = run("go", &["mod", "download", "-json", &format!("{module}@{version}")], scratch)?;
+            let answer = run(
+                "go",
+                &["mod", "download", "-json", &format!("{module}@{version}")],
+                scratch,
+            )?;
             let answer: Value = serde_json::from_str(&answer)?;
-            let directory = answer["Dir"].as_str().ok_or_else(|| format!("go names no directory of {module}"))?;
+            let directory = answer["Dir"]
+                .as_str()
+                .ok_or_else(|| format!("go names no directory of {module}"))?;
             directories.insert(prefix, PathBuf::from(directory));
         }
         Ok(Self { directories })
@@ -51,10 +57,14 @@ impl Modules {
         let Some((prefix, directory)) = self.directories.iter().find(|(prefix, _)| name.starts_with(**prefix)) else {
             return Ok(None);
         };
-        let Some((package, type_)) = name[prefix.len()..].rsplit_once('.') else { return Ok(None) };
+        let Some((package, type_)) = name[prefix.len()..].rsplit_once('.') else {
+            return Ok(None);
+        };
         let package = directory.join(package.replace('.', "/"));
         let mut sources = String::new();
-        let mut paths: Vec<PathBuf> = fs::read_dir(&package)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+        let mut paths: Vec<PathBuf> = fs::read_dir(&package)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
         paths.sort();
         for path in paths {
             let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -67,13 +77,24 @@ impl Modules {
 }
 
 fn read_struct(sources: &str, type_: &str) -> Result<Option<Struct>, Box<dyn Error>> {
-    let Some((_, body)) = sources.split_once(&format!("\ntype {type_} struct {{\n")) else { return Ok(None) };
-    let (body, _) = body.split_once("\n}").ok_or_else(|| format!("struct {type_} does not end"))?;
+    let Some((_, body)) = sources.split_once(&format!("\ntype {type_} struct {{\n")) else {
+        return Ok(None);
+    };
+    let (body, _) = body
+        .split_once("\n}")
+        .ok_or_else(|| format!("struct {type_} does not end"))?;
     let mut fields = Struct::new();
     for line in body.lines().map(str::trim).filter(|line| !line.starts_with("//")) {
-        let Some((declaration, tags)) = line.split_once('`') else { continue };
-        let (Some(json), Some(protobuf)) = (quoted(tags, "json:"), quoted(tags, "protobuf:")) else { continue };
-        let number = protobuf.split(',').nth(1).ok_or_else(|| format!("{line}: a tag without a number"))?;
+        let Some((declaration, tags)) = line.split_once('`') else {
+            continue;
+        };
+        let (Some(json), Some(protobuf)) = (quoted(tags, "json:"), quoted(tags, "protobuf:")) else {
+            continue;
+        };
+        let number = protobuf
+            .split(',')
+            .nth(1)
+            .ok_or_else(|| format!("{line}: a tag without a number"))?;
         if json == "-" {
             continue;
         }
@@ -81,13 +102,28 @@ fn read_struct(sources: &str, type_: &str) -> Result<Option<Struct>, Box<dyn Err
             let inlined = declaration.trim();
             let inner = read_struct(sources, inlined)?.ok_or_else(|| format!("{inlined} is not in the package"))?;
             for (name, tag) in inner {
-                fields.insert(name, Tag { tag: format!("{number}.{}", tag.tag), ..tag });
+                fields.insert(
+                    name,
+                    Tag {
+                        tag: format!("{number}.{}", tag.tag),
+                        ..tag
+                    },
+                );
             }
         } else {
             let (name, options) = json.split_once(',').unwrap_or((json, ""));
-            let pointer = declaration.split_whitespace().nth(1).is_some_and(|type_| type_.starts_with('*'));
+            let pointer = declaration
+                .split_whitespace()
+                .nth(1)
+                .is_some_and(|type_| type_.starts_with('*'));
             let keep = pointer || !options.contains("omit");
-            fields.insert(name.to_owned(), Tag { tag: number.to_owned(), keep });
+            fields.insert(
+                name.to_owned(),
+                Tag {
+                    tag: number.to_owned(),
+                    keep,
+                },
+            );
         }
     }
     Ok(Some(fields))

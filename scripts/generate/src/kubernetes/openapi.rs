@@ -32,7 +32,19 @@ pub struct Field {
 
 /// Fetches the package and returns the stable types of that minor version, sorted by name.
 pub fn definitions(scratch: &Path, package: &str, minor: &str) -> Result<Vec<Definition>, Box<dyn Error>> {
-    run("python3", &["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", package], scratch)?;
+    run(
+        "python3",
+        &[
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            package,
+        ],
+        scratch,
+    )?;
     let wheel = format!("{}-py3-none-any.whl", package.replace('-', "_").replace("==", "-"));
     run("python3", &["-m", "zipfile", "-e", &wheel, "."], scratch)?;
     let path = format!("kubernetes_validate/kubernetes-json-schema/v{minor}.0-local/_definitions.json");
@@ -50,26 +62,43 @@ pub fn definitions(scratch: &Path, package: &str, minor: &str) -> Result<Vec<Def
 
 /// Leaves out alpha and beta versions.
 fn is_stable(name: &str) -> bool {
-    !name.split('.').any(|part| part.starts_with('v') && (part.contains("alpha") || part.contains("beta")))
+    !name
+        .split('.')
+        .any(|part| part.starts_with('v') && (part.contains("alpha") || part.contains("beta")))
 }
 
 fn definition(name: &str, schema: &Value) -> Result<Definition, Box<dyn Error>> {
-    let kinds = schema["x-kubernetes-group-version-kind"].as_array().map_or(&[][..], Vec::as_slice);
+    let kinds = schema["x-kubernetes-group-version-kind"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
     let kind = match kinds {
         [] => None,
         [one] => Some(kind(one)),
         [_, ..] => Some(("v1".to_owned(), name.rsplit('.').next().unwrap_or_default().to_owned())),
     };
-    let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let empty = Map::new();
     let mut fields = Vec::new();
     for (field, schema) in schema["properties"].as_object().unwrap_or(&empty) {
         let shape = shape(schema).ok_or_else(|| format!("{name}.{field} has a shape that is not known"))?;
-        fields.push(Field { name: field.clone(), shape, flags: flags(schema, required.contains(&field.as_str())) });
+        fields.push(Field {
+            name: field.clone(),
+            shape,
+            flags: flags(schema, required.contains(&field.as_str())),
+        });
     }
     fields.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(Definition { name: name.to_owned(), kind, atomic: schema["x-kubernetes-map-type"] == "atomic", fields })
+    Ok(Definition {
+        name: name.to_owned(),
+        kind,
+        atomic: schema["x-kubernetes-map-type"] == "atomic",
+        fields,
+    })
 }
 
 fn kind(value: &Value) -> (String, String) {
@@ -107,8 +136,12 @@ fn flags(schema: &Value, required: bool) -> Vec<String> {
     }
     match schema["x-kubernetes-list-type"].as_str() {
         Some("map") => {
-            let keys: Vec<&str> =
-                schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let keys: Vec<&str> = schema["x-kubernetes-list-map-keys"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             flags.push(format!("list=map:{}", keys.join(",")));
         }
         Some(other) => flags.push(format!("list={other}")),

@@ -1,0 +1,155 @@
+//! The form in which upstream stores and sends built-in objects: it decodes them to structs and
+//! encodes those again, so that quantities and times become canonical and zero values vanish.
+
+use serde_json::{Map, Value};
+
+use super::quantity::Quantity;
+use super::table::{Field, Form, Shape, Type, table};
+use super::time;
+
+/// Writes quantities (`1024Mi` as `1Gi`; amounts of resources rounded up to thousandths) and times
+/// (whole seconds or six digits, UTC) canonically, and drops zero values that mean nothing.
+/// Idempotent. Expects what [`check`](super::check) accepted and leaves alone what does not fit.
+pub fn canonicalise(type_name: &str, value: &mut Value) {
+    if let Some(type_) = table().find(type_name) {
+        canonical_type(type_, value);
+    }
+}
+
+fn canonical_type(type_: &Type, value: &mut Value) {
+    match type_.form {
+        Form::Object => {
+            if let Value::Object(map) = value {
+                canonical_fields(type_, map);
+            }
+        }
+        Form::Quantity => canonical_quantity(value, false),
+        Form::Time | Form::MicroTime => {
+            let Some(time) = value.as_str().and_then(time::parse) else {
+                return;
+            };
+            let text = if type_.form == Form::Time {
+                time::seconds(time)
+            } else {
+                time::micros(time)
+            };
+            *value = text.into();
+        }
+        Form::IntOrString
+        | Form::Json
+        | Form::AnyObject
+        | Form::SchemaOrArray
+        | Form::SchemaOrBool
+        | Form::SchemaOrStrings => {}
+    }
+}
+
+fn canonical_fields(type_: &Type, map: &mut Map<String, Value>) {
+    map.retain(|name, value| {
+        let Some(field) = type_.field(name) else { return true };
+        canonical_shape(&field.shape, value);
+        field.keep || !is_zero(field, value)
+    });
+}
+
+fn canonical_shape(shape: &Shape, value: &mut Value) {
+    match (shape, value) {
+        (Shape::Type(place), value) => {
+            if let Some(type_) = table().get(*place) {
+                canonical_type(type_, value);
+            }
+        }
+        (Shape::List(inner), Value::Array(items)) => items.iter_mut().for_each(|item| canonical_shape(inner, item)),
+        (Shape::Map(inner), Value::Object(map)) => {
+            let amounts = inner.type_().is_some_and(|type_| type_.form == Form::Quantity);
+            for item in map.values_mut() {
+                if amounts {
+                    canonical_quantity(item, true);
+                } else {
+                    canonical_shape(inner, item);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn canonical_quantity(value: &mut Value, of_resource: bool) {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return,
+    };
+    if let Ok(quantity) = text.parse::<Quantity>() {
+        let quantity = if of_resource {
+            quantity.rounded_to_milli()
+        } else {
+            quantity
+        };
+        *value = quantity.to_string().into();
+    }
+}
+
+/// Whether Go would leave the value out. Structs are never left out.
+fn is_zero(field: &Field, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => {
+            matches!(field.shape, Shape::Int32 | Shape::Int64 | Shape::Double) && number.as_f64() == Some(0.0)
+        }
+        Value::String(text) => matches!(field.shape, Shape::String | Shape::Bytes) && text.is_empty(),
+        Value::Array(items) => matches!(field.shape, Shape::List(_)) && items.is_empty(),
+        Value::Object(map) => matches!(field.shape, Shape::Map(_)) && map.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn quantities_and_times_are_written_canonically() {
+        let mut node = json!({
+            "metadata": {"creationTimestamp": "2026-01-31T13:00:00.5+01:00"},
+            "status": {"capacity": {"memory": "1024Mi", "cpu": 2, "x": "0.00001"}},
+        });
+        canonicalise("io.k8s.api.core.v1.Node", &mut node);
+        assert_eq!(
+            node,
+            json!({
+                "metadata": {"creationTimestamp": "2026-01-31T12:00:00Z"},
+                "status": {"capacity": {"memory": "1Gi", "cpu": "2", "x": "1m"}},
+            })
+        );
+        let mut lease = json!({"spec": {"renewTime": "2026-01-31T12:00:00Z"}});
+        canonicalise("io.k8s.api.coordination.v1.Lease", &mut lease);
+        assert_eq!(lease, json!({"spec": {"renewTime": "2026-01-31T12:00:00.000000Z"}}));
+    }
+
+    #[test]
+    fn zeros_vanish_where_they_mean_nothing() {
+        let mut pod = json!({
+            "metadata": {"finalizers": [], "labels": {}, "generation": 0},
+            "spec": {
+                "nodeName": "", "hostNetwork": false, "priority": 0, "automountServiceAccountToken": false,
+                "containers": [], "volumes": [{"name": "v", "emptyDir": {}}],
+            },
+            "status": {},
+        });
+        canonicalise("io.k8s.api.core.v1.Pod", &mut pod);
+        assert_eq!(
+            pod,
+            json!({
+                "metadata": {},
+                "spec": {
+                    "priority": 0, "automountServiceAccountToken": false,
+                    "containers": [], "volumes": [{"name": "v", "emptyDir": {}}],
+                },
+                "status": {},
+            })
+        );
+    }
+}

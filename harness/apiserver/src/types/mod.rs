@@ -1,0 +1,23 @@
+//! The built-in types of Kubernetes as data: checks, canonical forms, OpenAPI schemas. Nothing here
+//! knows resources, requests or defaults; whatever differs between types stands in the table.
+
+pub mod quantity;
+
+mod canonical;
+mod check;
+mod duplicates;
+mod openapi;
+pub(crate) mod path;
+pub(crate) mod table;
+pub(crate) mod time;
+
+pub use self::canonical::canonicalise;
+pub use self::check::check;
+pub use self::duplicates::duplicate_fields;
+pub use self::openapi::{definition, names_in};
+
+/// The OpenAPI name of the type that objects of that kind have: `io.k8s.api.apps.v1.Deployment` of
+/// `apps/v1` and `Deployment`.
+pub fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    table::table().of_kind(api_version, kind).map(|type_| type_.name)
+}

@@ -1,0 +1,352 @@
+//! The table of built-in types: which fields they have, of what shape, how they are sent in
+//! protobuf, how lists of them merge. Read from `kubernetes-1.36.tsv` (written by `make generate`)
+//! on first use, so that a server's start does not pay for it.
+//!
+//! A line that starts with a name is a type: its OpenAPI name, apiVersion, kind (`-` for what is
+//! only part of others), `map=atomic` where server-side apply takes the whole. A line that starts
+//! with a tab is a field of that type: name, protobuf tag (`2.5` is field 5 of the message in field
+//! 2, which JSON inlines), shape (`[]` a list of, `{}` a map to, then a scalar or a type), flags.
+
+use std::sync::LazyLock;
+
+const TEXT: &str = include_str!("kubernetes-1.36.tsv");
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::parse(TEXT));
+
+/// The table.
+pub(crate) fn table() -> &'static Table {
+    &TABLE
+}
+
+/// All types, sorted by name.
+#[derive(Debug)]
+pub(crate) struct Table {
+    types: Vec<Type>,
+}
+
+/// One type.
+#[derive(Debug)]
+pub(crate) struct Type {
+    /// As `io.k8s.api.core.v1.Pod`.
+    pub(crate) name: &'static str,
+    /// apiVersion and kind, of what can be sent by itself.
+    pub(crate) kind: Option<(&'static str, &'static str)>,
+    /// Whether server-side apply takes the whole as one value.
+    pub(crate) atomic: bool,
+    /// What it looks like in JSON.
+    pub(crate) form: Form,
+    /// Sorted by name; empty unless the form is `Object`.
+    pub(crate) fields: Vec<Field>,
+}
+
+/// What a type looks like in JSON; all but objects have their own rules everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// An object with the listed fields.
+    Object,
+    /// `100m`; also a number.
+    Quantity,
+    /// `80` or `80%`.
+    IntOrString,
+    /// RFC 3339, whole seconds.
+    Time,
+    /// RFC 3339, microseconds.
+    MicroTime,
+    /// Anything.
+    Json,
+    /// Any object: `RawExtension`, `FieldsV1`.
+    AnyObject,
+    /// `items` of a JSON schema.
+    SchemaOrArray,
+    /// `additionalProperties` of a JSON schema.
+    SchemaOrBool,
+    /// `dependencies` of a JSON schema.
+    SchemaOrStrings,
+}
+
+/// A field.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// As in JSON.
+    pub(crate) name: &'static str,
+    /// Numbers from the message to the field; empty where protobuf has no such field.
+    pub(crate) tag: Vec<u32>,
+    /// What it holds.
+    pub(crate) shape: Shape,
+    /// Whether an explicit zero value means something.
+    pub(crate) keep: bool,
+    /// Whether the schema requires it.
+    pub(crate) required: bool,
+    /// `x-kubernetes-list-type` and its keys.
+    pub(crate) list: Option<List>,
+    /// `x-kubernetes-map-type: atomic`.
+    pub(crate) atomic_map: bool,
+    /// The key by which a strategic merge patch finds list items.
+    pub(crate) merge_key: Option<&'static str>,
+    /// Whether a strategic merge patch merges the list.
+    pub(crate) merge: bool,
+    /// Whether a patch may list the keys to retain (unions).
+    pub(crate) retain_keys: bool,
+    /// Whether a strategic merge patch replaces the map.
+    pub(crate) replace: bool,
+}
+
+/// How server-side apply sees a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// One value.
+    Atomic,
+    /// A set of scalars.
+    Set,
+    /// Items found by keys.
+    Map(Vec<&'static str>),
+}
+
+/// What a field, list item or map value holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Text.
+    String,
+    /// Base64 text.
+    Bytes,
+    /// true or false.
+    Bool,
+    /// A whole number of 32 bits.
+    Int32,
+    /// A whole number of 64 bits.
+    Int64,
+    /// A number.
+    Double,
+    /// Another type, by its place in the table.
+    Type(usize),
+    /// A list.
+    List(Box<Shape>),
+    /// A map from strings.
+    Map(Box<Shape>),
+}
+
+impl Table {
+    /// Leaves out lines that it cannot read; a test holds that there are none.
+    fn parse(text: &'static str) -> Self {
+        let lines = || text.lines().filter(|line| !line.starts_with('#'));
+        let mut types: Vec<Type> = lines()
+            .filter(|line| !line.starts_with('\t'))
+            .filter_map(Type::parse)
+            .collect();
+        let names: Vec<&str> = types.iter().map(|type_| type_.name).collect();
+        let mut current = 0;
+        for line in lines() {
+            match line.strip_prefix('\t') {
+                None => {
+                    let name = line.split('\t').next().unwrap_or_default();
+                    current = names.binary_search(&name).unwrap_or(usize::MAX);
+                }
+                Some(line) => {
+                    if let (Some(type_), Some(field)) = (types.get_mut(current), Field::parse(line, &names)) {
+                        type_.fields.push(field);
+                    }
+                }
+            }
+        }
+        Self { types }
+    }
+
+    /// All types, sorted by name.
+    pub(crate) fn types(&self) -> &[Type] {
+        &self.types
+    }
+
+    /// The type with that name.
+    pub(crate) fn find(&self, name: &str) -> Option<&Type> {
+        let place = self.types.binary_search_by(|type_| type_.name.cmp(name)).ok()?;
+        self.types.get(place)
+    }
+
+    /// The type that objects of that kind have. Delete options come in every group.
+    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Type> {
+        match (api_version, kind) {
+            (_, "DeleteOptions") => self.find("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"),
+            ("policy/v1beta1", "Eviction") => self.find("io.k8s.api.policy.v1.Eviction"),
+            ("v1", "Status") => self.find("io.k8s.apimachinery.pkg.apis.meta.v1.Status"),
+            _ => self.types.iter().find(|type_| type_.kind == Some((api_version, kind))),
+        }
+    }
+
+    /// The type that a shape names.
+    pub(crate) fn get(&self, place: usize) -> Option<&Type> {
+        self.types.get(place)
+    }
+}
+
+impl Type {
+    fn parse(line: &'static str) -> Option<Self> {
+        let mut parts = line.split('\t');
+        let (name, version, kind) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self {
+            name,
+            kind: (kind != "-").then_some((version, kind)),
+            atomic: parts.next() == Some("map=atomic"),
+            form: Form::of(name),
+            fields: Vec::new(),
+        })
+    }
+
+    /// The field with that name.
+    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+        let place = self.fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        self.fields.get(place)
+    }
+
+    /// The last part of the name: `Pod`.
+    pub(crate) fn short_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+}
+
+impl Form {
+    fn of(name: &str) -> Self {
+        match name {
+            "io.k8s.apimachinery.pkg.api.resource.Quantity" => Self::Quantity,
+            "io.k8s.apimachinery.pkg.util.intstr.IntOrString" => Self::IntOrString,
+            "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => Self::Time,
+            "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime" => Self::MicroTime,
+            "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1" | "io.k8s.apimachinery.pkg.runtime.RawExtension" => {
+                Self::AnyObject
+            }
+            _ => match name.strip_prefix("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.") {
+                Some("JSON") => Self::Json,
+                Some("JSONSchemaPropsOrArray") => Self::SchemaOrArray,
+                Some("JSONSchemaPropsOrBool") => Self::SchemaOrBool,
+                Some("JSONSchemaPropsOrStringArray") => Self::SchemaOrStrings,
+                _ => Self::Object,
+            },
+        }
+    }
+}
+
+impl Field {
+    fn parse(line: &'static str, names: &[&str]) -> Option<Self> {
+        let mut parts = line.split('\t');
+        let (name, tag, shape) = (parts.next()?, parts.next()?, parts.next()?);
+        let tag = match tag {
+            "-" => Vec::new(),
+            numbers => numbers.split('.').map(str::parse).collect::<Result<_, _>>().ok()?,
+        };
+        let mut field = Self {
+            name,
+            keep: tag.is_empty(),
+            tag,
+            shape: Shape::parse(shape, names)?,
+            required: false,
+            list: None,
+            atomic_map: false,
+            merge_key: None,
+            merge: false,
+            retain_keys: false,
+            replace: false,
+        };
+        for flag in parts.next().into_iter().flat_map(|flags| flags.split(' ')) {
+            match flag.split_once('=').unwrap_or((flag, "")) {
+                ("keep", _) => field.keep = true,
+                ("required", _) => field.required = true,
+                ("list", "atomic") => field.list = Some(List::Atomic),
+                ("list", "set") => field.list = Some(List::Set),
+                ("list", keys) => {
+                    field.list = Some(List::Map(keys.strip_prefix("map:")?.split(',').collect()));
+                }
+                ("map", value) => field.atomic_map = value == "atomic",
+                ("merge", key) => field.merge_key = Some(key),
+                ("strategy", strategies) => {
+                    field.merge = strategies.split(',').any(|strategy| strategy == "merge");
+                    field.retain_keys = strategies.split(',').any(|strategy| strategy == "retainKeys");
+                    field.replace = strategies.split(',').any(|strategy| strategy == "replace");
+                }
+                _ => return None,
+            }
+        }
+        Some(field)
+    }
+
+    /// The type of the field itself, or of its items or values.
+    pub(crate) fn type_(&self) -> Option<&'static Type> {
+        self.shape.type_()
+    }
+}
+
+impl Shape {
+    fn parse(text: &str, names: &[&str]) -> Option<Self> {
+        if let Some(inner) = text.strip_prefix("[]") {
+            return Some(Self::List(Box::new(Self::parse(inner, names)?)));
+        }
+        if let Some(inner) = text.strip_prefix("{}") {
+            return Some(Self::Map(Box::new(Self::parse(inner, names)?)));
+        }
+        match text {
+            "string" => Some(Self::String),
+            "bytes" => Some(Self::Bytes),
+            "bool" => Some(Self::Bool),
+            "int32" => Some(Self::Int32),
+            "int64" => Some(Self::Int64),
+            "double" => Some(Self::Double),
+            name => names.binary_search(&name).ok().map(Self::Type),
+        }
+    }
+
+    /// The type at the end of lists and maps.
+    pub(crate) fn type_(&self) -> Option<&'static Type> {
+        match self {
+            Self::Type(place) => table().get(*place),
+            Self::List(inner) | Self::Map(inner) => inner.type_(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        let lines = TEXT.lines().filter(|line| !line.starts_with('#')).count();
+        let fields: usize = table().types.iter().map(|type_| type_.fields.len()).sum();
+        assert_eq!(lines, table().types.len() + fields);
+    }
+
+    #[test]
+    fn types_and_fields_are_sorted() {
+        assert!(table().types.is_sorted_by(|one, other| one.name < other.name));
+        for type_ in &table().types {
+            assert!(
+                type_.fields.is_sorted_by(|one, other| one.name < other.name),
+                "{}",
+                type_.name
+            );
+        }
+    }
+
+    #[test]
+    fn kinds_are_found_by_group_version_and_kind() {
+        let name = |version, kind| table().of_kind(version, kind).map(|type_| type_.name);
+        assert_eq!(name("v1", "Event"), Some("io.k8s.api.core.v1.Event"));
+        assert_eq!(name("events.k8s.io/v1", "Event"), Some("io.k8s.api.events.v1.Event"));
+        assert_eq!(
+            name("apps/v1", "DeleteOptions"),
+            Some("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
+        );
+        assert_eq!(name("apps/v1", "Pod"), None);
+    }
+
+    #[test]
+    fn merge_keys_are_those_of_upstream() {
+        let spec = table().find("io.k8s.api.core.v1.PodSpec").unwrap();
+        let key = |field: &str| {
+            spec.field(field)
+                .and_then(|field| field.merge_key.filter(|_| field.merge))
+        };
+        assert_eq!(key("containers"), Some("name"));
+        assert_eq!(key("topologySpreadConstraints"), Some("topologyKey"));
+        assert_eq!(key("tolerations"), None);
+        assert!(spec.field("volumes").unwrap().retain_keys);
+    }
+}

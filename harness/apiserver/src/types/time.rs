@@ -1,0 +1,60 @@
+//! Times in the two forms that Kubernetes writes: whole seconds and microseconds, always UTC.
+
+use jiff::Timestamp;
+
+/// Reads an RFC 3339 time.
+pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+    let separated = text.as_bytes().get(10) == Some(&b'T');
+    if separated { text.parse().ok() } else { None }
+}
+
+/// `2026-01-31T12:00:00Z`, as `Time` is written.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    let whole = Timestamp::from_second(floor_seconds(time)).unwrap_or(time);
+    whole.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// `2026-01-31T12:00:00.000000Z`, as `MicroTime` is written.
+pub(crate) fn micros(time: Timestamp) -> String {
+    let seconds = floor_seconds(time);
+    let nanos = time.as_nanosecond() - i128::from(seconds) * 1_000_000_000;
+    let whole = Timestamp::from_second(seconds).unwrap_or(time);
+    format!("{}.{:06}Z", whole.strftime("%Y-%m-%dT%H:%M:%S"), nanos / 1000)
+}
+
+fn floor_seconds(time: Timestamp) -> i64 {
+    let seconds = time.as_nanosecond().div_euclid(1_000_000_000);
+    i64::try_from(seconds).unwrap_or_else(|_| time.as_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_lose_fractions_and_offsets() {
+        let time = parse("2026-01-31T13:00:00.123456789+01:00").unwrap();
+        assert_eq!(seconds(time), "2026-01-31T12:00:00Z");
+        assert_eq!(micros(time), "2026-01-31T12:00:00.123456Z");
+    }
+
+    #[test]
+    fn times_before_1970_are_cut_towards_the_past() {
+        let time = parse("1969-12-31T23:59:59.5Z").unwrap();
+        assert_eq!(seconds(time), "1969-12-31T23:59:59Z");
+        assert_eq!(micros(time), "1969-12-31T23:59:59.500000Z");
+    }
+
+    #[test]
+    fn what_is_no_rfc_3339_time_is_refused() {
+        for text in [
+            "",
+            "2026-01-31",
+            "2026-01-31 12:00:00Z",
+            "yesterday",
+            "2026-01-31T12:00:00",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}
