@@ -44,7 +44,10 @@ pub fn class_step(class: &MachineClass, used: bool) -> FinalizerStep {
 /// The step for a Secret, given the classes that there are.
 pub fn secret_step<'a>(secret: &Secret, classes: impl IntoIterator<Item = &'a MachineClass>) -> FinalizerStep {
     let present = has_finalizer(&secret.metadata, keys::SECRET_FINALIZER);
-    let own = (secret.metadata.namespace.clone().unwrap_or_default(), secret.metadata.name.clone().unwrap_or_default());
+    let own = (
+        secret.metadata.namespace.clone().unwrap_or_default(),
+        secret.metadata.name.clone().unwrap_or_default(),
+    );
     let used = classes.into_iter().any(|class| secrets_of(class).contains(&own));
     match (used, secret.metadata.deletion_timestamp.is_some()) {
         (true, true) if present => FinalizerStep::StillNeeded,
@@ -70,13 +73,16 @@ pub fn secrets_of(class: &MachineClass) -> BTreeSet<(String, String)> {
 pub fn secret_key(class: &MachineClass, reference: &SecretReference) -> Option<(String, String)> {
     let name = reference.name.clone().filter(|name| !name.is_empty())?;
     let given = reference.namespace.clone().filter(|namespace| !namespace.is_empty());
-    Some((given.or_else(|| class.metadata.namespace.clone()).unwrap_or_default(), name))
+    Some((
+        given.or_else(|| class.metadata.namespace.clone()).unwrap_or_default(),
+        name,
+    ))
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
     use jiff::Timestamp;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
     use mcm_api::machine::ClassSpec;
     use rstest::rstest;
 
@@ -107,7 +113,16 @@ mod tests {
         #[case] expected: FinalizerStep,
     ) {
         let metadata = metadata(present.then_some(keys::MACHINE_FINALIZER), deleting);
-        assert_eq!(class_step(&MachineClass { metadata, ..MachineClass::default() }, used), expected);
+        assert_eq!(
+            class_step(
+                &MachineClass {
+                    metadata,
+                    ..MachineClass::default()
+                },
+                used
+            ),
+            expected
+        );
     }
 
     #[rstest]
@@ -120,24 +135,50 @@ mod tests {
         #[case] name: &str,
         #[case] expected: FinalizerStep,
     ) {
-        let reference = SecretReference { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned) };
+        let reference = SecretReference {
+            name: Some(name.to_owned()),
+            namespace: namespace.map(str::to_owned),
+        };
         for credentials in [false, true] {
-            let mut class = MachineClass { metadata: metadata(None, false), ..MachineClass::default() };
-            let slot = if credentials { &mut class.credentials_secret_ref } else { &mut class.secret_ref };
+            let mut class = MachineClass {
+                metadata: metadata(None, false),
+                ..MachineClass::default()
+            };
+            let slot = if credentials {
+                &mut class.credentials_secret_ref
+            } else {
+                &mut class.secret_ref
+            };
             *slot = Some(reference.clone());
-            let secret = Secret { metadata: metadata(None, false), ..Secret::default() };
+            let secret = Secret {
+                metadata: metadata(None, false),
+                ..Secret::default()
+            };
             assert_eq!(secret_step(&secret, [&class]), expected);
         }
-        let unused = Secret { metadata: metadata(Some(keys::SECRET_FINALIZER), false), ..Secret::default() };
+        let unused = Secret {
+            metadata: metadata(Some(keys::SECRET_FINALIZER), false),
+            ..Secret::default()
+        };
         assert_eq!(secret_step(&unused, []), FinalizerStep::Remove);
     }
 
     #[test]
     fn a_machine_uses_the_class_of_its_kind_name_and_namespace() {
-        let class = MachineClass { metadata: metadata(None, false), ..MachineClass::default() };
-        let mut machine = Machine { metadata: metadata(None, false), ..Machine::default() };
+        let class = MachineClass {
+            metadata: metadata(None, false),
+            ..MachineClass::default()
+        };
+        let mut machine = Machine {
+            metadata: metadata(None, false),
+            ..Machine::default()
+        };
         assert!(!uses(&machine, &class));
-        machine.spec.class = ClassSpec { kind: "MachineClass".into(), name: "thing".into(), ..ClassSpec::default() };
+        machine.spec.class = ClassSpec {
+            kind: "MachineClass".into(),
+            name: "thing".into(),
+            ..ClassSpec::default()
+        };
         assert!(uses(&machine, &class));
         machine.metadata.namespace = Some("shed".to_owned());
         assert!(!uses(&machine, &class));

@@ -11,7 +11,12 @@ pub fn has_finalizer(metadata: &ObjectMeta, finalizer: &str) -> bool {
 /// The patch after which the object carries the finalizer, or no longer does. A merge patch writes
 /// the whole list, hence the resourceVersion in it: a newer object refuses it.
 pub fn finalizer_patch(metadata: &ObjectMeta, finalizer: &str, present: bool) -> Value {
-    let others = metadata.finalizers.iter().flatten().map(String::as_str).filter(|name| *name != finalizer);
+    let others = metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .map(String::as_str)
+        .filter(|name| *name != finalizer);
     let mut all: Vec<&str> = others.chain(present.then_some(finalizer)).collect();
     all.sort_unstable();
     json!({ "metadata": { "finalizers": all, "resourceVersion": metadata.resource_version } })

@@ -1,30 +1,92 @@
 //! The order in which a machine's affairs are looked at.
 
 use jiff::Timestamp;
-use mcm_api::keys;
+use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
-use super::{Action, Plan, Reason, Settings, View};
+use super::pass::Pass;
+use super::{Action, EventType, NodeView, Plan, Reason, Settings, View, creation, deletion, health, node, validation};
+use crate::finalizer::has_finalizer;
 
 /// What is to be done about a machine now.
 ///
 /// Nothing is remembered from one call to the next: a process that dies between any two actions
 /// leaves just another view.
-pub fn decide(view: &View, settings: &Settings, _now: Timestamp) -> Plan {
-    let finalizers = view.machine.metadata.finalizers.iter().flatten();
-    if view.machine.metadata.deletion_timestamp.is_none()
-        && !finalizers.clone().any(|name| name == keys::MACHINE_FINALIZER)
-    {
-        return Plan {
-            actions: vec![Action::AddFinalizer],
-            status: None,
-            wake: Some(settings.retry.short),
-            reason: Reason::FinalizerMissing,
-        };
+pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
+    match &view.failure {
+        Some(failure) if failure.not_found && failure.action.node().is_some() => {
+            let view = View {
+                node: NodeView::Absent,
+                failure: None,
+                ..view.clone()
+            };
+            look(&Pass {
+                view: &view,
+                settings,
+                now,
+            })
+        }
+        _ => look(&Pass { view, settings, now }),
     }
-    Plan {
-        actions: Vec::new(),
-        status: None,
-        wake: Some(settings.retry.long),
-        reason: Reason::Nothing,
+}
+
+fn look(pass: &Pass) -> Plan {
+    if pass.machine().metadata.deletion_timestamp.is_some() {
+        return deletion::decide(pass);
     }
+    if let Some(failure) = &pass.view.failure {
+        let reason = Reason::ActionFailed(failure.message.clone());
+        return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
+    }
+    if !has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER) {
+        return Plan::new(Reason::FinalizerMissing)
+            .act(Action::AddFinalizer)
+            .after(std::time::Duration::ZERO);
+    }
+    if let Some(reason) = validation::machine_problem(pass) {
+        return problem(pass, reason, Operation::Create);
+    }
+    if let Some(plan) = node::deleted(pass) {
+        return plan;
+    }
+    let health = if pass.node_name().is_some() && pass.phase().is_some() {
+        health::decide(pass)
+    } else {
+        None
+    };
+    let plan = match health {
+        Some(plan) if plan.status.is_some() => plan,
+        _ if creation::is_due(pass) => creation::decide(pass),
+        Some(plan) => plan,
+        None => pass.nothing(),
+    };
+    node::claimed(pass, plan)
+}
+
+/// The plan for what cannot go on before a person acts: the status says so, and it is tried again.
+pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan {
+    let description = reason.to_string();
+    let wake = match reason {
+        Reason::ClassWithoutFinalizer(_) => return Plan::new(reason).after(pass.settings.retry.short),
+        Reason::InvalidSecret(_) => pass.settings.retry.short,
+        _ => pass.settings.retry.long,
+    };
+    let known = pass.last_operation().and_then(|last| last.operation.clone());
+    let status = pass.operation(known.unwrap_or(operation), State::Failed, description.clone());
+    pass.report(
+        Plan::new(reason).after(wake),
+        timed_out(pass, status),
+        EventType::Warning,
+        "Invalid",
+        description,
+    )
+}
+
+/// A machine that has no VM by the end of its creation timeout is Failed, whatever the cause.
+fn timed_out(pass: &Pass, status: MachineStatus) -> MachineStatus {
+    let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
+    let late = pass.age() >= pass.settings.creation_timeout_of(pass.machine());
+    if creating && late && pass.machine().metadata.deletion_timestamp.is_none() {
+        return pass.enter(status, Phase::Failed, false);
+    }
+    status
 }

@@ -3,11 +3,20 @@
 //! What lives here: [`decide`] and the rules behind it, a file a topic. What must not: reading a
 //! cluster or a clock; all that is known is in the [`View`], all that is to be done in the [`Plan`].
 
+mod creation;
 mod decide;
+mod deletion;
+mod drain;
+mod health;
+mod node;
+mod pass;
 mod plan;
 mod reason;
 mod settings;
+mod similar;
 mod stage;
+mod user_data;
+mod validation;
 mod view;
 
 pub use decide::decide;

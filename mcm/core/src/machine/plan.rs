@@ -35,7 +35,12 @@ pub struct Plan {
 impl Plan {
     /// A plan that does nothing.
     pub(super) fn new(reason: Reason) -> Self {
-        Self { actions: Vec::new(), status: None, wake: None, reason }
+        Self {
+            actions: Vec::new(),
+            status: None,
+            wake: None,
+            reason,
+        }
     }
 
     /// Again after that time.
@@ -137,7 +142,8 @@ impl Action {
         matches!(
             self,
             Self::DeleteBootstrapToken(_)
-                | Self::EvictPod { .. } | Self::DeletePod { .. }
+                | Self::EvictPod { .. }
+                | Self::DeletePod { .. }
                 | Self::DeleteVolumeAttachment(_)
                 | Self::RecordEvent { .. }
                 | Self::Observe(_)

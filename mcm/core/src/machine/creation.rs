@@ -1,0 +1,378 @@
+//! Creation: from a machine without a VM to one that waits for its node.
+//!
+//! The cloud is asked first, always: whatever an earlier process did before it died is found again
+//! that way. VM, label and phase follow, each from what is known by then.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::NodeAddress;
+use mcm_api::machine::LastOperation;
+use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, VmIdentity, keys};
+
+use super::decide::problem;
+use super::pass::Pass;
+use super::user_data::{Prepared, prepare};
+use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, Reason, Retry, validation};
+
+const INITIALIZE_STAGE: &str = "Initialize VM Instance";
+
+/// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
+pub(super) fn is_due(pass: &Pass) -> bool {
+    match pass.phase() {
+        None | Some(Phase::CrashLoopBackOff) => true,
+        Some(Phase::Failed) => false,
+        Some(_) => pass.machine().spec.provider_id.is_empty(),
+    }
+}
+
+/// The next step of the creation.
+pub(super) fn decide(pass: &Pass) -> Plan {
+    let class = match validation::class(pass) {
+        Ok(class) => class,
+        Err(reason) => return problem(pass, reason, Operation::Create),
+    };
+    if let Some(wait) = left_to_repeat(pass) {
+        return Plan::new(Reason::WaitingToRepeat(wait)).after(wait);
+    }
+    let secret = match prepare(pass) {
+        Prepared::Ready(secret) => secret,
+        Prepared::NeedsToken(token) => {
+            return Plan::new(Reason::BootstrapTokenNeeded).act(Action::EnsureBootstrapToken(token));
+        }
+        Prepared::Invalid(text) => return problem(pass, Reason::InvalidSecret(text), Operation::Create),
+    };
+    let call = |kind, machine, reason| {
+        let call = CloudCall {
+            kind,
+            machine,
+            class: class.clone(),
+            secret: secret.clone(),
+        };
+        Plan::new(reason).act(Action::Call(Box::new(call)))
+    };
+    step(pass, &call)
+}
+
+/// Makes the plan of a driver call.
+type MakeCall<'a> = dyn Fn(CallKind, mcm_api::Machine, Reason) -> Plan + 'a;
+
+fn step(pass: &Pass, call: &MakeCall) -> Plan {
+    let machine = pass.machine();
+    let create = || call(CallKind::Create, machine.clone(), Reason::CreateVm);
+    match pass.last_answer() {
+        None | Some(Answer::Delete(_)) => {
+            #[cfg(feature = "mutants")]
+            if pass.settings.mutant == Some(super::Mutant::CreateWithoutAsking) {
+                return create();
+            }
+            call(CallKind::Status, machine.clone(), Reason::AskForVm)
+        }
+        Some(Answer::Status(Ok(vm))) => found(pass, vm, None),
+        Some(Answer::Status(Err(error))) => match error.code {
+            Code::NotFound | Code::Unimplemented if machine.spec.provider_id.is_empty() => create(),
+            Code::NotFound | Code::Unimplemented => found(pass, &recorded(pass), None),
+            Code::Uninitialized => {
+                let vm = error.vm.as_deref().cloned().unwrap_or_else(|| recorded(pass));
+                let vm = VmIdentity {
+                    addresses: Vec::new(),
+                    ..vm
+                };
+                found(pass, &vm, Some(call))
+            }
+            _ => failed(pass, "GetMachineStatus", error),
+        },
+        Some(Answer::Create(Ok(vm))) => created(pass, vm, call),
+        Some(Answer::Create(Err(error))) => failed(pass, "CreateMachine", error),
+        Some(Answer::Initialize(Ok(vm))) => initialized(pass, Some(vm)),
+        Some(Answer::Initialize(Err(error))) => match error.code {
+            Code::Unimplemented | Code::NotFound => initialized(pass, None),
+            _ => not_initialized(pass, error),
+        },
+        Some(Answer::DeleteStale(result)) => stale(pass, result),
+    }
+}
+
+/// The VM as the object has it.
+fn recorded(pass: &Pass) -> VmIdentity {
+    VmIdentity {
+        provider_id: pass.machine().spec.provider_id.clone(),
+        node_name: pass.node_name().unwrap_or_default().to_owned(),
+        ..VmIdentity::default()
+    }
+}
+
+/// CreateMachine made a VM. Where its node name is taken by an older Node that is not the machine's
+/// own, the VM would act under a foreign identity, so it goes again.
+fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
+    if pass.view.target && pass.view.answered_node_exists && vm.node_name != pass.name() {
+        let mut machine = pass.machine().clone();
+        machine.spec.provider_id.clone_from(&vm.provider_id);
+        return call(CallKind::DeleteStale, machine, Reason::StaleNode);
+    }
+    let mut plan = found(pass, vm, Some(call));
+    let event = Action::RecordEvent {
+        type_: EventType::Normal,
+        reason: "VMCreated".to_owned(),
+        message: format!("VM {} was created", vm.provider_id),
+    };
+    plan.actions
+        .splice(0..0, [Action::Observe(Metric::CreateDuration(pass.age())), event]);
+    plan
+}
+
+/// There is a VM: it is recorded on the machine, then initialised where `initialize` is given.
+fn found(pass: &Pass, vm: &VmIdentity, initialize: Option<&MakeCall>) -> Plan {
+    if vm.provider_id.is_empty() || pass.view.target && vm.node_name.is_empty() {
+        return incomplete(pass, vm);
+    }
+    let patch = record(pass, vm);
+    let mut plan = match initialize {
+        Some(call) => call(CallKind::Initialize, patched(pass, &patch, vm), Reason::InitializeVm),
+        None => waiting(pass, vm),
+    };
+    if !patch.is_empty() {
+        plan.actions.insert(0, Action::PatchMachine(patch));
+    }
+    plan
+}
+
+/// What of the VM the machine does not carry yet. A provider id is written once and never changed.
+pub(super) fn record(pass: &Pass, vm: &VmIdentity) -> MachinePatch {
+    let machine = pass.machine();
+    let annotations = machine.metadata.annotations.as_ref();
+    let priority = annotations
+        .and_then(|all| all.get(keys::PRIORITY_ANNOTATION))
+        .filter(|value| !value.is_empty());
+    let node = pass.view.target && pass.node_name().is_none() && !vm.node_name.is_empty();
+    let provider_id = machine.spec.provider_id.is_empty() && !vm.provider_id.is_empty();
+    MachinePatch {
+        node: node.then(|| vm.node_name.clone()),
+        priority: priority.is_none().then(|| keys::DEFAULT_PRIORITY.to_owned()),
+        provider_id: provider_id.then(|| vm.provider_id.clone()),
+        join_duration: None,
+    }
+}
+
+/// The machine as it is after the patch, for the driver's eyes.
+fn patched(pass: &Pass, patch: &MachinePatch, vm: &VmIdentity) -> mcm_api::Machine {
+    let mut machine = pass.machine().clone();
+    if let Some(node) = &patch.node {
+        machine
+            .metadata
+            .labels
+            .get_or_insert_default()
+            .insert(keys::NODE_LABEL.to_owned(), node.clone());
+    }
+    if let Some(provider_id) = &patch.provider_id {
+        machine.spec.provider_id.clone_from(provider_id);
+    }
+    if let Some(state) = &vm.last_known_state {
+        machine.status.last_known_state.clone_from(state);
+    }
+    machine
+}
+
+fn initialized(pass: &Pass, vm: Option<&VmIdentity>) -> Plan {
+    let mut known = recorded(pass);
+    known.addresses = vm.map(|vm| vm.addresses.clone()).unwrap_or_default();
+    if let Some(name) = vm.map(|vm| &vm.node_name).filter(|name| !name.is_empty()) {
+        known.node_name.clone_from(name);
+    }
+    let plan = waiting(pass, &known);
+    plan.act(Action::Observe(Metric::InitializeDuration(pass.age())))
+}
+
+/// The VM is complete: the machine waits for its node, or is done where there is none to come.
+fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
+    if !matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
+        return pass.nothing();
+    }
+    if !pass.view.target {
+        return available(pass, vm);
+    }
+    let status = pass.operation(
+        Operation::Create,
+        State::Processing,
+        "Creating machine on cloud provider",
+    );
+    let status = remember(pass, status, vm);
+    pass.write(
+        Plan::new(Reason::VmCreated).after(Duration::ZERO),
+        pass.enter(status, Phase::Pending, true),
+    )
+}
+
+fn available(pass: &Pass, vm: &VmIdentity) -> Plan {
+    let mut status = pass.operation(
+        Operation::Create,
+        State::Successful,
+        "Created machine on cloud provider",
+    );
+    status.addresses = addresses(pass, vm);
+    let status = pass.enter(remember(pass, status, vm), Phase::Available, false);
+    pass.write(Plan::new(Reason::VmAvailable).after(pass.settings.retry.long), status)
+}
+
+/// All addresses that any answer of this pass gave, with those of before, in one order.
+fn addresses(pass: &Pass, vm: &VmIdentity) -> Vec<NodeAddress> {
+    let answered = pass.view.answers.iter().filter_map(|answer| match answer {
+        Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm)) => Some(vm),
+        _ => None,
+    });
+    let names = answered
+        .clone()
+        .map(|vm| vm.node_name.clone())
+        .chain([vm.node_name.clone()]);
+    let names = names.filter(|name| !name.is_empty());
+    let mut all: Vec<NodeAddress> = pass.machine().status.addresses.clone();
+    all.extend(answered.flat_map(|vm| vm.addresses.clone()));
+    all.extend(names.map(|address| NodeAddress {
+        type_: "Hostname".to_owned(),
+        address,
+    }));
+    all.sort_by(|a, b| (&a.type_, &a.address).cmp(&(&b.type_, &b.address)));
+    all.dedup();
+    all
+}
+
+/// `status` with the driver's memory, where an answer of this pass has one.
+fn remember(pass: &Pass, mut status: MachineStatus, vm: &VmIdentity) -> MachineStatus {
+    let created = pass.view.answers.iter().rev().find_map(|answer| match answer {
+        Answer::Create(Ok(vm)) | Answer::Status(Ok(vm)) | Answer::Initialize(Ok(vm)) => vm.last_known_state.clone(),
+        _ => None,
+    });
+    if let Some(state) = vm.last_known_state.clone().or(created) {
+        status.last_known_state = state;
+    }
+    status
+}
+
+/// The driver broke its contract: nothing is recorded, and it is asked again later.
+fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
+    let description = format!(
+        "machine {:?}: nodeName ({:?}) or providerID ({:?}) is empty after creation flow",
+        pass.name(),
+        vm.node_name,
+        vm.provider_id
+    );
+    let error = DriverError::new(Code::Internal, description);
+    let status = failure(pass, &error, format!("Cloud provider message - {error}"));
+    let plan = Plan::new(Reason::IncompleteAnswer).after(pass.settings.retry.medium);
+    pass.report(plan, status, EventType::Warning, "CreationFailed", error.to_string())
+}
+
+/// A VM with a foreign node name was deleted again.
+fn stale(pass: &Pass, result: &Result<Option<String>, DriverError>) -> Plan {
+    let status = pass.operation(Operation::Create, State::Failed, "VM using old node obj");
+    let status = pass.enter(status, Phase::Failed, false);
+    let outcome = match result {
+        Ok(_) => "the VM was deleted".to_owned(),
+        Err(error) => format!("the VM could not be deleted: {error}"),
+    };
+    let plan = Plan::new(Reason::StaleNode).after(pass.settings.retry.short);
+    pass.report(
+        plan,
+        status,
+        EventType::Warning,
+        "StaleNode",
+        format!("{}; {outcome}", Reason::StaleNode),
+    )
+}
+
+/// GetMachineStatus or CreateMachine failed.
+fn failed(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
+    let mut status = failure(pass, error, format!("Cloud provider message - {error}"));
+    match error.vm.as_ref().and_then(|vm| vm.last_known_state.clone()) {
+        Some(state) => status.last_known_state = state,
+        None if !is_transient(error.code) => status.last_known_state.clear(),
+        None => {}
+    }
+    give_reason(
+        pass,
+        call,
+        error.code,
+        retry_of(&pass.settings.retry, error.code),
+        status,
+    )
+}
+
+/// InitializeMachine failed.
+fn not_initialized(pass: &Pass, error: &DriverError) -> Plan {
+    let status = failure(pass, error, format!("Provider error: {error}. {INITIALIZE_STAGE}"));
+    let status = remember(pass, status, &VmIdentity::default());
+    give_reason(pass, "InitializeMachine", error.code, pass.settings.retry.short, status)
+}
+
+fn failure(pass: &Pass, error: &DriverError, description: String) -> MachineStatus {
+    let late = pass.age() >= pass.settings.creation_timeout_of(pass.machine());
+    let phase = if late { Phase::Failed } else { Phase::CrashLoopBackOff };
+    let mut status = pass.enter(
+        pass.operation(Operation::Create, State::Failed, description),
+        phase,
+        false,
+    );
+    if let Some(operation) = &mut status.last_operation {
+        operation.error_code = error.code.name().to_owned();
+    }
+    status
+}
+
+fn give_reason(pass: &Pass, call: &'static str, code: Code, retry: Duration, status: MachineStatus) -> Plan {
+    let timeout = pass.settings.creation_timeout_of(pass.machine());
+    let reason = match status.current_status.phase {
+        Some(Phase::Failed) => Reason::CreationTimedOut { call, code, timeout },
+        _ => Reason::CreationFailed { call, code, retry },
+    };
+    let text = status
+        .last_operation
+        .as_ref()
+        .map(|operation| operation.description.clone())
+        .unwrap_or_default();
+    let message = format!("{reason}: {text}");
+    pass.report(
+        Plan::new(reason).after(retry),
+        status,
+        EventType::Warning,
+        "CreationFailed",
+        message,
+    )
+}
+
+/// Whether the same call may well work a moment later.
+pub(super) fn is_transient(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unknown | Code::DeadlineExceeded | Code::Aborted | Code::Unavailable
+    )
+}
+
+/// When a failed GetMachineStatus or CreateMachine is repeated.
+fn retry_of(retry: &Retry, code: Code) -> Duration {
+    match code {
+        Code::ResourceExhausted => retry.resource_exhausted,
+        _ if is_transient(code) => retry.short,
+        _ => retry.medium,
+    }
+}
+
+/// How long the creation has to wait since a call failed, judged by what the status says of it.
+fn left_to_repeat(pass: &Pass) -> Option<Duration> {
+    if pass.view.hurry || !pass.view.answers.is_empty() || pass.phase() != Some(&Phase::CrashLoopBackOff) {
+        return None;
+    }
+    let failed = pass
+        .last_operation()
+        .filter(|operation| operation.state == Some(State::Failed))?;
+    let retry = repeated_after(&pass.settings.retry, failed)?;
+    let left = retry.checked_sub(pass.since(failed.last_update_time.as_ref()))?;
+    (!left.is_zero()).then_some(left)
+}
+
+fn repeated_after(retry: &Retry, failed: &LastOperation) -> Option<Duration> {
+    let code = Code::from_name(&failed.error_code)?;
+    Some(if failed.description.ends_with(INITIALIZE_STAGE) {
+        retry.short
+    } else {
+        retry_of(retry, code)
+    })
+}

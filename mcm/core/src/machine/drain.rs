@@ -1,0 +1,176 @@
+//! Drain: the pods of the machine's Node leave before its VM does.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::NodeCondition;
+use mcm_api::{GoDuration, Phase, State, keys};
+
+use super::deletion::{advance, next};
+use super::pass::Pass;
+use super::{Action, NodeView, Plan, Pod, Reason, Stage};
+
+const TERMINATING: &str = "Terminating";
+/// A node that is not Ready for this long ends no pods any more.
+const DEAD_AFTER: Duration = Duration::from_mins(5);
+
+/// The next step of the drain.
+pub(super) fn decide(pass: &Pass) -> Plan {
+    if pass.node_name().is_none() {
+        return next(
+            pass,
+            Stage::Vm,
+            "Skipping drain as nodeName is not a valid one for machine.",
+        );
+    }
+    if forced_by_label(pass) {
+        let text = format!(
+            "Drain skipped, as the machine has the label {}.",
+            keys::FORCE_DELETION_LABEL
+        );
+        return next(pass, Stage::VolumeAttachments, &text);
+    }
+    if pass.view.node == NodeView::Unknown {
+        return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
+    }
+    let left = left(pass);
+    if left.is_zero() || dead(pass) {
+        return force(pass);
+    }
+    if let Some(failure) = &pass.view.failure {
+        let what = match failure.action {
+            Action::SetTerminatingCondition { .. } => "failure in update of node conditions - ",
+            _ => "",
+        };
+        let text = format!(
+            "Drain failed due to {what}{}. Will retry in next sync.",
+            dashed(what, &failure.message)
+        );
+        let wake = pass.settings.retry.after_failed_write(failure.conflict);
+        return advance(pass, State::Failed, Stage::Drain.describe(&text), wake);
+    }
+    evict(pass, left)
+}
+
+/// The error's text; after a dash where nothing stands before it.
+fn dashed(before: &str, message: &str) -> String {
+    if before.is_empty() {
+        format!("- {message}")
+    } else {
+        message.to_owned()
+    }
+}
+
+fn evict(pass: &Pass, left: Duration) -> Plan {
+    let mut prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon(pass)).collect();
+    let Some(pods) = &pass.view.pods else {
+        let plan = Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
+        return Plan {
+            actions: prepare,
+            ..plan
+        };
+    };
+    let waiting = concerned(pods);
+    if waiting.is_empty() {
+        let mut plan = next(pass, Stage::Vm, "Drain successful.");
+        plan.actions.splice(0..0, prepare);
+        return plan;
+    }
+    prepare.extend(waiting.iter().filter(|pod| !pod.deleting).map(|pod| Action::EvictPod {
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
+    }));
+    let plan = Plan::new(Reason::Draining { waiting: waiting.len() }).after(left.min(pass.settings.retry.eviction));
+    Plan {
+        actions: prepare,
+        ..plan
+    }
+}
+
+/// Nobody waits for the pods any longer; they are deleted, so that their owners replace them.
+fn force(pass: &Pass) -> Plan {
+    let mut plan = next(pass, Stage::VolumeAttachments, "Force Drain successful.");
+    let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
+    let deletions = pods.into_iter().map(|pod| Action::DeletePod {
+        namespace: pod.namespace,
+        name: pod.name,
+        uid: pod.uid,
+    });
+    plan.actions.splice(0..0, deletions);
+    if left(pass).is_zero() {
+        let timeout = GoDuration(pass.settings.drain_timeout_of(pass.machine()));
+        plan.reason = Reason::Stage(format!("the drain did not end within {timeout}: it is forced"));
+    }
+    plan
+}
+
+/// The pods that have to go: a DaemonSet would make its own anew, a mirror pod is not the API's to
+/// end, and a finished pod holds nothing. In the order of their names.
+fn concerned(pods: &[Pod]) -> Vec<Pod> {
+    let mut pods: Vec<Pod> = pods
+        .iter()
+        .filter(|pod| !pod.daemon && !pod.mirror && !pod.finished)
+        .cloned()
+        .collect();
+    pods.sort_unstable();
+    pods
+}
+
+fn left(pass: &Pass) -> Duration {
+    let elapsed = pass.since(pass.machine().metadata.deletion_timestamp.as_ref());
+    pass.settings.drain_timeout_of(pass.machine()).saturating_sub(elapsed)
+}
+
+/// Whether the node is not Ready, or cannot write its disk, for so long that it ends no pods.
+fn dead(pass: &Pass) -> bool {
+    let observed = pass
+        .view
+        .node
+        .present()
+        .and_then(|node| node.status.as_ref()?.conditions.as_ref());
+    let conditions = observed.unwrap_or(&pass.machine().status.conditions);
+    conditions.iter().any(|condition| {
+        let bad = match condition.type_.as_str() {
+            "Ready" => condition.status != "True",
+            "ReadonlyFilesystem" => condition.status != "False",
+            _ => false,
+        };
+        bad && pass.since(condition.last_transition_time.as_ref()) > DEAD_AFTER
+    })
+}
+
+/// The label `force-deletion`, a Go boolean. What is none counts as false.
+fn forced_by_label(pass: &Pass) -> bool {
+    let labels = pass.machine().metadata.labels.as_ref();
+    let value = labels
+        .and_then(|all| all.get(keys::FORCE_DELETION_LABEL))
+        .map(String::as_str);
+    matches!(value, Some("1" | "t" | "T" | "TRUE" | "true" | "True"))
+}
+
+/// Tells the Node why it goes, unless it knows already or never carried a running machine.
+pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
+    let node = pass.view.node.present()?;
+    let known = |condition: &NodeCondition| condition.type_ == TERMINATING && condition.status == "True";
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if conditions.into_iter().any(known) || matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
+        return None;
+    }
+    let (reason, message) = match pass.phase() {
+        Some(Phase::Failed) => ("Unhealthy", "Machine Controller is terminating failed machine"),
+        _ => ("ScaleDown", "Machine Controller is scaling down machine"),
+    };
+    Some(Action::SetTerminatingCondition {
+        node: node.metadata.name.clone().unwrap_or_default(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    })
+}
+
+fn cordon(pass: &Pass) -> Option<Action> {
+    let node = pass.view.node.present()?;
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
+    (!cordoned).then(|| Action::CordonNode {
+        node: node.metadata.name.clone().unwrap_or_default(),
+    })
+}

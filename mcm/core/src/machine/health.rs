@@ -1,0 +1,271 @@
+//! Health: what the Node's conditions mean for a machine that has a VM.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
+
+use super::pass::{Pass, token_secret_name};
+use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason};
+
+/// What the Node asks of a machine with a label `node` and a phase; `None`: nothing.
+pub(super) fn decide(pass: &Pass) -> Option<Plan> {
+    match &pass.view.node {
+        NodeView::Unknown => None,
+        NodeView::Absent | NodeView::Gone => missing(pass).or_else(|| timeout(pass)),
+        NodeView::Present(node) => observed(pass, node).or_else(|| timeout(pass)),
+    }
+}
+
+/// The Node is not there. Only a machine that had one, and its conditions, can miss it.
+fn missing(pass: &Pass) -> Option<Plan> {
+    if pass.machine().status.conditions.is_empty() || pass.phase() != Some(&Phase::Running) {
+        return None;
+    }
+    let description = format!(
+        "Node object went missing. Machine {} is unhealthy - changing MachinePhase to Unknown",
+        pass.name()
+    );
+    Some(unknown(
+        pass,
+        pass.machine().status.clone(),
+        Reason::NodeMissing,
+        description,
+    ))
+}
+
+fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.clone())
+        .unwrap_or_default();
+    let problems = problems(pass, &conditions);
+    let judged = !matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed));
+    let running = pass.phase() == Some(&Phase::Running);
+    let held_back = pass.phase() == Some(&Phase::Pending) && waits_for_critical_components(node);
+    let copied = MachineStatus {
+        conditions,
+        ..pass.machine().status.clone()
+    };
+    if judged && problems.is_empty() && !running && !held_back {
+        return Some(healthy(pass, copied));
+    }
+    if judged && !problems.is_empty() && running {
+        let list = problems.join(", ");
+        let description = format!(
+            "Machine {} is unhealthy - changing MachinePhase to Unknown. Node conditions: {}",
+            pass.name(),
+            describe(&copied.conditions)
+        );
+        return Some(unknown(pass, copied, Reason::NodeUnhealthy(list), description));
+    }
+    let differ = conditions_differ(&pass.machine().status.conditions, &copied.conditions);
+    differ.then(|| {
+        let wake = left(pass).map_or(pass.settings.retry.long, |(left, _)| left);
+        Plan {
+            status: Some(copied),
+            ..Plan::new(Reason::ConditionsChanged).after(wake)
+        }
+    })
+}
+
+/// What is wrong with a node of these conditions; nothing: it is healthy. A node that reports no
+/// conditions is not.
+fn problems(pass: &Pass, conditions: &[NodeCondition]) -> Vec<String> {
+    if conditions.is_empty() {
+        return vec!["it reports no conditions".to_owned()];
+    }
+    let must_be_false: Vec<&str> = pass.settings.node_conditions_of(pass.machine()).collect();
+    let bad = conditions.iter().filter(|condition| match condition.type_.as_str() {
+        "Ready" => condition.status != "True",
+        other => must_be_false.contains(&other) && condition.status != "False",
+    });
+    bad.map(|condition| format!("{} is {}", condition.type_, condition.status))
+        .collect()
+}
+
+fn describe(conditions: &[NodeCondition]) -> String {
+    let each = conditions
+        .iter()
+        .map(|condition| format!("{}={}", condition.type_, condition.status));
+    format!("[{}]", each.collect::<Vec<_>>().join(", "))
+}
+
+/// Whether the lists differ in more than times and messages.
+fn conditions_differ(old: &[NodeCondition], new: &[NodeCondition]) -> bool {
+    fn essence(conditions: &[NodeCondition]) -> BTreeMap<&str, (&str, Option<&str>)> {
+        let reason = |condition: &NodeCondition| condition.type_ == "InPlaceUpdate";
+        conditions
+            .iter()
+            .map(|condition| {
+                let reason = condition.reason.as_deref().filter(|_| reason(condition));
+                (condition.type_.as_str(), (condition.status.as_str(), reason))
+            })
+            .collect()
+    }
+    essence(old) != essence(new)
+}
+
+fn waits_for_critical_components(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints
+        .into_iter()
+        .any(|taint| taint.key == keys::CRITICAL_COMPONENTS_TAINT && taint.effect == "NoSchedule")
+}
+
+/// The node is healthy and the machine is not Running yet.
+fn healthy(pass: &Pass, copied: MachineStatus) -> Plan {
+    let first = pass.last_operation().is_some_and(|operation| {
+        operation.operation == Some(Operation::Create) && operation.state != Some(State::Successful)
+    });
+    if first {
+        joined(pass, copied)
+    } else {
+        rejoined(pass, copied)
+    }
+}
+
+fn joined(pass: &Pass, copied: MachineStatus) -> Plan {
+    let duration = Duration::from_secs(pass.age().as_secs());
+    let printed = GoDuration(duration).to_string();
+    let description = format!("Machine {} successfully joined the cluster in {printed}", pass.name());
+    let operation = pass.operation(Operation::Create, State::Successful, description.clone());
+    let patch = MachinePatch {
+        join_duration: Some(printed),
+        ..MachinePatch::default()
+    };
+    let plan = Plan::new(Reason::Joined(duration))
+        .act(Action::DeleteBootstrapToken(token_secret_name(pass.name())))
+        .act(Action::PatchMachine(patch))
+        .act(Action::Observe(Metric::JoinDuration(pass.age())));
+    running(
+        pass,
+        plan,
+        MachineStatus {
+            conditions: copied.conditions,
+            ..operation
+        },
+        "Joined",
+        description,
+    )
+}
+
+fn rejoined(pass: &Pass, copied: MachineStatus) -> Plan {
+    let description = format!("Machine {} successfully re-joined the cluster", pass.name());
+    let operation = pass.operation(Operation::HealthCheck, State::Successful, description.clone());
+    let status = MachineStatus {
+        conditions: copied.conditions,
+        ..operation
+    };
+    running(pass, Plan::new(Reason::Rejoined), status, "Rejoined", description)
+}
+
+fn running(pass: &Pass, plan: Plan, status: MachineStatus, event: &str, message: String) -> Plan {
+    let status = pass.enter(status, Phase::Running, false);
+    pass.report(
+        plan.after(pass.settings.retry.long),
+        status,
+        EventType::Normal,
+        event,
+        message,
+    )
+}
+
+fn unknown(pass: &Pass, copied: MachineStatus, reason: Reason, description: String) -> Plan {
+    let operation = pass.operation(Operation::HealthCheck, State::Processing, description.clone());
+    let status = MachineStatus {
+        conditions: copied.conditions,
+        ..operation
+    };
+    let plan = Plan::new(reason).after(pass.settings.health_timeout_of(pass.machine()));
+    pass.report(
+        plan,
+        pass.enter(status, Phase::Unknown, false),
+        EventType::Warning,
+        "NodeUnhealthy",
+        description,
+    )
+}
+
+/// What is left of the timeout that runs in the machine's phase, and the timeout; `None`: none runs.
+fn left(pass: &Pass) -> Option<(Duration, Duration)> {
+    let machine = pass.machine();
+    let (limit, elapsed) = match pass.phase()? {
+        Phase::Pending => (pass.settings.creation_timeout_of(machine), pass.age()),
+        Phase::Unknown if machine.spec.configuration.disable_health_timeout == Some(true) => return None,
+        Phase::Unknown => (
+            pass.settings.health_timeout_of(machine),
+            pass.since(machine.status.current_status.last_update_time.as_ref()),
+        ),
+        _ => return None,
+    };
+    Some((limit.saturating_sub(elapsed), limit))
+}
+
+fn timeout(pass: &Pass) -> Option<Plan> {
+    let (left, limit) = left(pass)?;
+    let pending = pass.phase() == Some(&Phase::Pending);
+    if !left.is_zero() {
+        let reason = if pending {
+            Reason::WaitingToJoin(left)
+        } else {
+            Reason::WaitingToRecover(left)
+        };
+        return Some(Plan::new(reason).after(left));
+    }
+    if pending {
+        return Some(never_joined(pass, limit));
+    }
+    Some(match being_replaced(pass) {
+        Some(other) => Plan::new(Reason::OthersBeingReplaced(other)).after(pass.settings.retry.short),
+        None => never_recovered(pass, limit),
+    })
+}
+
+fn never_joined(pass: &Pass, limit: Duration) -> Plan {
+    let description = format!(
+        "Machine {} failed to join the cluster in {} minutes.",
+        pass.name(),
+        GoDuration(limit)
+    );
+    let plan = Plan::new(Reason::JoinTimedOut(limit)).act(Action::Observe(Metric::FailedJoin));
+    give_up(pass, plan, description)
+}
+
+fn never_recovered(pass: &Pass, limit: Duration) -> Plan {
+    let description = format!(
+        "Machine {} health checks failing since last {} minutes. Updating machine phase to Failed. Node Conditions: {}",
+        pass.name(),
+        GoDuration(limit),
+        describe(&pass.machine().status.conditions)
+    );
+    give_up(pass, Plan::new(Reason::HealthTimedOut(limit)), description)
+}
+
+fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
+    let before = pass.last_operation().and_then(|operation| operation.operation.clone());
+    let mut status = pass.operation(Operation::HealthCheck, State::Failed, description.clone());
+    if let (Some(operation), Some(before)) = (&mut status.last_operation, before) {
+        operation.operation = Some(before);
+    }
+    let plan = plan.after(pass.settings.retry.long);
+    pass.report(
+        plan,
+        pass.enter(status, Phase::Failed, false),
+        EventType::Warning,
+        "MachineFailed",
+        description,
+    )
+}
+
+/// A machine of the same deployment that is on its way out or in. Only while there is none may
+/// another one fail, so that a deployment never loses its machines all at once.
+fn being_replaced(pass: &Pass) -> Option<String> {
+    let under_way = pass.view.siblings.iter().filter(|sibling| {
+        let settled = matches!(sibling.phase, Some(Phase::Running | Phase::Unknown));
+        !settled && sibling.name != pass.name() && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
+    });
+    under_way.map(|sibling| sibling.name.clone()).min()
+}

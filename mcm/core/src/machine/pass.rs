@@ -1,0 +1,134 @@
+//! What every rule needs: the view, the settings and the moment, and how a status is changed.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::machine::LastOperation;
+use mcm_api::{Machine, MachineStatus, Operation, Phase, State, keys};
+
+use super::similar::similar;
+use super::{Action, Answer, EventType, Plan, Reason, Settings, View};
+
+/// One decision under way.
+pub(super) struct Pass<'a> {
+    pub view: &'a View,
+    pub settings: &'a Settings,
+    pub now: Timestamp,
+}
+
+impl<'a> Pass<'a> {
+    pub fn machine(&self) -> &'a Machine {
+        &self.view.machine
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.machine().metadata.name.as_deref().unwrap_or_default()
+    }
+
+    pub fn phase(&self) -> Option<&'a Phase> {
+        self.machine().status.current_status.phase.as_ref()
+    }
+
+    /// The value of the label `node`; `None`: absent or empty.
+    pub fn node_name(&self) -> Option<&'a str> {
+        let labels = self.machine().metadata.labels.as_ref();
+        labels
+            .and_then(|all| all.get(keys::NODE_LABEL))
+            .map(String::as_str)
+            .filter(|name| !name.is_empty())
+    }
+
+    pub fn last_answer(&self) -> Option<&'a Answer> {
+        self.view.answers.last()
+    }
+
+    pub fn last_operation(&self) -> Option<&'a LastOperation> {
+        self.machine().status.last_operation.as_ref()
+    }
+
+    /// The time since the object was created.
+    pub fn age(&self) -> Duration {
+        self.since(self.machine().metadata.creation_timestamp.as_ref())
+    }
+
+    /// The time since then; zero for a time that is absent or to come.
+    pub fn since(&self, time: Option<&Time>) -> Duration {
+        time.map_or(Duration::ZERO, |time| {
+            Duration::try_from(self.now.duration_since(time.0)).unwrap_or_default()
+        })
+    }
+
+    /// The moment as it is written: whole seconds.
+    pub fn stamp(&self) -> Time {
+        Time(Timestamp::from_second(self.now.as_second()).unwrap_or(self.now))
+    }
+
+    /// The machine's status with another last operation.
+    pub fn operation(&self, operation: Operation, state: State, description: impl Into<String>) -> MachineStatus {
+        let last_operation = LastOperation {
+            description: description.into(),
+            error_code: String::new(),
+            last_update_time: Some(self.stamp()),
+            state: Some(state),
+            operation: Some(operation),
+        };
+        MachineStatus {
+            last_operation: Some(last_operation),
+            ..self.machine().status.clone()
+        }
+    }
+
+    /// `status` in another phase, entered now; in the phase that it has already it stays as it is.
+    pub fn enter(&self, mut status: MachineStatus, phase: Phase, timeout_active: bool) -> MachineStatus {
+        let current = &mut status.current_status;
+        if current.phase.as_ref() != Some(&phase) {
+            current.phase = Some(phase);
+            current.last_update_time = Some(self.stamp());
+        }
+        current.timeout_active = timeout_active;
+        status
+    }
+
+    /// `plan` with that status written, unless the machine's says the same already.
+    pub fn write(&self, plan: Plan, status: MachineStatus) -> Plan {
+        let same = similar(&self.machine().status, &status, self.now);
+        Plan {
+            status: (!same).then_some(status),
+            ..plan
+        }
+    }
+
+    /// As [`Self::write`], with an event whenever the status is written.
+    pub fn report(&self, plan: Plan, status: MachineStatus, type_: EventType, reason: &str, message: String) -> Plan {
+        let plan = self.write(plan, status);
+        if plan.status.is_none() {
+            return plan;
+        }
+        plan.act(Action::RecordEvent {
+            type_,
+            reason: reason.to_owned(),
+            message,
+        })
+    }
+
+    /// Nothing to do before something changes.
+    pub fn nothing(&self) -> Plan {
+        Plan::new(Reason::Nothing).after(self.settings.retry.long)
+    }
+}
+
+/// The bootstrap token's id of a machine: the first six hexadecimal digits of the last five bytes of
+/// its name. A shorter name is filled up with zeros.
+pub(super) fn token_id(machine: &str) -> String {
+    let bytes = machine.as_bytes();
+    let tail = bytes.get(bytes.len().saturating_sub(5)..).unwrap_or_default();
+    (0..3)
+        .map(|index| format!("{:02x}", tail.get(index).copied().unwrap_or(0)))
+        .collect()
+}
+
+/// The name of the bootstrap token's Secret of a machine.
+pub(super) fn token_secret_name(machine: &str) -> String {
+    format!("bootstrap-token-{}", token_id(machine))
+}
