@@ -1,0 +1,41 @@
+//! Node lifecycle: finds out that a kubelet has fallen silent, says so in the Node's conditions,
+//! and keeps the taints that follow from them.
+//!
+//! A dead kubelet writes nothing. Its silence is measured on this controller's own clock, from the
+//! moment at which it last saw the kubelet's Lease or heartbeat change; clocks of nodes do not
+//! matter. As in kube-controller-manager (kubernetes/community, node lifecycle controller), less the
+//! rate limits by zone. What must not live here: evicting pods from tainted nodes.
+
+mod act;
+mod decide;
+mod observe;
+mod shell;
+
+use std::time::Duration;
+
+pub use decide::{Action, NodeView, Plan, Silence, decide};
+pub use observe::Observations;
+pub use shell::run;
+
+/// The periods of the node lifecycle controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How often nodes are looked at. Signs of life and their absence count from one such look, and
+    /// what failed is tried again at the next.
+    pub monitor_period: Duration,
+    /// How long a kubelet may be silent before its node's conditions turn Unknown.
+    pub grace: Duration,
+    /// The same for a node whose kubelet has never posted a status, from the node's creation.
+    pub startup_grace: Duration,
+}
+
+impl Default for Settings {
+    /// kube-controller-manager's values since Kubernetes 1.32: 5 s, 50 s and 60 s.
+    fn default() -> Self {
+        Self {
+            monitor_period: Duration::from_secs(5),
+            grace: Duration::from_secs(50),
+            startup_grace: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What has been seen of nodes and their leases, and when: the view's memory.
+//!
+//! Pure: events and `now` come in, a [`NodeView`] comes out. What must not live here: what follows
+//! from it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use kube::ResourceExt;
+
+use super::decide::{NEVER_POSTED, NodeView, READY};
+
+/// Everything this controller remembers.
+#[derive(Debug)]
+pub struct Observations {
+    started: Timestamp,
+    monitor_period: Duration,
+    nodes: BTreeMap<String, Observed>,
+    renewals: BTreeMap<String, Timestamp>,
+}
+
+#[derive(Debug)]
+struct Observed {
+    node: Node,
+    heartbeat: Option<Timestamp>,
+    renewed: Option<Timestamp>,
+    last_sign: Timestamp,
+    pods_marked_for: Option<Timestamp>,
+}
+
+impl Observations {
+    /// Nothing seen yet, by a controller that looks at its nodes every `monitor_period` from `started` on.
+    pub fn new(started: Timestamp, monitor_period: Duration) -> Self {
+        Self {
+            started,
+            monitor_period,
+            nodes: BTreeMap::new(),
+            renewals: BTreeMap::new(),
+        }
+    }
+
+    /// The first look at or after `moment`.
+    pub fn look_at_or_after(&self, moment: Timestamp) -> Timestamp {
+        let period = i128::try_from(self.monitor_period.as_nanos()).unwrap_or(i128::MAX);
+        if period == 0 {
+            return moment;
+        }
+        let elapsed = moment.as_nanosecond() - self.started.as_nanosecond();
+        let missing = (-elapsed).rem_euclid(period);
+        moment
+            .saturating_add(SignedDuration::from_nanos_i128(missing))
+            .unwrap_or(Timestamp::MAX)
+    }
+
+    /// The first look after `moment`.
+    pub fn look_after(&self, moment: Timestamp) -> Timestamp {
+        let next = moment
+            .saturating_add(SignedDuration::from_nanos(1))
+            .unwrap_or(Timestamp::MAX);
+        self.look_at_or_after(next)
+    }
+
+    /// Takes note of a Node as the API server shows it. An older copy than the one at hand changes
+    /// nothing: what this controller has just written may come back later than it was written.
+    pub fn node_seen(&mut self, mut node: Node, now: Timestamp) {
+        node.metadata.managed_fields = None;
+        let name = node.name_any();
+        let heartbeat = heartbeat(&node);
+        let look = self.look_at_or_after(now);
+        match self.nodes.get_mut(&name) {
+            Some(known) if known.node.metadata.uid == node.metadata.uid => {
+                if revision(&node) < revision(&known.node) {
+                    return;
+                }
+                if known.heartbeat != heartbeat {
+                    known.heartbeat = heartbeat;
+                    known.last_sign = look;
+                }
+                known.node = node;
+            }
+            _ => {
+                let renewed = self.renewals.get(&name).copied();
+                let created = node
+                    .metadata
+                    .creation_timestamp
+                    .as_ref()
+                    .map_or(look, |created| created.0);
+                let last_sign = if heartbeat.is_some() || renewed.is_some() {
+                    look
+                } else {
+                    created
+                };
+                self.nodes.insert(
+                    name,
+                    Observed {
+                        node,
+                        heartbeat,
+                        renewed,
+                        last_sign,
+                        pods_marked_for: None,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Takes note that a Node is gone.
+    pub fn node_gone(&mut self, name: &str) {
+        self.nodes.remove(name);
+    }
+
+    /// Forgets all nodes that are not among `names`, which is what a fresh list holds.
+    pub fn keep_nodes(&mut self, names: &std::collections::BTreeSet<String>) {
+        self.nodes.retain(|name, _| names.contains(name));
+    }
+
+    /// Takes note of a node's Lease. Only a renewal later than the last is a sign of life.
+    pub fn lease_seen(&mut self, lease: &Lease, now: Timestamp) {
+        let Some(renewed) = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref()) else {
+            return;
+        };
+        let name = lease.name_any();
+        let look = self.look_at_or_after(now);
+        self.renewals.insert(name.clone(), renewed.0);
+        if let Some(known) = self.nodes.get_mut(&name)
+            && known.renewed.is_none_or(|before| before < renewed.0)
+        {
+            known.renewed = Some(renewed.0);
+            known.last_sign = look;
+        }
+    }
+
+    /// Takes note that a node's Lease is gone, which by itself is no sign of anything.
+    pub fn lease_gone(&mut self, name: &str) {
+        self.renewals.remove(name);
+    }
+
+    /// Takes note that the pods of a silent node have been marked, for the silence that began at `since`.
+    pub fn pods_marked(&mut self, name: &str, since: Timestamp) {
+        if let Some(known) = self.nodes.get_mut(name) {
+            known.pods_marked_for = Some(since);
+        }
+    }
+
+    /// The names of all nodes, in order.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.nodes.keys()
+    }
+
+    /// What the decision about one node needs.
+    pub fn view(&self, name: &str) -> Option<NodeView<'_>> {
+        let known = self.nodes.get(name)?;
+        Some(NodeView {
+            node: &known.node,
+            posted: known.heartbeat.is_some(),
+            last_sign: known.last_sign,
+            pods_marked_for: known.pods_marked_for,
+        })
+    }
+}
+
+/// The kubelet's last heartbeat; `None` when it never posted a status. A condition that this
+/// controller made up for it is not the kubelet's.
+fn heartbeat(node: &Node) -> Option<Timestamp> {
+    let ready = ready_condition(node).filter(|ready| ready.reason.as_deref() != Some(NEVER_POSTED))?;
+    Some(
+        ready
+            .last_heartbeat_time
+            .as_ref()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+    )
+}
+
+pub(super) fn ready_condition(node: &Node) -> Option<&NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == READY)
+}
+
+/// Resource versions are decimal numbers that grow (Kubernetes KEP-5504); others compare as equal.
+fn revision(node: &Node) -> Option<u64> {
+    node.metadata.resource_version.as_deref()?.parse().ok()
+}
