@@ -3,7 +3,7 @@
 //! What must not live here: limits and faults; they belong to whoever builds the world.
 
 use std::future::Future;
-use std::panic::{panic_any, resume_unwind};
+use std::panic::resume_unwind;
 
 use clock::{Clock, Seed};
 use jiff::Timestamp;
@@ -49,11 +49,7 @@ where
             .name(format!("seed-{seed}"))
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, move || run_here(seed, world))
-            .unwrap_or_else(|error| {
-                panic_any(format!(
-                    "the operating system refuses a thread for a simulation: {error}"
-                ))
-            });
+            .unwrap_or_else(|error| out_of_resources("a thread", &error));
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -69,12 +65,21 @@ where
         .enable_time()
         .start_paused(true)
         .build()
-        .unwrap_or_else(|error| panic_any(format!("no runtime for a simulation: {error}")));
+        .unwrap_or_else(|error| out_of_resources("a runtime", &error));
     runtime.block_on(async move {
         let clock = Clock::simulated(EPOCH);
         let trace = Trace::new(clock.clone(), Keep::default());
         Box::pin(world(World { clock, seed, trace })).await
     })
+}
+
+/// There is nothing to simulate in, and nothing that a caller could do but end: as `std::thread::spawn`.
+#[expect(
+    clippy::panic,
+    reason = "documented at `run`; it spares every caller an error that it cannot handle"
+)]
+fn out_of_resources(what: &str, error: &std::io::Error) -> ! {
+    panic!("the operating system refuses {what} for a simulation: {error}")
 }
 
 #[cfg(test)]

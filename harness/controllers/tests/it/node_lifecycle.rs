@@ -1,0 +1,189 @@
+//! Node lifecycle: what it writes, when, and that it writes nothing else.
+
+use std::time::Duration;
+
+use clock::Clock;
+use controllers::node_lifecycle::{Settings, run};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Server;
+
+const NODE: &str = "/api/v1/nodes/a";
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a";
+const POD: &str = "/api/v1/namespaces/default/pods/p";
+
+fn epoch() -> Timestamp {
+    Timestamp::from_second(1_893_456_000).unwrap()
+}
+
+/// Runs the controller beside `script`, to whose end it is dropped.
+async fn beside(server: &Server, clock: &Clock, script: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = run(server.client(), clock.clone(), Settings::default(), CancellationToken::new()) => {}
+        () = script => {}
+    }
+}
+
+fn node(clock: &Clock, ready: &str) -> Value {
+    let condition =
+        |kind: &str, status: &str| json!({ "type": kind, "status": status, "lastHeartbeatTime": seconds(clock) });
+    let conditions = [
+        condition("Ready", ready),
+        condition("MemoryPressure", "False"),
+        condition("DiskPressure", "False"),
+        condition("PIDPressure", "False"),
+    ];
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": "a", "uid": "1", "creationTimestamp": epoch().to_string() },
+        "spec": {}, "status": { "conditions": conditions },
+    })
+}
+
+fn seconds(clock: &Clock) -> String {
+    Timestamp::from_second(clock.now().as_second()).unwrap().to_string()
+}
+
+fn pod() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p", "namespace": "default" },
+        "spec": { "nodeName": "a", "containers": [] },
+        "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+    })
+}
+
+/// The kubelet renews its lease every 10 s for `duration`.
+async fn renew(server: &Server, clock: &Clock, duration: Duration) {
+    for _ in 0..duration.as_secs() / 10 {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": "a", "namespace": "kube-node-lease" },
+            "spec": { "renewTime": format!("{:.6}", clock.now()) },
+        });
+        server.put(LEASE, lease);
+        clock.sleep(Duration::from_secs(10)).await;
+    }
+}
+
+fn ready(object: &Value) -> String {
+    let conditions = object["status"]["conditions"].as_array().unwrap();
+    let ready = conditions
+        .iter()
+        .find(|condition| condition["type"] == "Ready")
+        .unwrap();
+    format!(
+        "{} {}",
+        ready["status"].as_str().unwrap(),
+        ready["reason"].as_str().unwrap_or_default()
+    )
+    .trim_end()
+    .to_owned()
+}
+
+fn taints(server: &Server) -> Vec<String> {
+    let taints = server.get(NODE)["spec"]["taints"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    taints
+        .iter()
+        .map(|taint| {
+            format!(
+                "{}:{}",
+                taint["key"].as_str().unwrap(),
+                taint["effect"].as_str().unwrap()
+            )
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_turns_unknown_is_tainted_and_recovers() {
+    let (server, clock) = (Server::default(), Clock::simulated(epoch()));
+    server.put(NODE, node(&clock, "True"));
+    server.put(POD, pod());
+    beside(&server, &clock, async {
+        renew(&server, &clock, Duration::from_secs(600)).await;
+        assert!(
+            server.writes().is_empty(),
+            "a healthy node is left alone: {:?}",
+            server.writes()
+        );
+
+        // The last renewal was 10 s ago.
+        clock.sleep(Duration::from_secs(39)).await;
+        assert_eq!(ready(&server.get(NODE)), "True");
+        clock.sleep(Duration::from_secs(6)).await;
+        assert_eq!(ready(&server.get(NODE)), "Unknown NodeStatusUnknown");
+        assert_eq!(
+            taints(&server),
+            [
+                "node.kubernetes.io/unreachable:NoSchedule",
+                "node.kubernetes.io/unreachable:NoExecute"
+            ]
+        );
+        assert_eq!(ready(&server.get(POD)), "False");
+
+        clock.sleep(Duration::from_secs(3600)).await;
+        assert_eq!(server.writes().len(), 3, "{:?}", server.writes());
+
+        let mut recovered = node(&clock, "True");
+        recovered["spec"] = server.get(NODE)["spec"].clone();
+        server.put(NODE, recovered);
+        clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(taints(&server), Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_conflicts_is_tried_again_at_the_next_look() {
+    let (server, clock) = (Server::default(), Clock::simulated(epoch()));
+    server.put(NODE, node(&clock, "False"));
+    server.refuse_patches(2);
+    beside(&server, &clock, async {
+        clock.sleep(Duration::from_secs(9)).await;
+        assert_eq!(taints(&server), Vec::<String>::new());
+        clock.sleep(Duration::from_secs(2)).await;
+        assert_eq!(taints(&server).len(), 2);
+        assert_eq!(server.writes().len(), 3);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_killed_between_two_writes_is_finished_by_the_next() {
+    let (server, clock) = (Server::default(), Clock::simulated(epoch()));
+    server.put(NODE, node(&clock, "True"));
+    server.put(POD, pod());
+    beside(&server, &clock, async {
+        while server.writes().is_empty() {
+            clock.sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    assert_eq!(ready(&server.get(NODE)), "Unknown NodeStatusUnknown");
+    beside(&server, &clock, clock.sleep(Duration::from_secs(1))).await;
+    assert_eq!(taints(&server).len(), 2);
+    assert_eq!(ready(&server.get(POD)), "False");
+}
+
+#[tokio::test(start_paused = true)]
+async fn seventy_two_idle_hours_cause_no_write() {
+    let (server, clock) = (Server::default(), Clock::simulated(epoch()));
+    server.put(NODE, node(&clock, "True"));
+    beside(&server, &clock, renew(&server, &clock, Duration::from_secs(72 * 3600))).await;
+    assert_eq!(clock.now(), epoch() + SignedDuration::from_hours(72));
+    assert!(server.writes().is_empty(), "{:?}", server.writes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_it_is_cancelled() {
+    let (server, clock) = (Server::default(), Clock::simulated(epoch()));
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    run(server.client(), clock, Settings::default(), cancelled).await;
+}
