@@ -76,7 +76,10 @@ impl Code {
 
     /// The code with that number.
     pub fn from_number(number: i32) -> Option<Self> {
-        usize::try_from(number).ok().and_then(|index| Self::ALL.get(index)).copied()
+        usize::try_from(number)
+            .ok()
+            .and_then(|index| Self::ALL.get(index))
+            .copied()
     }
 
     /// The code's name as it stands in `lastOperation.errorCode`.
@@ -150,6 +153,10 @@ pub struct DriverError {
 impl DriverError {
     /// An error without a VM.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), vm: None }
+        Self {
+            code,
+            message: message.into(),
+            vm: None,
+        }
     }
 }

@@ -4,9 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
-use crate::type_meta::{ApiVersion, Kind};
 use crate::machine::MachineTemplateSpec;
 use crate::set::{MachineSummary, is_default};
+use crate::type_meta::{ApiVersion, Kind};
 
 crate::kind!(MachineDeployment, "machinedeployments");
 

@@ -53,12 +53,22 @@ impl FromStr for GoDuration {
         }
         let mut total: u128 = 0;
         while !rest.is_empty() {
-            let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(syntax)?;
+            let number_end = rest
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .ok_or_else(syntax)?;
             let (number, tail) = rest.split_at(number_end);
-            let unit_end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+            let unit_end = tail
+                .find(|c: char| c.is_ascii_digit() || c == '.')
+                .unwrap_or(tail.len());
             let (unit, tail) = tail.split_at(unit_end);
-            let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or_else(syntax)?;
-            total = total.checked_add(nanoseconds(number, scale).ok_or_else(syntax)?).ok_or_else(overflow)?;
+            let scale = UNITS
+                .iter()
+                .find(|(name, _)| *name == unit)
+                .map(|(_, scale)| *scale)
+                .ok_or_else(syntax)?;
+            total = total
+                .checked_add(nanoseconds(number, scale).ok_or_else(syntax)?)
+                .ok_or_else(overflow)?;
             rest = tail;
         }
         if total > i64::MAX as u128 {
@@ -111,7 +121,11 @@ fn decimal(value: u128, places: usize) -> String {
     let scale = 10u128.pow(places as u32);
     let fraction = format!("{:0places$}", value % scale);
     let fraction = fraction.trim_end_matches('0');
-    if fraction.is_empty() { format!("{}", value / scale) } else { format!("{}.{fraction}", value / scale) }
+    if fraction.is_empty() {
+        format!("{}", value / scale)
+    } else {
+        format!("{}.{fraction}", value / scale)
+    }
 }
 
 impl From<Duration> for GoDuration {
@@ -128,7 +142,9 @@ impl Serialize for GoDuration {
 
 impl<'de> Deserialize<'de> for GoDuration {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{NodeAddress, NodeCondition, NodeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::type_meta::{ApiVersion, Kind};
 use crate::duration::GoDuration;
+use crate::type_meta::{ApiVersion, Kind};
 
 crate::kind!(Machine, "machines");
 

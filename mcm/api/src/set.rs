@@ -3,8 +3,8 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::type_meta::{ApiVersion, Kind};
 use crate::machine::{ClassSpec, LastOperation, MachineTemplateSpec};
+use crate::type_meta::{ApiVersion, Kind};
 
 crate::kind!(MachineSet, "machinesets");
 

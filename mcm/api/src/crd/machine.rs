@@ -1,0 +1,230 @@
+//! The definition of Machine, and the schemas that sets and deployments share with it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceColumnDefinition, CustomResourceDefinition, JSONSchemaProps,
+};
+
+use super::schema::{Refine, any_object, boolean, duration, int32, list_of, map_of, object, string, time};
+use super::{Parts, age, column, status_only};
+
+pub(super) fn definition() -> CustomResourceDefinition {
+    Parts {
+        kind: "Machine",
+        plural: "machines",
+        short: "mc",
+        columns: vec![
+            column(
+                "Status",
+                "string",
+                ".status.currentStatus.phase",
+                "Where the machine stands in its life",
+            ),
+            age(),
+            column("Node", "string", ".metadata.labels.node", "The machine's Node"),
+            CustomResourceColumnDefinition {
+                priority: Some(1),
+                ..column("ProviderID", "string", ".spec.providerID", "The cloud's id of the VM")
+            },
+        ],
+        subresources: Some(status_only()),
+        schema: object([
+            ("apiVersion", string()),
+            ("kind", string()),
+            (
+                "metadata",
+                JSONSchemaProps {
+                    type_: Some("object".to_owned()),
+                    ..JSONSchemaProps::default()
+                },
+            ),
+            ("spec", machine_spec()),
+            ("status", status()),
+        ])
+        .described("One VM and the Node that joins from it."),
+    }
+    .definition()
+}
+
+/// A machine's spec; also the spec of every template.
+pub(super) fn machine_spec() -> JSONSchemaProps {
+    object([
+        (
+            "class",
+            class_spec().described("The class that the VM is made from; kind and name must be given."),
+        ),
+        (
+            "providerID",
+            string().described("The cloud's id of the VM; the controller writes it."),
+        ),
+        (
+            "nodeTemplate",
+            node_template().described("Labels, annotations and taints for the Node."),
+        ),
+        (
+            "drainTimeout",
+            duration().described("A drain that takes longer is forced."),
+        ),
+        (
+            "healthTimeout",
+            duration().described("A machine that is Unknown for this long is Failed."),
+        ),
+        (
+            "creationTimeout",
+            duration().described("A machine that has not joined after this time is Failed."),
+        ),
+        (
+            "inPlaceUpdateTimeout",
+            duration().described("An update in place that takes longer has failed."),
+        ),
+        (
+            "machinePreserveTimeout",
+            duration().described("How long a preserved machine is kept."),
+        ),
+        (
+            "disableHealthTimeout",
+            boolean().described("True: never Failed because of the health timeout."),
+        ),
+        (
+            "maxEvictRetries",
+            int32().described("How often the eviction of a pod is tried before the drain is forced."),
+        ),
+        (
+            "nodeConditions",
+            string().described("Types of Node conditions that must be False, comma-separated."),
+        ),
+    ])
+    .described("The desired state of a machine.")
+}
+
+/// The template of machines in sets and deployments.
+pub(super) fn template() -> JSONSchemaProps {
+    object([
+        (
+            "metadata",
+            any_object().described("Labels, annotations and finalizers of the machines."),
+        ),
+        ("spec", machine_spec()),
+    ])
+    .described("What a new machine looks like.")
+}
+
+/// A reference to a class.
+pub(super) fn class_spec() -> JSONSchemaProps {
+    object([("apiGroup", string()), ("kind", string()), ("name", string())])
+}
+
+fn node_template() -> JSONSchemaProps {
+    let config_map = object([
+        ("kubeletConfigKey", string()),
+        ("name", string()),
+        ("namespace", string()),
+        ("resourceVersion", string()),
+        ("uid", string()),
+    ])
+    .required(&["kubeletConfigKey", "name", "namespace"]);
+    let taint = object([
+        ("key", string()),
+        ("value", string()),
+        ("effect", string()),
+        ("timeAdded", time()),
+    ])
+    .required(&["effect", "key"]);
+    let spec = object([
+        ("podCIDR", string()),
+        ("podCIDRs", list_of(string()).list_type("set")),
+        ("providerID", string()),
+        ("unschedulable", boolean()),
+        ("taints", list_of(taint).list_type("atomic")),
+        ("configSource", object([("configMap", config_map)])),
+        ("externalID", string()),
+    ]);
+    object([("metadata", any_object()), ("spec", spec)])
+}
+
+/// What was done last with an object.
+pub(super) fn last_operation() -> JSONSchemaProps {
+    object([
+        (
+            "description",
+            string().described("For people; of a deletion its end names the stage."),
+        ),
+        (
+            "errorCode",
+            string().described("The machine code of a failed creation."),
+        ),
+        ("lastUpdateTime", time()),
+        ("state", string().described("Processing, Failed or Successful.")),
+        (
+            "type",
+            string().described("Create, Update, InPlaceUpdate, DrainNode, HealthCheck or Delete."),
+        ),
+    ])
+}
+
+/// Failed machines in the status of their owner.
+pub(super) fn failed_machines() -> JSONSchemaProps {
+    list_of(object([
+        ("name", string()),
+        ("providerID", string()),
+        ("lastOperation", last_operation()),
+        ("ownerRef", string()),
+    ]))
+    .described("Machines whose last operation failed.")
+}
+
+/// The selector of sets and deployments.
+pub(super) fn selector() -> JSONSchemaProps {
+    let requirement = object([
+        ("key", string()),
+        ("operator", string()),
+        ("values", list_of(string()).list_type("atomic")),
+    ])
+    .required(&["key", "operator"]);
+    object([
+        ("matchExpressions", list_of(requirement).list_type("atomic")),
+        ("matchLabels", map_of(string())),
+    ])
+    .atomic_map()
+}
+
+fn status() -> JSONSchemaProps {
+    let address = object([("address", string()), ("type", string())]).required(&["address", "type"]);
+    let condition = object([
+        ("type", string()),
+        ("status", string()),
+        ("lastHeartbeatTime", time()),
+        ("lastTransitionTime", time()),
+        ("reason", string()),
+        ("message", string()),
+    ])
+    .required(&["status", "type"]);
+    let current_status = object([
+        ("phase", string()),
+        ("timeoutActive", boolean()),
+        ("lastUpdateTime", time()),
+        (
+            "preserveExpiryTime",
+            time().described("Set: the machine is preserved until then."),
+        ),
+    ]);
+    object([
+        (
+            "addresses",
+            list_of(address).described("Filled where there is no target cluster."),
+        ),
+        (
+            "conditions",
+            list_of(condition).described("A copy of the Node's conditions."),
+        ),
+        (
+            "lastOperation",
+            last_operation().described("What the controller did last."),
+        ),
+        ("currentStatus", current_status.described("The phase and since when.")),
+        (
+            "lastKnownState",
+            string().described("The driver's memory between calls."),
+        ),
+    ])
+    .described("The observed state of a machine.")
+}

@@ -1,0 +1,158 @@
+//! Building blocks of structural schemas. What must not live here: anything of a particular kind.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+
+/// Go's durations, zero or more: `0`, `90s`, `1h30m`, `1.5h`.
+pub(super) const DURATION: &str = r"^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$";
+
+/// Kubernetes' own pattern of quantities.
+pub(super) const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+fn typed(type_: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some(type_.to_owned()),
+        ..JSONSchemaProps::default()
+    }
+}
+
+fn formatted(type_: &str, format: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        format: Some(format.to_owned()),
+        ..typed(type_)
+    }
+}
+
+/// An object of these fields; others are dropped.
+pub(super) fn object<const N: usize>(fields: [(&str, JSONSchemaProps); N]) -> JSONSchemaProps {
+    let properties = fields
+        .into_iter()
+        .map(|(name, schema)| (name.to_owned(), schema))
+        .collect();
+    JSONSchemaProps {
+        properties: Some(properties),
+        ..typed("object")
+    }
+}
+
+/// An object of any content.
+pub(super) fn any_object() -> JSONSchemaProps {
+    JSONSchemaProps {
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..typed("object")
+    }
+}
+
+/// A map from any key to such values.
+pub(super) fn map_of(values: JSONSchemaProps) -> JSONSchemaProps {
+    let values = JSONSchemaPropsOrBool::Schema(Box::new(values));
+    JSONSchemaProps {
+        additional_properties: Some(values),
+        ..typed("object")
+    }
+}
+
+/// A list of such items.
+pub(super) fn list_of(items: JSONSchemaProps) -> JSONSchemaProps {
+    JSONSchemaProps {
+        items: Some(JSONSchemaPropsOrArray::Schema(Box::new(items))),
+        ..typed("array")
+    }
+}
+
+pub(super) fn string() -> JSONSchemaProps {
+    typed("string")
+}
+
+pub(super) fn boolean() -> JSONSchemaProps {
+    typed("boolean")
+}
+
+pub(super) fn int32() -> JSONSchemaProps {
+    formatted("integer", "int32")
+}
+
+pub(super) fn int64() -> JSONSchemaProps {
+    formatted("integer", "int64")
+}
+
+pub(super) fn time() -> JSONSchemaProps {
+    formatted("string", "date-time")
+}
+
+/// A duration in Go's syntax.
+pub(super) fn duration() -> JSONSchemaProps {
+    JSONSchemaProps {
+        pattern: Some(DURATION.to_owned()),
+        ..typed("string")
+    }
+}
+
+/// A number, or text such as `25%`.
+pub(super) fn int_or_string() -> JSONSchemaProps {
+    JSONSchemaProps {
+        any_of: Some(vec![typed("integer"), typed("string")]),
+        x_kubernetes_int_or_string: Some(true),
+        ..JSONSchemaProps::default()
+    }
+}
+
+/// Amounts by the names of resources.
+pub(super) fn quantities() -> JSONSchemaProps {
+    map_of(JSONSchemaProps {
+        pattern: Some(QUANTITY.to_owned()),
+        ..int_or_string()
+    })
+}
+
+/// What is said about a schema in a row of words.
+pub(super) trait Refine {
+    /// These fields must be there.
+    fn required(self, fields: &[&str]) -> Self;
+    /// For `kubectl explain`.
+    fn described(self, text: &str) -> Self;
+    /// Server-side apply replaces the object as a whole.
+    fn atomic_map(self) -> Self;
+    /// How server-side apply merges the list.
+    fn list_type(self, kind: &str) -> Self;
+    /// Fields that the schema does not name are kept.
+    fn open(self) -> Self;
+}
+
+impl Refine for JSONSchemaProps {
+    fn required(self, fields: &[&str]) -> Self {
+        Self {
+            required: Some(fields.iter().map(|field| (*field).to_owned()).collect()),
+            ..self
+        }
+    }
+
+    fn described(self, text: &str) -> Self {
+        Self {
+            description: Some(text.to_owned()),
+            ..self
+        }
+    }
+
+    fn atomic_map(self) -> Self {
+        Self {
+            x_kubernetes_map_type: Some("atomic".to_owned()),
+            ..self
+        }
+    }
+
+    fn list_type(self, kind: &str) -> Self {
+        Self {
+            x_kubernetes_list_type: Some(kind.to_owned()),
+            ..self
+        }
+    }
+
+    fn open(self) -> Self {
+        Self {
+            x_kubernetes_preserve_unknown_fields: Some(true),
+            ..self
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The definition of MachineSet.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+
+use super::machine::{class_spec, failed_machines, last_operation, selector, template};
+use super::schema::{Refine, int32, int64, list_of, object, string, time};
+use super::{Parts, age, column, status_and_scale};
+
+pub(super) fn definition() -> CustomResourceDefinition {
+    Parts {
+        kind: "MachineSet",
+        plural: "machinesets",
+        short: "mcs",
+        columns: vec![
+            column("Desired", "integer", ".spec.replicas", "Wanted machines"),
+            column("Current", "integer", ".status.replicas", "Machines that there are"),
+            column("Ready", "integer", ".status.readyReplicas", "Machines that are Running"),
+            age(),
+        ],
+        subresources: Some(status_and_scale()),
+        schema: object([
+            ("apiVersion", string()),
+            ("kind", string()),
+            (
+                "metadata",
+                JSONSchemaProps {
+                    type_: Some("object".to_owned()),
+                    ..JSONSchemaProps::default()
+                },
+            ),
+            ("spec", spec()),
+            ("status", status()),
+        ])
+        .described("So many machines of one template."),
+    }
+    .definition()
+}
+
+fn spec() -> JSONSchemaProps {
+    object([
+        ("replicas", int32().described("Wanted machines; absent: none.")),
+        ("selector", selector().described("Which machines belong to the set.")),
+        ("machineClass", class_spec().described("Not read.")),
+        ("template", template()),
+        (
+            "minReadySeconds",
+            int32().described("Seconds that a machine must be ready to count as available."),
+        ),
+        (
+            "autoPreserveFailedMax",
+            int32().described("How many failed machines may be preserved automatically."),
+        ),
+        (
+            "autoPreserveFailedMachineMax",
+            int32().described("Another name of autoPreserveFailedMax."),
+        ),
+    ])
+}
+
+fn status() -> JSONSchemaProps {
+    let condition = object([
+        ("type", string()),
+        ("status", string()),
+        ("lastTransitionTime", time()),
+        ("reason", string()),
+        ("message", string()),
+    ])
+    .required(&["status", "type"]);
+    object([
+        ("replicas", int32()),
+        ("fullyLabeledReplicas", int32()),
+        ("readyReplicas", int32()),
+        ("availableReplicas", int32()),
+        ("preservedFailedReplicas", int32()),
+        ("autoPreserveFailedMachineCount", int32()),
+        ("observedGeneration", int64()),
+        ("machineSetCondition", list_of(condition)),
+        ("lastOperation", last_operation()),
+        ("failedMachines", failed_machines()),
+    ])
+}
