@@ -156,3 +156,51 @@ impl Refine for JSONSchemaProps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::GoDuration;
+
+    #[rstest]
+    fn the_pattern_of_durations_takes_what_our_type_takes(
+        #[values(
+            "0",
+            "+0",
+            "2h",
+            "1h30m",
+            "1.5h",
+            ".5h",
+            "1.h",
+            "300ms",
+            "1µs",
+            "1us",
+            "",
+            "10",
+            "3d",
+            "h",
+            ".s",
+            "-5s",
+            "1h 30m",
+            "1h30",
+            "three days"
+        )]
+        text: &str,
+    ) {
+        let pattern = Regex::new(DURATION).unwrap();
+        assert_eq!(pattern.is_match(text), text.parse::<GoDuration>().is_ok());
+    }
+
+    #[rstest]
+    #[case("8Gi", true)]
+    #[case("100m", true)]
+    #[case("1e3", true)]
+    #[case("lots", false)]
+    #[case("8 Gi", false)]
+    fn the_pattern_of_quantities_is_kubernetes_own(#[case] text: &str, #[case] expected: bool) {
+        assert_eq!(Regex::new(QUANTITY).unwrap().is_match(text), expected);
+    }
+}

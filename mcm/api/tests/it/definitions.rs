@@ -1,0 +1,139 @@
+//! The definitions keep and accept every field, and so do our types.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, crd};
+use rstest::rstest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::fields::KINDS;
+use crate::samples::full_object;
+use crate::schemas::complaints;
+
+fn definition(kind: &str) -> CustomResourceDefinition {
+    crd::all()
+        .into_iter()
+        .find(|definition| definition.spec.names.kind == kind)
+        .unwrap()
+}
+
+fn schema(kind: &str) -> JSONSchemaProps {
+    definition(kind).spec.versions[0]
+        .schema
+        .clone()
+        .unwrap()
+        .open_api_v3_schema
+        .unwrap()
+}
+
+/// What the schema has to say of an object; its metadata is the API server's business.
+fn judge(kind: &str, mut object: Value) -> Vec<String> {
+    object.as_object_mut().unwrap().remove("metadata");
+    complaints(&schema(kind), &object, "")
+}
+
+#[rstest]
+fn the_definitions_keep_and_accept_every_field(
+    #[values("Machine", "MachineClass", "MachineSet", "MachineDeployment")] kind: &str,
+) {
+    assert_eq!(judge(kind, full_object(kind)), Vec::<String>::new());
+}
+
+#[test]
+fn a_field_that_is_not_in_the_table_is_noticed() {
+    let mut object = full_object("Machine");
+    object["spec"]["drainTimout"] = json!("1h");
+    assert_eq!(judge("Machine", object), [".spec.drainTimout: is dropped"]);
+}
+
+#[rstest]
+#[case::machine("Machine", round_trip::<Machine>)]
+#[case::class("MachineClass", round_trip::<MachineClass>)]
+#[case::set("MachineSet", round_trip::<MachineSet>)]
+#[case::deployment("MachineDeployment", round_trip::<MachineDeployment>)]
+fn our_types_give_back_every_field(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
+    let object = full_object(kind);
+    assert_eq!(round_trip(object.clone()), object);
+}
+
+fn round_trip<T: Serialize + DeserializeOwned>(object: Value) -> Value {
+    serde_json::to_value(serde_json::from_value::<T>(object).unwrap()).unwrap()
+}
+
+#[rstest]
+#[case::machine("Machine", round_trip::<Machine>)]
+#[case::class("MachineClass", round_trip::<MachineClass>)]
+#[case::set("MachineSet", round_trip::<MachineSet>)]
+#[case::deployment("MachineDeployment", round_trip::<MachineDeployment>)]
+fn our_types_read_an_object_that_has_nothing(#[case] kind: &str, #[case] round_trip: fn(Value) -> Value) {
+    let object = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": kind, "metadata": { "creationTimestamp": null } });
+    round_trip(object);
+}
+
+#[rstest]
+#[case::bad_duration("Machine", "/spec/drainTimeout", json!("three days"), ".spec.drainTimeout: is no duration")]
+#[case::duration_as_number("Machine", "/spec/healthTimeout", json!(5), ".spec.healthTimeout: 5 is no string")]
+#[case::replicas_as_text("MachineSet", "/spec/replicas", json!("3"), ".spec.replicas: \"3\" is no integer")]
+#[case::taint_without_key(
+    "MachineSet",
+    "/spec/template/spec/nodeTemplate/spec/taints/0",
+    json!({ "effect": "NoSchedule" }),
+    ".spec.template.spec.nodeTemplate.spec.taints[].key: is required"
+)]
+fn a_bad_value_is_refused_with_its_path(
+    #[case] kind: &str,
+    #[case] pointer: &str,
+    #[case] value: Value,
+    #[case] complaint: &str,
+) {
+    let mut object = full_object(kind);
+    *object.pointer_mut(pointer).unwrap() = value;
+    assert_eq!(judge(kind, object), [complaint]);
+}
+
+#[test]
+fn only_a_template_and_a_provider_spec_must_be_given() {
+    for (kind, _) in KINDS {
+        let expected: Vec<String> = match kind {
+            "MachineClass" => vec![".providerSpec: is required".to_owned()],
+            _ => vec![],
+        };
+        assert_eq!(judge(kind, json!({ "metadata": {} })), expected, "{kind}");
+    }
+    assert_eq!(
+        judge("MachineDeployment", json!({ "metadata": {}, "spec": {} })),
+        [".spec.template: is required"]
+    );
+}
+
+#[test]
+fn columns_names_and_subresources_are_those_that_users_know() {
+    let surface: Vec<Value> = crd::all()
+        .into_iter()
+        .map(|definition| {
+            let version = &definition.spec.versions[0];
+            let columns = version.additional_printer_columns.iter().flatten();
+            let columns: Vec<String> = columns
+                .map(|column| {
+                    let wide = if column.priority == Some(1) { " (wide)" } else { "" };
+                    format!("{} {} {}{wide}", column.name, column.type_, column.json_path)
+                })
+                .collect();
+            json!({
+                "names": definition.spec.names,
+                "columns": columns,
+                "subresources": version.subresources,
+                "scope": definition.spec.scope,
+            })
+        })
+        .collect();
+    insta::assert_yaml_snapshot!(surface);
+}
+
+#[test]
+fn the_definitions_print_as_yaml_that_reads_back() {
+    let yaml = crd::yaml().unwrap();
+    let read: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&yaml).unwrap();
+    assert_eq!(read, crd::all());
+}

@@ -1,0 +1,176 @@
+//! Every field of the machine API that a user, a controller or an autoscaler may write, one a line:
+//! its path and its type. `[]` is a list's item; a bare name is a type of [`SHARED`].
+
+/// Kind, and its fields.
+pub const KINDS: [(&str, &str); 4] = [
+    ("Machine", "spec: MachineSpec\nstatus: MachineStatus"),
+    (
+        "MachineClass",
+        "
+        nodeTemplate.capacity: quantities
+        nodeTemplate.virtualCapacity: quantities
+        nodeTemplate.instanceType: string
+        nodeTemplate.region: string
+        nodeTemplate.zone: string
+        nodeTemplate.architecture: string
+        credentialsSecretRef.name: string
+        credentialsSecretRef.namespace: string
+        providerSpec: anything
+        provider: string
+        secretRef.name: string
+        secretRef.namespace: string",
+    ),
+    (
+        "MachineSet",
+        "
+        spec.replicas: int
+        spec.selector: LabelSelector
+        spec.machineClass: ClassSpec
+        spec.template: MachineTemplateSpec
+        spec.minReadySeconds: int
+        spec.autoPreserveFailedMax: int
+        spec.autoPreserveFailedMachineMax: int
+        status.replicas: int
+        status.fullyLabeledReplicas: int
+        status.readyReplicas: int
+        status.availableReplicas: int
+        status.preservedFailedReplicas: int
+        status.autoPreserveFailedMachineCount: int
+        status.observedGeneration: int
+        status.machineSetCondition[].type: string
+        status.machineSetCondition[].status: string
+        status.machineSetCondition[].lastTransitionTime: time
+        status.machineSetCondition[].reason: string
+        status.machineSetCondition[].message: string
+        status.lastOperation: LastOperation
+        status.failedMachines[]: MachineSummary",
+    ),
+    (
+        "MachineDeployment",
+        "
+        spec.replicas: int
+        spec.selector: LabelSelector
+        spec.template: MachineTemplateSpec
+        spec.strategy.type: string
+        spec.strategy.rollingUpdate.maxUnavailable: number or text
+        spec.strategy.rollingUpdate.maxSurge: number or text
+        spec.strategy.inPlaceUpdate.maxUnavailable: number or text
+        spec.strategy.inPlaceUpdate.maxSurge: number or text
+        spec.strategy.inPlaceUpdate.orchestrationType: string
+        spec.minReadySeconds: int
+        spec.revisionHistoryLimit: int
+        spec.paused: bool
+        spec.rollbackTo.revision: int
+        spec.progressDeadlineSeconds: int
+        spec.autoPreserveFailedMax: int
+        spec.autoPreserveFailedMachineMax: int
+        status.observedGeneration: int
+        status.replicas: int
+        status.updatedReplicas: int
+        status.readyReplicas: int
+        status.availableReplicas: int
+        status.preservedFailedReplicas: int
+        status.unavailableReplicas: int
+        status.conditions[].type: string
+        status.conditions[].status: string
+        status.conditions[].lastUpdateTime: time
+        status.conditions[].lastTransitionTime: time
+        status.conditions[].reason: string
+        status.conditions[].message: string
+        status.collisionCount: int
+        status.failedMachines[]: MachineSummary",
+    ),
+];
+
+/// Types that several kinds have.
+pub const SHARED: [(&str, &str); 9] = [
+    (
+        "MachineSpec",
+        "
+        class: ClassSpec
+        providerID: string
+        nodeTemplate: NodeTemplateSpec
+        drainTimeout: duration
+        healthTimeout: duration
+        creationTimeout: duration
+        inPlaceUpdateTimeout: duration
+        machinePreserveTimeout: duration
+        disableHealthTimeout: bool
+        maxEvictRetries: int
+        nodeConditions: string",
+    ),
+    (
+        "MachineStatus",
+        "
+        addresses[].type: string
+        addresses[].address: string
+        conditions[].type: string
+        conditions[].status: string
+        conditions[].lastHeartbeatTime: time
+        conditions[].lastTransitionTime: time
+        conditions[].reason: string
+        conditions[].message: string
+        lastOperation: LastOperation
+        currentStatus.phase: string
+        currentStatus.timeoutActive: bool
+        currentStatus.lastUpdateTime: time
+        currentStatus.preserveExpiryTime: time
+        lastKnownState: string",
+    ),
+    ("ClassSpec", "apiGroup: string\nkind: string\nname: string"),
+    (
+        "NodeTemplateSpec",
+        "
+        metadata: Metadata
+        spec.podCIDR: string
+        spec.podCIDRs[]: string
+        spec.providerID: string
+        spec.unschedulable: bool
+        spec.taints[].key: string
+        spec.taints[].value: string
+        spec.taints[].effect: string
+        spec.taints[].timeAdded: time
+        spec.configSource.configMap.kubeletConfigKey: string
+        spec.configSource.configMap.name: string
+        spec.configSource.configMap.namespace: string
+        spec.configSource.configMap.resourceVersion: string
+        spec.configSource.configMap.uid: string
+        spec.externalID: string",
+    ),
+    ("MachineTemplateSpec", "metadata: Metadata\nspec: MachineSpec"),
+    (
+        "LabelSelector",
+        "
+        matchLabels: strings
+        matchExpressions[].key: string
+        matchExpressions[].operator: string
+        matchExpressions[].values[]: string",
+    ),
+    (
+        "LastOperation",
+        "
+        description: string
+        errorCode: string
+        lastUpdateTime: time
+        state: string
+        type: string",
+    ),
+    (
+        "MachineSummary",
+        "
+        name: string
+        providerID: string
+        lastOperation: LastOperation
+        ownerRef: string",
+    ),
+    (
+        "Metadata",
+        "
+        name: string
+        generateName: string
+        namespace: string
+        labels: strings
+        annotations: strings
+        finalizers[]: string",
+    ),
+];
