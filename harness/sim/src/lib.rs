@@ -6,11 +6,15 @@
 //! machines, Kubernetes objects or scenarios.
 //!
 //! # What replays exactly
-//! One seed gives one trace when the world runs in a process of its own. Within one process a
-//! second run repeats the first too (each gets a fresh thread, hence fresh hash keys), with
-//! one exception: Tokio numbers its runtimes process-wide and seeds the branch order of an unbiased
-//! `tokio::select!` from that number. Code that runs here therefore writes `biased;`, and what
-//! has to replay to the bit runs one world a process.
+//! One seed gives one trace when the world runs in a process of its own: [`run`] puts it on a fresh
+//! thread, whose hash keys come from the seed. A second run in the same process repeats the first
+//! with one exception: Tokio seeds what it leaves to chance (the branch order of an unbiased `tokio::select!`,
+//! the wake-up order of several receivers of one `tokio::sync::watch`) from a count of the runtimes
+//! that the process has had. Code that runs here therefore writes `biased;`, and what has to replay to
+//! the bit runs one world a process.
+//!
+//! Out of the seed's reach are orders that follow addresses, as that of kube-runtime's stores does
+//! (their hasher mixes in where it lies): sort what comes out of them.
 
 mod determinism;
 mod entropy;
