@@ -1,1 +1,22 @@
-//! apiserver
+//! An embedded Kubernetes API server. It knows nothing of machines.
+
+pub mod custom;
+pub mod discovery;
+pub mod http;
+pub mod jsonpath;
+pub mod kinds;
+pub mod observe;
+pub mod openapi;
+pub mod patch;
+pub mod protobuf;
+pub mod registry;
+pub mod resource;
+pub mod schema;
+pub mod serve;
+pub mod server;
+pub mod status;
+pub mod store;
+pub mod table;
+pub mod types;
+
+pub use server::{Identity, Options, Server, Service};

@@ -1,0 +1,138 @@
+//! Bodies: answers that are whole or a stream, and request bodies in their media types.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::Stream;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http_body::{Frame, SizeHint};
+use serde_json::Value;
+
+use crate::registry::WriteOptions;
+use crate::status::ApiError;
+use crate::{protobuf, types};
+
+/// No request body may be longer, in bytes.
+pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// The body of an answer.
+pub struct Body(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+impl Body {
+    /// A body that is known.
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+
+    /// A body that comes bit by bit.
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Kind::Stream(Box::pin(stream)))
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Kind::Whole(bytes) => f
+                .debug_tuple("Whole")
+                .field(&bytes.as_ref().map_or(0, Bytes::len))
+                .finish(),
+            Kind::Stream(_) => f.write_str("Stream"),
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Stream(stream) => stream
+                .as_mut()
+                .poll_next(context)
+                .map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Kind::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Kind::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// 413 for a body beyond the limit.
+pub(super) fn too_large() -> ApiError {
+    ApiError::new(
+        413,
+        "RequestEntityTooLarge",
+        format!("Request entity too large: limit is {LIMIT}"),
+    )
+}
+
+/// The media type of a request body, without parameters; empty means JSON.
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
+    let header = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    header.split(';').next().unwrap_or_default().trim()
+}
+
+/// Reads a body in any of the media types; the duplicate fields it has go into the options.
+///
+/// # Errors
+/// 400 for a body that cannot be read, 415 for a media type that is not known.
+pub(super) fn decode(
+    headers: &HeaderMap,
+    body: &Bytes,
+    custom: bool,
+    options: Option<&mut WriteOptions>,
+) -> Result<Value, ApiError> {
+    match media_type(headers) {
+        "" | "application/json" => {
+            let value = serde_json::from_slice(body).map_err(|error| {
+                ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+            })?;
+            if let Some(options) = options {
+                if options.field_validation != crate::registry::FieldValidation::Ignore {
+                    options.duplicates = types::duplicate_fields(body);
+                }
+            }
+            Ok(value)
+        }
+        "application/yaml" => serde_saphyr::from_slice(body)
+            .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: {error}"))),
+        "application/vnd.kubernetes.protobuf" if !custom => protobuf::decode(body),
+        _ => {
+            let mut accepted = "application/json, application/yaml".to_owned();
+            if !custom {
+                accepted.push_str(", application/vnd.kubernetes.protobuf");
+            }
+            Err(ApiError::new(
+                415,
+                "UnsupportedMediaType",
+                format!("the body of the request was in an unknown format - accepted media types include: {accepted}"),
+            ))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is served beside resources: discovery, OpenAPI, version and health.
+
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, Response};
+use serde_json::{Value, json};
+
+use super::negotiate::{Form, Offer, form};
+use super::path::Route;
+use super::{Body, Exchange, accept, json_response, no_such_path, text_response};
+use crate::registry::Catalog;
+use crate::status::ApiError;
+use crate::{discovery, openapi};
+
+/// The Kubernetes version whose interface is served.
+pub const KUBERNETES_VERSION: &str = "v1.36.0";
+
+pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
+    let rows = catalog.rows();
+    let found = |document: Option<Value>| document.ok_or_else(no_such_path);
+    let document = match route {
+        Route::Version => version(),
+        Route::Health { check } => return Ok(health(exchange, check)),
+        Route::Root => root(rows.iter().map(|row| row.api_version())),
+        Route::CoreVersions | Route::Groups => return discover(exchange, route, catalog),
+        Route::Group { group } => found(discovery::group(rows, group))?,
+        Route::Resources { group, version } => found(discovery::resource_list(rows, group, version))?,
+        Route::OpenApiIndex => openapi::index(rows),
+        Route::OpenApiDocument { group_version } => {
+            let document = found(openapi::document(rows, group_version))?;
+            let mut response = json_response(200, exchange.presentation.value(&document));
+            if exchange.query.get("hash").is_some() {
+                let lasting = HeaderValue::from_static("public, immutable");
+                response.headers_mut().insert(CACHE_CONTROL, lasting);
+            }
+            return Ok(response);
+        }
+        Route::Resource(_) | Route::Unknown => return Err(no_such_path()),
+    };
+    Ok(json_response(200, exchange.presentation.value(&document)))
+}
+
+fn discover(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -> Result<Response<Body>, ApiError> {
+    let rows = catalog.rows();
+    let core = *route == Route::CoreVersions;
+    match form(accept(exchange.headers), Offer::Discovery)? {
+        Form::Aggregated(version) => {
+            let document = discovery::aggregated(rows, core, version);
+            let tag = format!("\"{}\"", discovery::etag(&document));
+            let mut response = if matches_tag(exchange.headers, &tag) {
+                let mut response = Response::new(Body::whole(""));
+                *response.status_mut() = http::StatusCode::NOT_MODIFIED;
+                response
+            } else {
+                json_response(200, exchange.presentation.value(&document))
+            };
+            let media_type = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+            let headers = response.headers_mut();
+            for (name, value) in [(CONTENT_TYPE, media_type.as_str()), (ETAG, tag.as_str())] {
+                headers.insert(name, HeaderValue::from_str(value).map_err(ApiError::internal)?);
+            }
+            headers.insert(VARY, HeaderValue::from_static("Accept"));
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+            Ok(response)
+        }
+        _ if core => Ok(json_response(
+            200,
+            exchange.presentation.value(&discovery::api_versions()),
+        )),
+        _ => Ok(json_response(
+            200,
+            exchange.presentation.value(&discovery::group_list(rows)),
+        )),
+    }
+}
+
+fn matches_tag(headers: &HeaderMap, tag: &str) -> bool {
+    headers
+        .get(IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value == tag)
+}
+
+fn version() -> Value {
+    let mut numbers = KUBERNETES_VERSION.trim_start_matches('v').split('.');
+    json!({
+        "major": numbers.next(),
+        "minor": numbers.next(),
+        "gitVersion": KUBERNETES_VERSION,
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+    })
+}
+
+fn health(exchange: &Exchange<'_>, check: &str) -> Response<Body> {
+    const CHECKS: [&str; 2] = ["ping", "store"];
+    if !check.is_empty() {
+        return if CHECKS.contains(&check) {
+            text_response(200, "ok")
+        } else {
+            text_response(404, "404 page not found\n")
+        };
+    }
+    if !exchange.query.flag("verbose") {
+        return text_response(200, "ok");
+    }
+    let lines: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
+    text_response(200, &format!("{lines}check passed\n"))
+}
+
+fn root(versions: impl Iterator<Item = String>) -> Value {
+    let mut paths: Vec<String> = versions
+        .map(|version| {
+            if version.contains('/') {
+                format!("/apis/{version}")
+            } else {
+                format!("/api/{version}")
+            }
+        })
+        .chain(
+            [
+                "/api",
+                "/apis",
+                "/healthz",
+                "/livez",
+                "/openapi/v3",
+                "/readyz",
+                "/version",
+            ]
+            .map(str::to_owned),
+        )
+        .collect();
+    paths.sort();
+    paths.dedup();
+    json!({ "paths": paths })
+}

@@ -1,0 +1,229 @@
+//! The HTTP front end: from a request to the registry and back.
+//!
+//! It knows paths, verbs, media types and query parameters; what a write means is the registry's.
+
+mod body;
+mod documents;
+mod negotiate;
+mod objects;
+mod path;
+mod query;
+mod render;
+mod watch;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use jiff::Timestamp;
+
+pub use body::Body;
+pub use documents::KUBERNETES_VERSION;
+
+use negotiate::{Form, Offer};
+use path::Route;
+use query::Query;
+use render::Presentation;
+
+use crate::observe::RequestRecord;
+use crate::server::{Identity, Inner};
+use crate::status::ApiError;
+use crate::table::Include;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+const ANONYMOUS: &str = "system:anonymous";
+
+/// One request, read, and what its answer depends on.
+struct Exchange<'a> {
+    server: &'a Arc<Inner>,
+    client: &'a str,
+    headers: &'a HeaderMap,
+    body: &'a Bytes,
+    query: Query,
+    presentation: Presentation,
+    now: Timestamp,
+}
+
+impl Inner {
+    /// Answers a request. `identity` is `None` for a client that did not say who it is.
+    pub(crate) async fn handle(
+        self: &Arc<Self>,
+        identity: Option<&Identity>,
+        request: Request<Bytes>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let route = Route::parse(parts.uri.path());
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let watch = query.flag("watch");
+        let verb = match &route {
+            Route::Resource(target) => objects::verb(&parts.method, target, watch),
+            _ => "get",
+        };
+        let client = identity.map_or(ANONYMOUS, |identity| identity.user.as_str());
+        let pretty = is_pretty(&query, &parts.headers);
+        let result = match presentation(&route, &query, &parts.headers, pretty) {
+            Ok(presentation) => {
+                let now = self.registry.clock().now();
+                let headers = &parts.headers;
+                let exchange = Exchange {
+                    server: self,
+                    client,
+                    headers,
+                    body: &body,
+                    query,
+                    presentation,
+                    now,
+                };
+                exchange.answer(&route, verb, identity).await
+            }
+            Err(error) => Err(error),
+        };
+        let mut response = result.unwrap_or_else(|error| error_response(&error, pretty));
+        self.add_headers(&parts.headers, response.headers_mut());
+        if let Some(observer) = &self.observer {
+            observer.request(&RequestRecord {
+                client,
+                verb,
+                path: parts.uri.path_and_query().map_or("/", |path| path.as_str()),
+                code: response.status().as_u16(),
+                revision: self.registry.store().revision(),
+            });
+        }
+        response
+    }
+
+    /// Reads the whole body, then answers.
+    pub(crate) async fn handle_body<B>(
+        self: &Arc<Self>,
+        identity: Option<&Identity>,
+        request: Request<B>,
+    ) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (parts, body) = request.into_parts();
+        let error = match Limited::new(body, body::LIMIT).collect().await {
+            Ok(collected) => {
+                return self
+                    .handle(identity, Request::from_parts(parts, collected.to_bytes()))
+                    .await;
+            }
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => body::too_large(),
+            Err(error) => ApiError::bad_request(format!("the body could not be read: {error}")),
+        };
+        let mut response = error_response(&error, false);
+        self.add_headers(&parts.headers, response.headers_mut());
+        response
+    }
+
+    fn add_headers(&self, request: &HeaderMap, response: &mut HeaderMap) {
+        let id = match request.get(&AUDIT_ID) {
+            Some(id) => Some(id.clone()),
+            None => HeaderValue::from_str(&self.audit_id()).ok(),
+        };
+        if let Some(id) = id {
+            response.insert(AUDIT_ID, id);
+        }
+        if !response.contains_key(CACHE_CONTROL) {
+            response.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
+    }
+}
+
+impl Exchange<'_> {
+    async fn answer(&self, route: &Route, verb: &str, identity: Option<&Identity>) -> Result<Response<Body>, ApiError> {
+        let open = matches!(route, Route::Health { .. } | Route::Version);
+        if identity.is_none() && !open {
+            return Err(ApiError::new(401, "Unauthorized", "Unauthorized"));
+        }
+        match route {
+            Route::Resource(target) => objects::serve(self, target, verb).await,
+            _ => documents::serve(self, route, &self.server.registry.catalog()),
+        }
+    }
+}
+
+fn presentation(route: &Route, query: &Query, headers: &HeaderMap, pretty: bool) -> Result<Presentation, ApiError> {
+    let form = match route {
+        Route::Resource(_) => negotiate::form(accept(headers), Offer::Objects)?,
+        _ => Form::Plain,
+    };
+    let include = match query.get("includeObject") {
+        Some("None") => Include::None,
+        Some("Object") => Include::Object,
+        _ => Include::Metadata,
+    };
+    Ok(Presentation { form, pretty, include })
+}
+
+/// People who look at answers themselves get them indented.
+fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
+    if query.get("pretty").is_some() {
+        return query.flag("pretty");
+    }
+    let agent = headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    ["curl", "Wget", "Mozilla"]
+        .iter()
+        .any(|browser| agent.starts_with(browser))
+}
+
+fn accept(headers: &HeaderMap) -> &str {
+    headers
+        .get(ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+fn no_such_path() -> ApiError {
+    ApiError {
+        details: Some(serde_json::json!({})),
+        ..ApiError::new(404, "NotFound", "the server could not find the requested resource")
+    }
+}
+
+fn json_response(code: u16, bytes: Bytes) -> Response<Body> {
+    with_type(code, "application/json", Body::whole(bytes))
+}
+
+fn text_response(code: u16, text: &str) -> Response<Body> {
+    with_type(code, "text/plain; charset=utf-8", Body::whole(text.to_owned()))
+}
+
+fn with_type(code: u16, media_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// The answer to a request that is refused before it is looked at.
+pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
+    error_response(error, false)
+}
+
+fn error_response(error: &ApiError, pretty: bool) -> Response<Body> {
+    let presentation = Presentation {
+        form: Form::Plain,
+        pretty,
+        include: Include::Metadata,
+    };
+    let mut response = json_response(error.code, presentation.value(&error.to_value()));
+    let headers = response.headers_mut();
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    let wait = error
+        .details
+        .as_ref()
+        .and_then(|details| details.get("retryAfterSeconds"));
+    if let Some(Ok(value)) = wait.map(|seconds| HeaderValue::from_str(&seconds.to_string())) {
+        headers.insert(http::header::RETRY_AFTER, value);
+    }
+    response
+}

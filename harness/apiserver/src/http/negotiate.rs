@@ -1,0 +1,153 @@
+//! Which of its forms a client wants an answer in.
+
+use crate::status::ApiError;
+
+/// The form of an answer; always JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// The objects as they are.
+    Plain,
+    /// A Table of that version of `meta.k8s.io`.
+    Table(&'static str),
+    /// Only the metadata.
+    Metadata,
+    /// The aggregated discovery document of that version.
+    Aggregated(&'static str),
+}
+
+/// What an endpoint offers beside plain JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// Tables and metadata.
+    Objects,
+    /// Aggregated discovery.
+    Discovery,
+}
+
+struct Clause<'a> {
+    media_type: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+    quality: f32,
+}
+
+/// The first form by quality and order that is offered. Clauses for protobuf and CBOR are passed
+/// over: every client that names them names JSON as well.
+///
+/// # Errors
+/// 406 when no clause admits JSON.
+pub(super) fn form(accept: &str, offer: Offer) -> Result<Form, ApiError> {
+    if accept.trim().is_empty() {
+        return Ok(Form::Plain);
+    }
+    let mut clauses: Vec<Clause> = accept.split(',').filter_map(clause).collect();
+    clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality));
+    clauses.iter().find_map(|clause| offered(clause, offer)).ok_or_else(|| {
+        ApiError::new(
+            406,
+            "NotAcceptable",
+            "only the following media types are accepted: application/json",
+        )
+    })
+}
+
+fn clause(text: &str) -> Option<Clause<'_>> {
+    let mut parts = text.split(';').map(str::trim);
+    let media_type = parts.next().filter(|media_type| !media_type.is_empty())?;
+    let parameters: Vec<_> = parts
+        .filter_map(|part| part.split_once('='))
+        .map(|(k, v)| (k.trim(), v.trim()))
+        .collect();
+    let quality = parameters
+        .iter()
+        .find(|(name, _)| *name == "q")
+        .and_then(|(_, value)| value.parse().ok());
+    Some(Clause {
+        media_type,
+        parameters,
+        quality: quality.unwrap_or(1.0),
+    })
+}
+
+fn offered(clause: &Clause<'_>, offer: Offer) -> Option<Form> {
+    if !matches!(clause.media_type, "application/json" | "application/*" | "*/*") {
+        return None;
+    }
+    let parameter = |name: &str| {
+        clause
+            .parameters
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    };
+    match (offer, parameter("as"), parameter("g"), parameter("v")) {
+        (_, None, _, _) => Some(Form::Plain),
+        (Offer::Objects, Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table("v1")),
+        (Offer::Objects, Some("Table"), Some("meta.k8s.io"), Some("v1beta1")) => Some(Form::Table("v1beta1")),
+        (Offer::Objects, Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), _) => {
+            Some(Form::Metadata)
+        }
+        (Offer::Discovery, Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) => {
+            Some(Form::Aggregated("v2"))
+        }
+        (Offer::Discovery, Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2beta1")) => {
+            Some(Form::Aggregated("v2beta1"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("", Offer::Objects, Form::Plain)]
+    #[case("application/vnd.kubernetes.protobuf, */*", Offer::Objects, Form::Plain)]
+    #[case("application/vnd.kubernetes.protobuf,application/json", Offer::Objects, Form::Plain)]
+    #[case(
+        "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+        Offer::Objects,
+        Form::Table("v1")
+    )]
+    #[case(
+        "application/json;as=Other;v=v1;g=meta.k8s.io,application/json",
+        Offer::Objects,
+        Form::Plain
+    )]
+    #[case(
+        "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+         application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        Offer::Objects,
+        Form::Metadata
+    )]
+    #[case(
+        "application/json;q=0.5, application/json;as=Table;g=meta.k8s.io;v=v1",
+        Offer::Objects,
+        Form::Table("v1")
+    )]
+    #[case(
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
+        Offer::Discovery,
+        Form::Aggregated("v2")
+    )]
+    #[case(
+        "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
+        Offer::Discovery,
+        Form::Aggregated("v2beta1")
+    )]
+    fn the_first_offered_clause_wins(#[case] accept: &str, #[case] offer: Offer, #[case] expected: Form) {
+        assert_eq!(form(accept, offer).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_client_that_reads_no_json_is_told_so() {
+        assert_eq!(
+            form("application/vnd.kubernetes.protobuf", Offer::Objects)
+                .unwrap_err()
+                .code,
+            406
+        );
+    }
+}

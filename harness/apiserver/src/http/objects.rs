@@ -1,0 +1,297 @@
+//! Requests for resources: from verb and address to the registry and back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response};
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::body::{decode, media_type};
+use super::path::Target;
+use super::watch::Feed;
+use super::{Body, Exchange, json_response, no_such_path};
+use crate::registry::{DeleteOptions, Entry, ListRevision, Part, PatchKind, Payload, Written};
+use crate::resource::Subresource;
+use crate::status::ApiError;
+use crate::store::Key;
+
+/// How long a request waits for a revision that is not there yet.
+const REVISION_WAIT: Duration = Duration::from_secs(3);
+/// A watch that does not say lives between this and twice as long, in seconds.
+const WATCH_SECONDS: u64 = 1800;
+
+/// What a request does, in the words of authorisation and traces.
+pub(super) fn verb(method: &Method, target: &Target, watch: bool) -> &'static str {
+    match (method.as_str(), &target.name) {
+        ("GET" | "HEAD", Some(_)) => "get",
+        ("GET" | "HEAD", None) if watch => "watch",
+        ("GET" | "HEAD", None) => "list",
+        ("POST", _) => "create",
+        ("PUT", _) => "update",
+        ("PATCH", _) => "patch",
+        ("DELETE", Some(_)) => "delete",
+        ("DELETE", None) => "deletecollection",
+        _ => "",
+    }
+}
+
+pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) -> Result<Response<Body>, ApiError> {
+    let catalog = exchange.server.registry.catalog();
+    let entry = catalog
+        .find(&target.group, &target.version, &target.plural)
+        .ok_or_else(no_such_path)?;
+    let resource = &entry.resource;
+    if target.namespace.is_some() && !resource.namespaced {
+        return Err(no_such_path());
+    }
+    let Some(name) = &target.name else {
+        return collection(exchange, entry, target, verb).await;
+    };
+    if resource.namespaced && target.namespace.is_none() {
+        return Err(no_such_path());
+    }
+    let key = Key::new(target.namespace.as_deref().unwrap_or_default(), name);
+    match &target.subresource {
+        None => object(exchange, entry, &key, verb).await,
+        Some(subresource) => {
+            let subresource = resource.subresource(subresource).ok_or_else(no_such_path)?;
+            self::subresource(exchange, entry, &key, subresource, verb)
+        }
+    }
+}
+
+async fn collection(
+    exchange: &Exchange<'_>,
+    entry: &Entry,
+    target: &Target,
+    verb: &str,
+) -> Result<Response<Body>, ApiError> {
+    let registry = &exchange.server.registry;
+    let namespace = target.namespace.as_deref();
+    match verb {
+        "watch" => watch(exchange, entry, namespace),
+        "list" => {
+            let options = exchange.query.list(entry)?;
+            if let ListRevision::NotOlderThan(revision) | ListRevision::Exact(revision) = options.revision {
+                wait_for(exchange, revision).await?;
+            }
+            let page = registry.list(entry, namespace, &options)?;
+            Ok(json_response(
+                200,
+                exchange.presentation.list(entry, &page, exchange.now)?,
+            ))
+        }
+        "create" => {
+            if entry.resource.namespaced && namespace.is_none() {
+                return Err(method_not_allowed(entry, verb));
+            }
+            let mut options = exchange.query.write()?;
+            let body = decode(
+                exchange.headers,
+                exchange.body,
+                entry.resource.is_custom(),
+                Some(&mut options),
+            )?;
+            written(
+                exchange,
+                entry,
+                registry.create(entry, namespace.unwrap_or_default(), body, &options)?,
+            )
+        }
+        "deletecollection" => {
+            let list = exchange.query.list(entry)?;
+            let page = registry.delete_collection(entry, namespace, &list, &delete_options(exchange)?)?;
+            Ok(json_response(
+                200,
+                exchange.presentation.list(entry, &page, exchange.now)?,
+            ))
+        }
+        other => Err(method_not_allowed(entry, other)),
+    }
+}
+
+async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -> Result<Response<Body>, ApiError> {
+    let registry = &exchange.server.registry;
+    match verb {
+        "get" => {
+            if let Some(revision) = exchange.query.get("resourceVersion").and_then(|text| text.parse().ok()) {
+                wait_for(exchange, revision).await?;
+            }
+            let object = registry.get(entry, key)?;
+            Ok(json_response(
+                200,
+                exchange.presentation.object(entry, &object, exchange.now)?,
+            ))
+        }
+        "update" | "patch" => change(exchange, entry, key, Part::Main, verb),
+        "delete" => {
+            let options = delete_options(exchange)?;
+            written(exchange, entry, registry.delete(entry, key, &options)?)
+        }
+        other => Err(method_not_allowed(entry, other)),
+    }
+}
+
+fn subresource(
+    exchange: &Exchange<'_>,
+    entry: &Entry,
+    key: &Key,
+    subresource: &Subresource,
+    verb: &str,
+) -> Result<Response<Body>, ApiError> {
+    let registry = &exchange.server.registry;
+    match (subresource, verb) {
+        (Subresource::Status, "get") => {
+            let object = registry.get(entry, key)?;
+            Ok(json_response(
+                200,
+                exchange.presentation.object(entry, &object, exchange.now)?,
+            ))
+        }
+        (Subresource::Status, "update" | "patch") => change(exchange, entry, key, Part::Status, verb),
+        (Subresource::Finalize, "update") => change(exchange, entry, key, Part::Finalize, verb),
+        (Subresource::Scale { .. }, "get") => Ok(json_response(
+            200,
+            exchange.presentation.value(&registry.scale(entry, key)?),
+        )),
+        (Subresource::Scale { .. }, "update") => {
+            let mut options = exchange.query.write()?;
+            let scale = decode(exchange.headers, exchange.body, false, Some(&mut options))?;
+            written(exchange, entry, registry.update_scale(entry, key, &scale, &options)?)
+        }
+        (Subresource::Scale { .. }, "patch") => {
+            let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
+            let body = patch_body(exchange)?;
+            written(
+                exchange,
+                entry,
+                registry.patch_scale(entry, key, kind, &body, &exchange.query.write()?)?,
+            )
+        }
+        (Subresource::Eviction, "create") => {
+            let options = exchange.query.write()?;
+            let eviction = decode(exchange.headers, exchange.body, false, None)?;
+            written(exchange, entry, registry.evict(entry, key, &eviction, options.dry_run)?)
+        }
+        (Subresource::Binding, "create") => {
+            let options = exchange.query.write()?;
+            let binding = decode(exchange.headers, exchange.body, false, None)?;
+            written(exchange, entry, registry.bind(entry, key, &binding, &options)?)
+        }
+        (_, other) => Err(method_not_allowed(entry, other)),
+    }
+}
+
+/// PUT and PATCH.
+fn change(
+    exchange: &Exchange<'_>,
+    entry: &Entry,
+    key: &Key,
+    part: Part,
+    verb: &str,
+) -> Result<Response<Body>, ApiError> {
+    let registry = &exchange.server.registry;
+    let mut options = exchange.query.write()?;
+    let done = if verb == "patch" {
+        let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
+        registry.patch(entry, key, part, kind, &patch_body(exchange)?, &options)?
+    } else {
+        let body = decode(
+            exchange.headers,
+            exchange.body,
+            entry.resource.is_custom(),
+            Some(&mut options),
+        )?;
+        registry.update(entry, key, part, body, &options)?
+    };
+    written(exchange, entry, done)
+}
+
+fn patch_body(exchange: &Exchange<'_>) -> Result<Bytes, ApiError> {
+    if exchange.body.is_empty() {
+        return Err(ApiError::bad_request("error decoding patch: the body is empty"));
+    }
+    Ok(exchange.body.clone())
+}
+
+fn delete_options(exchange: &Exchange<'_>) -> Result<DeleteOptions, ApiError> {
+    let options = if exchange.body.is_empty() {
+        DeleteOptions::default()
+    } else {
+        DeleteOptions::from_value(&decode(exchange.headers, exchange.body, false, None)?)?
+    };
+    exchange.query.delete(options)
+}
+
+fn written(exchange: &Exchange<'_>, entry: &Entry, written: Written) -> Result<Response<Body>, ApiError> {
+    let bytes = match &written.payload {
+        Payload::Object(object) => exchange.presentation.object(entry, object, exchange.now)?,
+        Payload::Value(value) => exchange.presentation.value(value),
+    };
+    let mut response = json_response(written.code, bytes);
+    let mut texts = written.warnings;
+    texts.sort();
+    texts.dedup();
+    for text in texts {
+        let quoted = Value::from(text).to_string();
+        if let Ok(value) = format!("299 - {quoted}").parse() {
+            response.headers_mut().append(http::header::WARNING, value);
+        }
+    }
+    Ok(response)
+}
+
+fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Result<Response<Body>, ApiError> {
+    let server = exchange.server;
+    let options = exchange.query.watch(entry)?;
+    let seconds = options
+        .timeout_seconds
+        .unwrap_or_else(|| server.watch_seconds(WATCH_SECONDS));
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(i64::from(u32::MAX));
+    let watch = match server.registry.watch(entry, namespace, &options) {
+        Ok(watch) => watch,
+        // Clients expect it inside the stream.
+        Err(error) if error.code == 410 => return Ok(json_response(200, super::render::error_event(&error))),
+        Err(error) => return Err(error),
+    };
+    let feed = Feed {
+        server: server.clone(),
+        client: exchange.client.to_owned(),
+        entry: entry.clone(),
+        watch,
+        presentation: exchange.presentation,
+        deadline: exchange.now + SignedDuration::from_secs(seconds),
+        bookmarks: options.bookmarks,
+    };
+    let mut response = json_response(200, Bytes::new());
+    *response.body_mut() = Body::stream(feed.lines());
+    Ok(response)
+}
+
+/// Waits a little for a revision that has not been reached yet.
+async fn wait_for(exchange: &Exchange<'_>, revision: u64) -> Result<(), ApiError> {
+    let store = exchange.server.registry.store();
+    if store.revision() >= revision {
+        return Ok(());
+    }
+    let mut revisions = store.revisions();
+    let reached = async {
+        // The sender lives as long as the store.
+        let _ = revisions.wait_for(|newest| *newest >= revision).await;
+    };
+    tokio::select! {
+        biased;
+        () = reached => Ok(()),
+        () = exchange.server.registry.clock().sleep(REVISION_WAIT) => {
+            let message = format!("Timeout: Too large resource version: {revision}, current: {}", store.revision());
+            Err(ApiError::new(504, "Timeout", message)
+                .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
+                .retry_after(1))
+        }
+    }
+}
+
+fn method_not_allowed(entry: &Entry, verb: &str) -> ApiError {
+    ApiError::method_not_allowed(&entry.resource, verb)
+}

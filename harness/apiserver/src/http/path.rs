@@ -1,0 +1,148 @@
+//! The URL space: what a path addresses.
+
+use super::query::decode;
+
+/// What a path addresses.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// `/`
+    Root,
+    /// `/version`
+    Version,
+    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    Health { check: String },
+    /// `/api`
+    CoreVersions,
+    /// `/apis`
+    Groups,
+    /// `/apis/{group}`
+    Group { group: String },
+    /// `/api/v1`, `/apis/{group}/{version}`
+    Resources { group: String, version: String },
+    /// `/openapi/v3`
+    OpenApiIndex,
+    /// `/openapi/v3/{group and version}`
+    OpenApiDocument { group_version: String },
+    /// A resource, an object or a subresource.
+    Resource(Target),
+    /// Nothing that is served.
+    Unknown,
+}
+
+/// The address of a resource, object or subresource.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) namespace: Option<String>,
+    pub(super) plural: String,
+    pub(super) name: Option<String>,
+    pub(super) subresource: Option<String>,
+}
+
+impl Route {
+    pub(super) fn parse(path: &str) -> Self {
+        let decoded: Vec<String> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .map(|segment| decode(segment, false))
+            .collect();
+        let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
+        match segments.as_slice() {
+            [] => Self::Root,
+            ["version"] => Self::Version,
+            ["healthz" | "livez" | "readyz"] => Self::Health { check: String::new() },
+            ["healthz" | "livez" | "readyz", check] => Self::Health {
+                check: (*check).to_owned(),
+            },
+            ["api"] => Self::CoreVersions,
+            ["apis"] => Self::Groups,
+            ["apis", group] => Self::Group {
+                group: (*group).to_owned(),
+            },
+            ["api", version] => Self::Resources {
+                group: String::new(),
+                version: (*version).to_owned(),
+            },
+            ["apis", group, version] => Self::Resources {
+                group: (*group).to_owned(),
+                version: (*version).to_owned(),
+            },
+            ["openapi", "v3"] => Self::OpenApiIndex,
+            ["openapi", "v3", rest @ ..] => Self::OpenApiDocument {
+                group_version: rest.join("/"),
+            },
+            ["api", version, rest @ ..] => Self::target("", version, rest),
+            ["apis", group, version, rest @ ..] => Self::target(group, version, rest),
+            _ => Self::Unknown,
+        }
+    }
+
+    fn target(group: &str, version: &str, rest: &[&str]) -> Self {
+        let (namespace, rest) = match rest {
+            // Below a namespace, but for the namespace's own subresources, are other resources.
+            ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => (None, rest),
+            ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (Some((*namespace).to_owned()), rest),
+            _ => (None, rest),
+        };
+        let (plural, name, subresource) = match rest {
+            [plural] => (*plural, None, None),
+            [plural, name] => (*plural, Some(*name), None),
+            [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
+            _ => return Self::Unknown,
+        };
+        Self::Resource(Target {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            namespace,
+            plural: plural.to_owned(),
+            name: name.map(str::to_owned),
+            subresource: subresource.map(str::to_owned),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn target(texts: [&str; 6]) -> Route {
+        let [group, version, namespace, plural, name, subresource] = texts.map(str::to_owned);
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        Route::Resource(Target {
+            group,
+            version,
+            namespace: some(namespace),
+            plural,
+            name: some(name),
+            subresource: some(subresource),
+        })
+    }
+
+    #[rstest]
+    #[case("/api/v1/nodes", ["", "v1", "", "nodes", "", ""])]
+    #[case("/api/v1/nodes/n/status", ["", "v1", "", "nodes", "n", "status"])]
+    #[case("/api/v1/namespaces", ["", "v1", "", "namespaces", "", ""])]
+    #[case("/api/v1/namespaces/x", ["", "v1", "", "namespaces", "x", ""])]
+    #[case("/api/v1/namespaces/x/finalize", ["", "v1", "", "namespaces", "x", "finalize"])]
+    #[case("/api/v1/namespaces/x/pods", ["", "v1", "x", "pods", "", ""])]
+    #[case("/api/v1/namespaces/x/pods/p/eviction", ["", "v1", "x", "pods", "p", "eviction"])]
+    #[case("/apis/apps/v1/namespaces/x/deployments/d/scale", ["apps", "v1", "x", "deployments", "d", "scale"])]
+    #[case("/api/v1/nodes/a%2Fb", ["", "v1", "", "nodes", "a/b", ""])]
+    fn a_path_addresses_a_resource(#[case] path: &str, #[case] expected: [&str; 6]) {
+        assert_eq!(Route::parse(path), target(expected));
+    }
+
+    #[rstest]
+    #[case("/", Route::Root)]
+    #[case("/readyz/ping", Route::Health { check: "ping".to_owned() })]
+    #[case("/apis/apps/v1/", Route::Resources { group: "apps".to_owned(), version: "v1".to_owned() })]
+    #[case("/openapi/v3/apis/apps/v1", Route::OpenApiDocument { group_version: "apis/apps/v1".to_owned() })]
+    #[case("/api/v1/a/b/c/d", Route::Unknown)]
+    #[case("/openapi/v2", Route::Unknown)]
+    fn a_path_addresses_a_document(#[case] path: &str, #[case] expected: Route) {
+        assert_eq!(Route::parse(path), expected);
+    }
+}

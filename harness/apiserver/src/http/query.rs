@@ -1,0 +1,244 @@
+//! Query parameters: decoding them, and the options that requests carry there.
+
+use crate::registry::{
+    DeleteOptions, Entry, FieldSelector, FieldValidation, LabelSelector, ListOptions, ListRevision, WatchOptions,
+    WriteOptions, parse_dry_run,
+};
+use crate::status::{ApiError, FieldError};
+
+/// The decoded parameters, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name, true), decode(value, true))
+        });
+        Self(pairs.collect())
+    }
+
+    /// The first value; `None` when the parameter is absent or empty.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let pair = self.0.iter().find(|(key, _)| key == name);
+        pair.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether the parameter is there and does not say no. `watch` alone means yes.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        let pair = self.0.iter().find(|(key, _)| key == name);
+        pair.is_some_and(|(_, value)| !matches!(value.to_lowercase().as_str(), "false" | "0"))
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let parsed = text.parse().map(Some);
+        parsed.map_err(|_| ApiError::bad_request(format!("the query parameter {name} is not a number: {text:?}")))
+    }
+
+    fn revision(&self) -> Result<Option<u64>, ApiError> {
+        let Some(text) = self.get("resourceVersion") else {
+            return Ok(None);
+        };
+        text.parse().map(Some).map_err(|_| {
+            let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+            let error = FieldError::invalid("resourceVersion", text, detail);
+            ApiError {
+                code: 400,
+                reason: "BadRequest",
+                ..invalid(&[error])
+            }
+        })
+    }
+
+    fn selectors(&self, entry: &Entry) -> Result<(LabelSelector, FieldSelector), ApiError> {
+        let labels = self
+            .get("labelSelector")
+            .map(LabelSelector::parse)
+            .transpose()?
+            .unwrap_or_default();
+        let fields = self
+            .get("fieldSelector")
+            .map(|text| FieldSelector::parse(text, &entry.resource))
+            .transpose()?;
+        Ok((labels, fields.unwrap_or_default()))
+    }
+
+    /// # Errors
+    /// 400 for values that cannot be read, 422 for combinations that make no sense.
+    pub(super) fn list(&self, entry: &Entry) -> Result<ListOptions, ApiError> {
+        let (labels, fields) = self.selectors(entry)?;
+        let limit = self.number("limit")?.unwrap_or_default();
+        let continue_token = self.get("continue").map(str::to_owned);
+        let revision = self.revision()?;
+        let mut errors = Vec::new();
+        if self.get("sendInitialEvents").is_some() {
+            errors.push(FieldError::forbidden(
+                "sendInitialEvents",
+                "sendInitialEvents is forbidden for list",
+            ));
+        }
+        let matching = self.get("resourceVersionMatch");
+        if let Some(matching) = matching {
+            const FIELD: &str = "resourceVersionMatch";
+            if revision.is_none() {
+                let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                errors.push(FieldError::forbidden(FIELD, detail));
+            }
+            if continue_token.is_some() {
+                let detail = "resourceVersionMatch is forbidden when continue is provided";
+                errors.push(FieldError::forbidden(FIELD, detail));
+            }
+            if !matches!(matching, "Exact" | "NotOlderThan") {
+                errors.push(FieldError::not_supported(
+                    FIELD,
+                    matching,
+                    &["Exact", "NotOlderThan", ""],
+                ));
+            }
+            if matching == "Exact" && revision == Some(0) {
+                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                errors.push(FieldError::forbidden(FIELD, detail));
+            }
+        }
+        if !errors.is_empty() {
+            return Err(invalid(&errors));
+        }
+        if continue_token.is_some() && revision.is_some_and(|revision| revision != 0) {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let revision = match (revision, matching) {
+            (None, _) => ListRevision::Newest,
+            (Some(revision), Some("Exact")) => ListRevision::Exact(revision),
+            // Before resourceVersionMatch there was, a limit made the revision exact.
+            (Some(revision), None) if revision > 0 && limit > 0 => ListRevision::Exact(revision),
+            (Some(revision), _) => ListRevision::NotOlderThan(revision),
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(ListOptions {
+            labels,
+            fields,
+            limit,
+            continue_token,
+            revision,
+        })
+    }
+
+    /// # Errors
+    /// As [`Query::list`].
+    pub(super) fn watch(&self, entry: &Entry) -> Result<WatchOptions, ApiError> {
+        let (labels, fields) = self.selectors(entry)?;
+        let revision = self.revision()?;
+        let initial_events = self.get("sendInitialEvents").map(|_| self.flag("sendInitialEvents"));
+        let matching = self.get("resourceVersionMatch");
+        let error = match (initial_events, matching) {
+            (Some(_), None) => {
+                let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                Some(FieldError::forbidden("resourceVersionMatch", detail))
+            }
+            (None, Some(_)) => {
+                let detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                Some(FieldError::forbidden("resourceVersionMatch", detail))
+            }
+            (Some(_), Some(other)) if other != "NotOlderThan" => Some(FieldError::not_supported(
+                "resourceVersionMatch",
+                other,
+                &["NotOlderThan"],
+            )),
+            _ => None,
+        };
+        if let Some(error) = error {
+            return Err(invalid(&[error]));
+        }
+        Ok(WatchOptions {
+            labels,
+            fields,
+            revision,
+            bookmarks: self.flag("allowWatchBookmarks"),
+            initial_events,
+            timeout_seconds: self.number("timeoutSeconds")?.filter(|seconds| *seconds > 0),
+        })
+    }
+
+    /// # Errors
+    /// 422 for values that are not known.
+    pub(super) fn write(&self) -> Result<WriteOptions, ApiError> {
+        let field_validation = match self.get("fieldValidation") {
+            None | Some("Warn") => FieldValidation::Warn,
+            Some("Ignore") => FieldValidation::Ignore,
+            Some("Strict") => FieldValidation::Strict,
+            Some(other) => {
+                let error = FieldError::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
+                return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
+            }
+        };
+        Ok(WriteOptions {
+            dry_run: self.dry_run()?,
+            field_validation,
+            duplicates: Vec::new(),
+        })
+    }
+
+    /// Adds what the query says to options from a body.
+    ///
+    /// # Errors
+    /// 400 and 422 for values that cannot be read or contradict.
+    pub(super) fn delete(&self, mut options: DeleteOptions) -> Result<DeleteOptions, ApiError> {
+        options.dry_run |= self.dry_run()?;
+        if let Some(text) = self.get("gracePeriodSeconds") {
+            let seconds = text.parse().map_err(|_| {
+                ApiError::bad_request(format!(
+                    "the query parameter gracePeriodSeconds is not a number: {text:?}"
+                ))
+            })?;
+            options.grace_period_seconds = options.grace_period_seconds.or(Some(seconds));
+        }
+        if options.propagation.is_none() {
+            let orphan = self.get("orphanDependents").map(|_| self.flag("orphanDependents"));
+            options.set_propagation(self.get("propagationPolicy"), orphan)?;
+        }
+        Ok(options)
+    }
+
+    fn dry_run(&self) -> Result<bool, ApiError> {
+        let values = self
+            .0
+            .iter()
+            .filter(|(name, _)| name == "dryRun")
+            .map(|(_, value)| value.as_str());
+        parse_dry_run(&values.collect::<Vec<_>>())
+    }
+}
+
+fn invalid(errors: &[FieldError]) -> ApiError {
+    ApiError::invalid("meta.k8s.io", "ListOptions", "", errors)
+}
+
+/// Percent-decodes; `+` is a space in queries.
+pub(super) fn decode(text: &str, plus: bool) -> String {
+    if !text.contains(['%', '+']) {
+        return text.to_owned();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'+' if plus => out.push(b' '),
+            b'%' => {
+                let mut ahead = bytes.clone();
+                let digits = [ahead.next(), ahead.next()].map(|byte| char::from(byte.unwrap_or(b'?')).to_digit(16));
+                if let [Some(high), Some(low)] = digits {
+                    bytes = ahead;
+                    out.push((high * 16 + low) as u8);
+                } else {
+                    out.push(byte);
+                }
+            }
+            other => out.push(other),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -1,0 +1,198 @@
+//! Objects, lists and watch events in the form that a client asked for.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::negotiate::Form;
+use crate::registry::{Entry, Event, Page, tree};
+use crate::status::ApiError;
+use crate::store::Object;
+use crate::table::{self, Include};
+
+/// How answers to one request look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Presentation {
+    pub(super) form: Form,
+    pub(super) pretty: bool,
+    pub(super) include: Include,
+}
+
+impl Presentation {
+    pub(super) fn object(&self, entry: &Entry, object: &Object, now: Timestamp) -> Result<Bytes, ApiError> {
+        let version = entry.resource.api_version();
+        match self.form {
+            Form::Plain | Form::Aggregated(_) if !self.pretty => Ok(line(&object.encoded(&version, object.revision))),
+            Form::Plain | Form::Aggregated(_) => Ok(self.value(&versioned(entry, object, object.revision)?)),
+            Form::Metadata => Ok(self.value(&metadata_of(&tree(object)?))),
+            Form::Table(_) => {
+                let metadata = json!({ "resourceVersion": object.revision.to_string() });
+                let objects = [versioned(entry, object, object.revision)?];
+                Ok(self.value(&self.table(entry, &objects, metadata, now, true)))
+            }
+        }
+    }
+
+    pub(super) fn list(&self, entry: &Entry, page: &Page, now: Timestamp) -> Result<Bytes, ApiError> {
+        let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
+        if let Some(token) = &page.continue_token {
+            metadata["continue"] = token.as_str().into();
+        }
+        if let Some(remaining) = page.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        match self.form {
+            Form::Table(_) => {
+                let objects: Result<Vec<Value>, ApiError> = page
+                    .objects
+                    .iter()
+                    .map(|object| versioned(entry, object, object.revision))
+                    .collect();
+                Ok(self.value(&self.table(entry, &objects?, metadata, now, true)))
+            }
+            Form::Metadata => {
+                let items: Result<Vec<Value>, ApiError> = page
+                    .objects
+                    .iter()
+                    .map(|object| Ok(metadata_of(&tree(object)?)))
+                    .collect();
+                Ok(self.value(&json!({
+                    "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": metadata, "items": items?,
+                })))
+            }
+            Form::Plain | Form::Aggregated(_) => {
+                let text = plain_list(entry, page, &metadata);
+                if !self.pretty {
+                    return Ok(text);
+                }
+                let value: Value = serde_json::from_slice(&text).map_err(ApiError::internal)?;
+                Ok(self.value(&value))
+            }
+        }
+    }
+
+    /// One line of a watch: event type and object.
+    pub(super) fn event(&self, entry: &Entry, event: &Event, now: Timestamp, first: bool) -> Result<Bytes, ApiError> {
+        match event {
+            Event::Object { kind, object, revision } => {
+                let version = entry.resource.api_version();
+                let encoded = match self.form {
+                    Form::Plain | Form::Aggregated(_) => object.encoded(&version, *revision),
+                    Form::Metadata => metadata_of(&versioned(entry, object, *revision)?).to_string().into(),
+                    Form::Table(_) => {
+                        let metadata = json!({ "resourceVersion": revision.to_string() });
+                        let objects = [versioned(entry, object, *revision)?];
+                        self.table(entry, &objects, metadata, now, first).to_string().into()
+                    }
+                };
+                Ok(event_line(kind.event(), &encoded))
+            }
+            Event::Bookmark {
+                revision,
+                initial_events_end,
+            } => {
+                let mut metadata = json!({ "resourceVersion": revision.to_string(), "creationTimestamp": null });
+                if *initial_events_end {
+                    metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+                }
+                let object = match self.form {
+                    Form::Plain | Form::Aggregated(_) => json!({
+                        "kind": entry.resource.kind, "apiVersion": entry.resource.api_version(), "metadata": metadata,
+                    }),
+                    Form::Metadata => json!({
+                        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                    }),
+                    Form::Table(_) => self.table(entry, &[], metadata, now, first),
+                };
+                Ok(event_line("BOOKMARK", object.to_string().as_bytes()))
+            }
+        }
+    }
+
+    /// Any other JSON document.
+    pub(super) fn value(&self, value: &Value) -> Bytes {
+        let mut text = Vec::with_capacity(512);
+        // A tree of strings, numbers and maps with string keys always encodes.
+        let written = if self.pretty {
+            serde_json::to_writer_pretty(&mut text, value)
+        } else {
+            serde_json::to_writer(&mut text, value)
+        };
+        if let Err(error) = written {
+            tracing::error!(%error, "a document could not be encoded");
+        }
+        text.push(b'\n');
+        text.into()
+    }
+
+    fn table(&self, entry: &Entry, objects: &[Value], metadata: Value, now: Timestamp, columns: bool) -> Value {
+        let mut table = table::render(
+            &entry.resource,
+            objects,
+            metadata,
+            self.include,
+            now.as_second(),
+            columns,
+        );
+        if let Form::Table("v1beta1") = self.form {
+            table["apiVersion"] = "meta.k8s.io/v1beta1".into();
+        }
+        table
+    }
+}
+
+/// An ERROR line of a watch.
+pub(super) fn error_event(error: &ApiError) -> Bytes {
+    event_line("ERROR", error.to_value().to_string().as_bytes())
+}
+
+fn event_line(kind: &str, object: &[u8]) -> Bytes {
+    let mut text = Vec::with_capacity(object.len() + 40);
+    text.extend_from_slice(b"{\"type\":\"");
+    text.extend_from_slice(kind.as_bytes());
+    text.extend_from_slice(b"\",\"object\":");
+    text.extend_from_slice(object);
+    text.extend_from_slice(b"}\n");
+    text.into()
+}
+
+fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
+    let version = entry.resource.api_version();
+    let length: usize = page.objects.iter().map(|object| object.bytes().len() + 1).sum();
+    let mut text = Vec::with_capacity(length + 256);
+    let head = format!(
+        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{metadata},\"items\":[",
+        Value::from(entry.resource.list_kind.as_str()),
+        Value::from(version.as_str()),
+    );
+    text.extend_from_slice(head.as_bytes());
+    for (index, object) in page.objects.iter().enumerate() {
+        if index > 0 {
+            text.push(b',');
+        }
+        text.extend_from_slice(&object.encoded(&version, object.revision));
+    }
+    text.extend_from_slice(b"]}\n");
+    text.into()
+}
+
+fn line(bytes: &Bytes) -> Bytes {
+    let mut text = Vec::with_capacity(bytes.len() + 1);
+    text.extend_from_slice(bytes);
+    text.push(b'\n');
+    text.into()
+}
+
+fn versioned(entry: &Entry, object: &Object, revision: u64) -> Result<Value, ApiError> {
+    let mut value = tree(object)?;
+    value["apiVersion"] = entry.resource.api_version().into();
+    value["metadata"]["resourceVersion"] = revision.to_string().into();
+    Ok(value)
+}
+
+fn metadata_of(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
+    })
+}

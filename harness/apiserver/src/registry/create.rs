@@ -1,0 +1,160 @@
+//! Create: names, the server's own metadata, the first revision.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespaces};
+use crate::resource::{Generation, Resource};
+use crate::status::ApiError;
+use crate::store::{Key, Object, Refused};
+
+/// How often a generated name is drawn before the server gives up.
+const NAME_ATTEMPTS: usize = 8;
+/// A generated name's prefix is cut to this length, so that the whole fits a label value.
+const PREFIX_LENGTH: usize = 58;
+const SUFFIX_LENGTH: usize = 5;
+/// No vowels and nothing that looks like them, so that no words arise.
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Registry {
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// 400, 403, 404, 409 and 422 as upstream.
+    pub fn create(
+        &self,
+        entry: &Entry,
+        namespace: &str,
+        mut value: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let warnings = self.admit(entry, &mut value, options)?;
+        let resource = &entry.resource;
+        if !metadata::text(&value, "resourceVersion").is_empty() {
+            return Err(ApiError::new(
+                500,
+                "",
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        check_namespace(resource, namespace, &value)?;
+        self.begin(resource, namespace, &mut value);
+        self.complete(entry, &mut value, None);
+        let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
+        let mut attempts = 0;
+        loop {
+            if generated {
+                let name = self.generate(metadata::text(&value, "generateName"));
+                metadata::of_mut(&mut value).insert("name".to_owned(), name.into());
+            }
+            self.validate(entry, &value, None)?;
+            attempts += 1;
+            match self.insert(entry, namespace, &mut value, options.dry_run) {
+                Ok(object) => {
+                    if !options.dry_run {
+                        self.created(entry, &object)?;
+                    }
+                    return Ok(Written {
+                        code: 201,
+                        payload: Payload::Object(object),
+                        warnings,
+                    });
+                }
+                Err(error) if generated && error.reason == "AlreadyExists" => {
+                    if attempts == NAME_ATTEMPTS {
+                        return Err(error.retry_after(1));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The metadata and status that a new object starts with.
+    fn begin(&self, resource: &Resource, namespace: &str, value: &mut Value) {
+        let uid = self.random(|random| random.uuid());
+        let now = self.now_text();
+        let metadata = metadata::of_mut(value);
+        for field in [
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "managedFields",
+            "generation",
+        ] {
+            metadata.remove(field);
+        }
+        metadata.insert("uid".to_owned(), uid.into());
+        metadata.insert("creationTimestamp".to_owned(), now.into());
+        let namespace = resource.namespaced.then(|| namespace.into());
+        metadata::put(metadata, "namespace", namespace);
+        if resource.generation != Generation::Never {
+            metadata.insert("generation".to_owned(), 1.into());
+        }
+        if resource.has_status() && !resource.keeps_status_on_create() {
+            if let Some(object) = value.as_object_mut() {
+                object.remove("status");
+            }
+        }
+    }
+
+    fn generate(&self, prefix: &str) -> String {
+        let prefix: String = prefix.chars().take(PREFIX_LENGTH).collect();
+        let suffix = self.random(|random| random.text(SUFFIX_LENGTH, SUFFIX_ALPHABET));
+        format!("{prefix}{suffix}")
+    }
+
+    fn insert(
+        &self,
+        entry: &Entry,
+        namespace: &str,
+        value: &mut Value,
+        dry_run: bool,
+    ) -> Result<Arc<Object>, ApiError> {
+        let resource = &entry.resource;
+        let name = metadata::text(value, "name").to_owned();
+        let draft = self.draft(entry, value)?;
+        loop {
+            let key = Key::new(if resource.namespaced { namespace } else { "" }, &name);
+            let unchanged = if resource.namespaced {
+                Some(self.live_namespace(resource, namespace, &name)?)
+            } else {
+                None
+            };
+            self.check_definition_is_live(resource)?;
+            if self.store.get(&entry.table, &key).is_some() {
+                return Err(ApiError::already_exists(resource, &name));
+            }
+            if dry_run {
+                return Ok(Arc::new(draft.finish(0)));
+            }
+            match self.store.put(&entry.table, None, draft.clone(), unchanged.as_ref()) {
+                Ok(object) => return Ok(object),
+                Err(Refused::Raced) => {}
+                Err(Refused::Gone) => return Err(ApiError::not_found(resource, &name)),
+            }
+        }
+    }
+
+    /// What else a creation brings about.
+    fn created(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
+        if super::definitions::is_definition(&entry.resource) {
+            return self.refresh_definition(&object.key.name);
+        }
+        if namespaces::is_namespace(&entry.resource) {
+            return self.furnish_namespace(&object.key.name);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn check_namespace(resource: &Resource, namespace: &str, value: &Value) -> Result<(), ApiError> {
+    let found = metadata::text(value, "namespace");
+    if resource.namespaced && !found.is_empty() && found != namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! CustomResourceDefinitions: how one becomes rows of the catalog, and how one ends.
+
+use std::sync::{Arc, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::{DeleteOptions, Entry, Payload, Registry, Written, metadata, success, tree, update::Attempt};
+use crate::resource::Resource;
+use crate::status::ApiError;
+use crate::store::{Key, Object, Scope};
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+/// Holds a definition until its last object is gone.
+const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+pub(super) fn is_definition(resource: &Resource) -> bool {
+    resource.group == GROUP && resource.plural == PLURAL
+}
+
+impl Registry {
+    /// Brings the catalog in line with a definition that was created, changed or removed.
+    pub(super) fn refresh_definition(&self, name: &str) -> Result<(), ApiError> {
+        let _exchange = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((plural, group)) = name.split_once('.') else {
+            return Ok(());
+        };
+        let catalog = self.catalog();
+        let rows = match self.store.get(TABLE, &Key::new("", name)) {
+            None => Vec::new(),
+            Some(object) => crate::custom::resources(&tree(&object)?)
+                .map_err(|errors| ApiError::invalid(GROUP, "CustomResourceDefinition", name, &errors))?,
+        };
+        let served_before = catalog.any_version(group, plural).is_some();
+        if rows.is_empty() && !served_before {
+            return Ok(());
+        }
+        if rows.is_empty() {
+            self.set_catalog(catalog.replaced(group, plural, rows));
+            self.store.retire(name);
+        } else {
+            self.store.open(name);
+            self.set_catalog(catalog.replaced(group, plural, rows));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// 405 when the resource's definition is being deleted.
+    pub(super) fn check_definition_is_live(&self, resource: &Resource) -> Result<(), ApiError> {
+        if !resource.is_custom() {
+            return Ok(());
+        }
+        let definition = self.store.get(TABLE, &Key::new("", &resource.qualified()));
+        if definition.is_some_and(|definition| definition.meta.deleting) {
+            let message = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::new(405, "MethodNotAllowed", message));
+        }
+        Ok(())
+    }
+
+    /// Ends a definition that still has objects: marks it, deletes them. `None` when somebody else
+    /// changed it first.
+    pub(super) fn end_definition(&self, entry: &Entry, current: &Arc<Object>) -> Result<Option<Written>, ApiError> {
+        let name = &current.key.name;
+        let now = self.now_text();
+        let mut value = tree(current)?;
+        let metadata = metadata::of_mut(&mut value);
+        let mut finalizers = metadata::texts(metadata.get("finalizers"));
+        finalizers.push(CLEANUP);
+        let finalizers = Value::from(finalizers);
+        metadata.insert("finalizers".to_owned(), finalizers);
+        metadata.insert("deletionTimestamp".to_owned(), now.as_str().into());
+        metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+        let condition = json!({
+            "type": "Terminating", "status": "True", "lastTransitionTime": now,
+            "reason": "InstanceDeletionInProgress", "message": "CustomResource deletion is in progress",
+        });
+        if let Some(conditions) = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+            conditions.push(condition);
+        }
+        let Attempt::Done(marked) = self.replace(entry, current, value, false, Vec::new())? else {
+            return Ok(None);
+        };
+        let catalog = self.catalog();
+        let (plural, group) = name.split_once('.').unwrap_or_default();
+        if let Some(custom) = catalog.any_version(group, plural) {
+            let objects = self
+                .store
+                .list(&custom.table, &Scope::default(), None)
+                .map(|list| list.objects);
+            for object in objects.unwrap_or_default() {
+                match self.delete(custom, &object.key, &DeleteOptions::default()) {
+                    Err(error) if error.code != 404 => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        if self.store.get(TABLE, &current.key).is_some() {
+            return Ok(Some(marked));
+        }
+        let payload = Payload::Value(success(&entry.resource, name, &current.meta.uid));
+        Ok(Some(Written {
+            code: 200,
+            payload,
+            warnings: Vec::new(),
+        }))
+    }
+
+    /// Whether a definition has objects that must go before it.
+    pub(super) fn has_objects(&self, definition: &Object) -> bool {
+        !definition.meta.deleting && !self.store.is_empty(&definition.key.name, None)
+    }
+
+    /// Lets a definition go whose last object went.
+    pub(super) fn finish_definition(&self, resource: &Resource) -> Result<(), ApiError> {
+        let name = resource.qualified();
+        let catalog = self.catalog();
+        let Some(entry) = catalog.any_version(GROUP, PLURAL) else {
+            return Ok(());
+        };
+        loop {
+            let Some(current) = self
+                .store
+                .get(TABLE, &Key::new("", &name))
+                .filter(|current| current.meta.deleting)
+            else {
+                return Ok(());
+            };
+            if !self.store.is_empty(&name, None) {
+                return Ok(());
+            }
+            let mut value = tree(&current)?;
+            let metadata = metadata::of_mut(&mut value);
+            let mut finalizers = metadata::texts(metadata.get("finalizers"));
+            finalizers.retain(|finalizer| *finalizer != CLEANUP);
+            let left = (!finalizers.is_empty()).then(|| Value::from(finalizers));
+            metadata::put(metadata, "finalizers", left);
+            match self.replace(entry, &current, value, false, Vec::new())? {
+                Attempt::Done(_) => return Ok(()),
+                Attempt::Raced => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Deletion: grace periods, finalizers, preconditions, and what is left to do once an object is gone.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::{
+    DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written, definitions, metadata,
+    namespaces, success, time_text, tree, update::Attempt,
+};
+use crate::resource::{Generation, Resource};
+use crate::status::ApiError;
+use crate::store::{Key, Object, Refused};
+
+/// Seconds a pod that does not say gets to end.
+const DEFAULT_GRACE: i64 = 30;
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+/// What a deletion does to an object.
+enum Plan {
+    Remove,
+    /// The object survives for now, changed like this.
+    Keep(Value),
+    /// It is on its way already.
+    Nothing,
+}
+
+impl Registry {
+    /// Deletes an object, or begins to.
+    ///
+    /// # Errors
+    /// 403, 404 and 409 as upstream.
+    pub fn delete(&self, entry: &Entry, key: &Key, options: &DeleteOptions) -> Result<Written, ApiError> {
+        let resource = &entry.resource;
+        loop {
+            let current = self.get(entry, key)?;
+            check_preconditions(resource, &current, options)?;
+            namespaces::check_deletable(resource, &key.name)?;
+            if definitions::is_definition(resource) && !options.dry_run && self.has_objects(&current) {
+                match self.end_definition(entry, &current)? {
+                    Some(written) => return Ok(written),
+                    None => continue,
+                }
+            }
+            let old = tree(&current)?;
+            match self.plan(resource, &old, options) {
+                Plan::Nothing => return Ok(survivor(current)),
+                Plan::Keep(new) => match self.replace(entry, &current, new, options.dry_run, Vec::new())? {
+                    Attempt::Done(written) => {
+                        if namespaces::is_namespace(resource) && !options.dry_run {
+                            self.empty_namespace(&key.name)?;
+                        }
+                        return Ok(written);
+                    }
+                    Attempt::Raced => {}
+                },
+                Plan::Remove => {
+                    if let Some(last) = self.take(entry, &current, old, options.dry_run)? {
+                        let payload = if resource.returns_deleted {
+                            Payload::Object(last)
+                        } else {
+                            Payload::Value(success(resource, &key.name, &current.meta.uid))
+                        };
+                        return Ok(Written {
+                            code: 200,
+                            payload,
+                            warnings: Vec::new(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Removes the object; `None` when somebody else changed it first.
+    pub(super) fn take(
+        &self,
+        entry: &Entry,
+        current: &Arc<Object>,
+        mut last: Value,
+        dry_run: bool,
+    ) -> Result<Option<Arc<Object>>, ApiError> {
+        if dry_run {
+            return Ok(Some(Arc::clone(current)));
+        }
+        let draft = self.draft(entry, &mut last)?;
+        match self.store.remove(&entry.table, current.revision, draft) {
+            Ok(object) => {
+                self.removed(entry, &object)?;
+                Ok(Some(object))
+            }
+            Err(Refused::Raced) => Ok(None),
+            Err(Refused::Gone) => Err(ApiError::not_found(&entry.resource, &current.key.name)),
+        }
+    }
+
+    /// Deletes everything a list would show; answers that list.
+    ///
+    /// # Errors
+    /// The first refusal other than 404.
+    pub fn delete_collection(
+        &self,
+        entry: &Entry,
+        namespace: Option<&str>,
+        list: &ListOptions,
+        options: &DeleteOptions,
+    ) -> Result<Page, ApiError> {
+        let page = self.list(entry, namespace, list)?;
+        for object in &page.objects {
+            match self.delete(entry, &object.key, options) {
+                Err(error) if error.code != 404 => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(page)
+    }
+
+    fn plan(&self, resource: &Resource, old: &Value, options: &DeleteOptions) -> Plan {
+        let mut new = old.clone();
+        self.set_dependents_finalizers(&mut new, options.propagation);
+        let grace = grace_period(resource, old, options);
+        let deleting = old.pointer("/metadata/deletionTimestamp").and_then(Value::as_str);
+        let pending = has_finalizers(resource, &new);
+        if grace == 0 && !pending {
+            return Plan::Remove;
+        }
+        let now = self.clock.now();
+        let metadata = metadata::of_mut(&mut new);
+        match deleting {
+            Some(deadline) => {
+                let before = metadata
+                    .get("deletionGracePeriodSeconds")
+                    .and_then(Value::as_i64)
+                    .unwrap_or_default();
+                if grace >= before {
+                    return Plan::Nothing;
+                }
+                let deadline = deadline.parse().unwrap_or(now) - SignedDuration::from_secs(before - grace);
+                metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+            }
+            None => {
+                let deadline = now + SignedDuration::from_secs(grace);
+                metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+                if resource.generation != Generation::Never {
+                    let next = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default() + 1;
+                    metadata.insert("generation".to_owned(), next.into());
+                }
+                namespaces::mark_terminating(resource, &mut new);
+            }
+        }
+        Plan::Keep(new)
+    }
+
+    /// The finalizers that a garbage collector removes, by the propagation policy.
+    fn set_dependents_finalizers(&self, value: &mut Value, propagation: Option<Propagation>) {
+        let wanted = match propagation {
+            Some(Propagation::Foreground) if self.settings.garbage_collector => Some(FOREGROUND),
+            Some(Propagation::Orphan) if self.settings.garbage_collector => Some(ORPHAN),
+            Some(_) => None,
+            None => return,
+        };
+        let metadata = metadata::of_mut(value);
+        let before = metadata::texts(metadata.get("finalizers"));
+        let kept = before
+            .into_iter()
+            .filter(|finalizer| ![FOREGROUND, ORPHAN].contains(finalizer));
+        let finalizers: Vec<Value> = kept.chain(wanted).map(Value::from).collect();
+        let finalizers = (!finalizers.is_empty()).then(|| finalizers.into());
+        metadata::put(metadata, "finalizers", finalizers);
+    }
+
+    /// What else a removal brings about.
+    pub(super) fn removed(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
+        if definitions::is_definition(&entry.resource) {
+            return self.refresh_definition(&object.key.name);
+        }
+        if entry.resource.is_custom() {
+            self.finish_definition(&entry.resource)?;
+        }
+        if !object.key.namespace.is_empty() {
+            self.finish_namespace(&object.key.namespace)?;
+        }
+        Ok(())
+    }
+}
+
+fn survivor(object: Arc<Object>) -> Written {
+    Written {
+        code: 200,
+        payload: Payload::Object(object),
+        warnings: Vec::new(),
+    }
+}
+
+fn check_preconditions(resource: &Resource, current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+    let failed = |what: &str, wanted: &str, found: &str| {
+        let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        Err(ApiError::conflict(resource, &current.key.name, &why))
+    };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != current.meta.uid) {
+        return failed("UID", uid, &current.meta.uid);
+    }
+    let revision = current.revision.to_string();
+    match options.revision.as_deref() {
+        Some(wanted) if wanted != revision => failed("ResourceVersion", wanted, &revision),
+        _ => Ok(()),
+    }
+}
+
+/// Seconds until the object may go; only pods wait.
+fn grace_period(resource: &Resource, value: &Value, options: &DeleteOptions) -> i64 {
+    if !resource.graceful_deletion {
+        return 0;
+    }
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/nodeName").is_empty() || matches!(text("/status/phase"), "Succeeded" | "Failed") {
+        return 0;
+    }
+    let own = || {
+        value
+            .pointer("/spec/terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+    };
+    let grace = options.grace_period_seconds.or_else(own).unwrap_or(DEFAULT_GRACE);
+    if grace < 0 { 1 } else { grace }
+}
+
+/// Whether something must still be done before the object may go.
+pub(super) fn has_finalizers(resource: &Resource, value: &Value) -> bool {
+    let any = |pointer: &str| {
+        value
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .is_some_and(|list| !list.is_empty())
+    };
+    any("/metadata/finalizers") || (namespaces::is_namespace(resource) && any("/spec/finalizers"))
+}
+
+/// Whether an object that is being deleted has nothing left to wait for.
+pub(super) fn is_finished(resource: &Resource, value: &Value) -> bool {
+    let grace = value
+        .pointer("/metadata/deletionGracePeriodSeconds")
+        .and_then(Value::as_i64)
+        .unwrap_or_default();
+    value.pointer("/metadata/deletionTimestamp").is_some() && grace == 0 && !has_finalizers(resource, value)
+}

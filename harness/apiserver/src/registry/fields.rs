@@ -1,0 +1,133 @@
+//! Field selectors: parsing, which fields a resource offers, and matching.
+
+use serde_json::Value;
+
+use crate::resource::Resource;
+use crate::status::ApiError;
+use crate::store::Object;
+
+/// All terms must hold; none: everything matches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector(Vec<Term>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    field: String,
+    equal: bool,
+    value: String,
+    /// What an object that has no such field counts as.
+    missing: String,
+}
+
+impl FieldSelector {
+    /// Parses `a=b,c!=d` against the fields that the resource offers.
+    ///
+    /// # Errors
+    /// 400 for text that cannot be read and for a field that the resource does not offer.
+    pub fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
+        let mut terms = Vec::new();
+        for part in split(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let invalid = || ApiError::bad_request(format!("invalid selector: {part:?}; can't understand {part:?}"));
+            let at = part.find(['=', '!']).ok_or_else(invalid)?;
+            let (field, rest) = part.split_at(at);
+            let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
+                (false, value)
+            } else if let Some(value) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')) {
+                (true, value)
+            } else {
+                return Err(invalid());
+            };
+            let missing = offered(resource, field)?;
+            terms.push(Term {
+                field: field.to_owned(),
+                equal,
+                value: unescape(value),
+                missing,
+            });
+        }
+        Ok(Self(terms))
+    }
+
+    /// Whether there is no term.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The name when the selector asks for exactly one.
+    pub fn name(&self) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|term| term.equal && term.field == "metadata.name")
+            .map(|term| term.value.as_str())
+    }
+
+    /// Whether the object satisfies it.
+    pub fn matches(&self, object: &Object) -> bool {
+        self.0.iter().all(|term| {
+            let value = match term.field.as_str() {
+                "metadata.name" => object.key.name.as_str(),
+                "metadata.namespace" => object.key.namespace.as_str(),
+                field => {
+                    let entry = object.meta.fields.iter().find(|(label, _)| label == field);
+                    entry.map_or(term.missing.as_str(), |(_, value)| value.as_str())
+                }
+            };
+            (value == term.value) == term.equal
+        })
+    }
+}
+
+/// The values of the selectable fields of an object: label and text.
+pub fn extract(resource: &Resource, value: &Value) -> Vec<(String, String)> {
+    let texts = resource.selectable.iter().map(|field| {
+        let text = match value.pointer(&field.pointer) {
+            None | Some(Value::Null) => field.missing.clone(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        (field.label.clone(), text)
+    });
+    texts.collect()
+}
+
+fn offered(resource: &Resource, field: &str) -> Result<String, ApiError> {
+    if field == "metadata.name" || (field == "metadata.namespace" && resource.namespaced) {
+        return Ok(String::new());
+    }
+    match resource.selectable.iter().find(|selectable| selectable.label == field) {
+        Some(selectable) => Ok(selectable.missing.clone()),
+        None => Err(ApiError::bad_request(format!("field label not supported: {field}"))),
+    }
+}
+
+/// Splits at commas that no backslash escapes.
+fn split(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut escaped = false;
+    for character in text.chars() {
+        if character == ',' && !escaped {
+            parts.push(String::new());
+            continue;
+        }
+        escaped = character == '\\' && !escaped;
+        if let Some(part) = parts.last_mut() {
+            part.push(character);
+        }
+    }
+    parts
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => out.extend(characters.next()),
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,321 @@
+//! ObjectMeta: reading and writing its fields in a tree, its types, its validation.
+
+use serde_json::{Map, Value};
+
+use super::labels::{is_dns_subdomain, is_label_value, is_qualified_name};
+use crate::resource::Resource;
+use crate::status::FieldError;
+
+/// All annotations together may be this long, in bytes.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// The metadata, made if it is not there.
+pub fn of_mut(value: &mut Value) -> &mut Map<String, Value> {
+    member_object(value, "metadata")
+}
+
+/// The value as an object; anything else is replaced by an empty one.
+fn object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(map) => map,
+        _ => unreachable!("it is an object by now"),
+    }
+}
+
+/// The member as an object, made if it is not there.
+pub fn member_object<'a>(value: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
+    object(object(value).entry(name).or_insert(Value::Null))
+}
+
+/// A text of the metadata; empty when it is not there.
+pub fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Sets a member, or removes it.
+pub fn put(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(field.to_owned(), value),
+        None => map.remove(field),
+    };
+}
+
+/// Takes over what a write may not change, and drops what this server does not keep.
+pub fn carry_over(new: &mut Value, old: &Value) {
+    const KEPT: [&str; 7] = [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+    ];
+    let metadata = of_mut(new);
+    for field in KEPT {
+        put(
+            metadata,
+            field,
+            old.get("metadata").and_then(|metadata| metadata.get(field)).cloned(),
+        );
+    }
+    metadata.remove("managedFields");
+    metadata.remove("selfLink");
+}
+
+/// `metadata.generation`; 0 when there is none.
+pub fn generation(value: &Value) -> i64 {
+    value
+        .pointer("/metadata/generation")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
+}
+
+/// Drops nulls and checks JSON types; the error is what decoding into ObjectMeta says.
+///
+/// # Errors
+/// The text of a 400.
+pub fn check_types(value: &mut Value) -> Result<(), String> {
+    let Some(metadata) = value.get_mut("metadata") else {
+        return Ok(());
+    };
+    if metadata.is_null() {
+        *metadata = Value::Object(Map::new());
+    }
+    let Value::Object(metadata) = metadata else {
+        return Err(mismatch(metadata, "metadata", "ObjectMeta"));
+    };
+    metadata.retain(|_, field| !field.is_null());
+    for (name, field) in metadata.iter_mut() {
+        match name.as_str() {
+            "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "selfLink" | "creationTimestamp"
+            | "deletionTimestamp" => {
+                if !field.is_string() {
+                    return Err(mismatch(field, name, "string"));
+                }
+            }
+            "generation" | "deletionGracePeriodSeconds" => {
+                if !field.is_i64() {
+                    return Err(mismatch(field, name, "int64"));
+                }
+            }
+            "labels" | "annotations" => check_string_map(name, field)?,
+            "finalizers" => check_items(name, field, Value::is_string, "string")?,
+            "ownerReferences" => check_items(name, field, Value::is_object, "OwnerReference")?,
+            _ => {}
+        }
+    }
+    metadata.retain(|_, field| !is_empty_collection(field));
+    Ok(())
+}
+
+fn is_empty_collection(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
+}
+
+fn check_string_map(name: &str, field: &mut Value) -> Result<(), String> {
+    let Value::Object(entries) = field else {
+        return Err(mismatch(field, name, "map[string]string"));
+    };
+    for value in entries.values_mut() {
+        if value.is_null() {
+            *value = Value::String(String::new());
+        }
+        if !value.is_string() {
+            return Err(mismatch(value, name, "string"));
+        }
+    }
+    Ok(())
+}
+
+fn check_items(name: &str, field: &Value, good: fn(&Value) -> bool, wanted: &str) -> Result<(), String> {
+    let Value::Array(items) = field else {
+        return Err(mismatch(field, name, &format!("[]{wanted}")));
+    };
+    match items.iter().find(|item| !good(item)) {
+        Some(item) => Err(mismatch(item, name, wanted)),
+        None => Ok(()),
+    }
+}
+
+fn mismatch(value: &Value, field: &str, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let path = if field == "metadata" {
+        "metadata".to_owned()
+    } else {
+        format!("metadata.{field}")
+    };
+    format!("json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}")
+}
+
+/// Checks the metadata of an object that is about to be stored.
+pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let empty = Map::new();
+    let metadata = new.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    let mut errors = Vec::new();
+    if old.is_none() {
+        validate_name(resource, text(new, "name"), &mut errors);
+    }
+    for (key, value) in object_members(metadata.get("labels")) {
+        if !is_qualified_name(key) {
+            errors.push(FieldError::invalid("metadata.labels", key.as_str(), QUALIFIED_NAME));
+        }
+        let value = value.as_str().unwrap_or_default();
+        if !is_label_value(value) {
+            errors.push(FieldError::invalid("metadata.labels", value, LABEL_VALUE));
+        }
+    }
+    let mut length = 0;
+    for (key, value) in object_members(metadata.get("annotations")) {
+        length += key.len() + value.as_str().unwrap_or_default().len();
+        if !is_qualified_name(&key.to_lowercase()) {
+            errors.push(FieldError::invalid(
+                "metadata.annotations",
+                key.as_str(),
+                QUALIFIED_NAME,
+            ));
+        }
+    }
+    if length > ANNOTATIONS_LIMIT {
+        let kind = crate::status::FieldErrorType::TooLong;
+        let detail = format!("may not be more than {ANNOTATIONS_LIMIT} bytes");
+        errors.push(FieldError {
+            kind,
+            field: "metadata.annotations".to_owned(),
+            value: None,
+            detail,
+        });
+    }
+    validate_finalizers(metadata, old, &mut errors);
+    validate_owners(metadata, &mut errors);
+    errors
+}
+
+const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+    end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
+    used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+    '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must \
+    start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) {
+    const FIELD: &str = "metadata.name";
+    if name.is_empty() {
+        errors.push(FieldError::required(FIELD, "name or generateName is required"));
+    } else if resource.group == "rbac.authorization.k8s.io" {
+        if name == "." || name == ".." || name.contains(['/', '%']) {
+            errors.push(FieldError::invalid(
+                FIELD,
+                name,
+                "may not be '.' or '..' or contain '/' or '%'",
+            ));
+        }
+    } else if resource.group.is_empty() && matches!(resource.plural.as_str(), "namespaces" | "services") {
+        if name.len() > 63 || name.contains('.') || !is_dns_subdomain(name) {
+            errors.push(FieldError::invalid(FIELD, name, LABEL));
+        }
+    } else if !is_dns_subdomain(name) {
+        errors.push(FieldError::invalid(FIELD, name, SUBDOMAIN));
+    }
+}
+
+fn validate_finalizers(metadata: &Map<String, Value>, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let finalizers = texts(metadata.get("finalizers"));
+    for finalizer in &finalizers {
+        if !is_qualified_name(finalizer) {
+            errors.push(FieldError::invalid("metadata.finalizers", *finalizer, QUALIFIED_NAME));
+        }
+    }
+    let Some(old) = old.and_then(|old| old.get("metadata")) else {
+        return;
+    };
+    if old.get("deletionTimestamp").is_none() {
+        return;
+    }
+    let before = texts(old.get("finalizers"));
+    let added: Vec<String> = finalizers
+        .iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(|text| format!("{text:?}"))
+        .collect();
+    if !added.is_empty() {
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        errors.push(FieldError::forbidden("metadata.finalizers", detail));
+    }
+}
+
+fn validate_owners(metadata: &Map<String, Value>, errors: &mut Vec<FieldError>) {
+    let owners = metadata
+        .get("ownerReferences")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let mut controllers: Vec<&str> = Vec::new();
+    for owner in owners {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        for (field, detail) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
+            if text(field).is_empty() {
+                errors.push(FieldError::invalid(
+                    format!("metadata.ownerReferences.{field}"),
+                    "",
+                    detail,
+                ));
+            }
+        }
+        if owner.get("controller").and_then(Value::as_bool) == Some(true) {
+            controllers.push(text("name"));
+        }
+    }
+    if let [first, second, ..] = controllers.as_slice() {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        errors.push(FieldError::invalid(
+            "metadata.ownerReferences",
+            Value::Array(owners.to_vec()),
+            detail,
+        ));
+    }
+}
+
+/// The strings of an array.
+pub fn texts(value: Option<&Value>) -> Vec<&str> {
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+fn object_members(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
+    value.and_then(Value::as_object).into_iter().flatten()
+}

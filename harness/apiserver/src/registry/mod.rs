@@ -1,0 +1,176 @@
+//! The registry: what a create, update, patch, delete, list or watch of any resource means.
+//!
+//! Synchronous, given a clock and an id source; it must not know HTTP. Everything is generic over
+//! rows of [`Resource`]; what single kinds need beyond their row is in files of their own:
+//! `namespaces`, `pods`, `definitions`.
+
+mod catalog;
+mod create;
+mod definitions;
+mod delete;
+mod fields;
+pub(crate) mod labels;
+mod list;
+mod metadata;
+mod namespaces;
+mod options;
+mod patch;
+mod pods;
+mod scale;
+#[cfg(test)]
+mod tests;
+mod update;
+mod watch;
+mod write;
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use clock::{Clock, Stream};
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use catalog::{Catalog, Entry};
+pub use fields::FieldSelector;
+pub use labels::LabelSelector;
+pub use list::Page;
+pub use options::{
+    DeleteOptions, FieldValidation, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions, parse_dry_run,
+};
+pub use patch::PatchKind;
+pub use update::Part;
+pub use watch::{Event, Watch};
+
+use crate::resource::Resource;
+use crate::status::ApiError;
+use crate::store::{Draft, Key, Object, Store};
+
+/// What a write answers.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The HTTP code.
+    pub code: u16,
+    /// The body.
+    pub payload: Payload,
+    /// Texts for `Warning` headers.
+    pub warnings: Vec<String>,
+}
+
+/// What a request answers with.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// An object of the resource.
+    Object(Arc<Object>),
+    /// Anything else: a Status, a Scale.
+    Value(Value),
+}
+
+/// What the registry needs to know from the outside.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether a garbage collector runs beside this server. Without one the finalizers of
+    /// foreground deletion and orphaning would never go, so both count as background deletion.
+    pub garbage_collector: bool,
+    /// The text of `kube-root-ca.crt` in each namespace.
+    pub certificate_authority: String,
+}
+
+/// The registry.
+#[derive(Debug)]
+pub struct Registry {
+    store: Store,
+    catalog: RwLock<Arc<Catalog>>,
+    /// Held while the rows of a definition are exchanged.
+    definitions: Mutex<()>,
+    clock: Clock,
+    random: Mutex<Stream>,
+    settings: Settings,
+}
+
+impl Registry {
+    /// A registry of these resources over an empty store.
+    pub fn new(store: Store, resources: Vec<Resource>, clock: Clock, random: Stream, settings: Settings) -> Self {
+        let catalog = Catalog::new(resources.into_iter().map(Arc::new).collect());
+        for resource in catalog.rows() {
+            store.open(&resource.qualified());
+        }
+        let catalog = RwLock::new(Arc::new(catalog));
+        Self {
+            store,
+            catalog,
+            definitions: Mutex::new(()),
+            clock,
+            random: Mutex::new(random),
+            settings,
+        }
+    }
+
+    /// The store beneath.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The resources that are served now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn set_catalog(&self, catalog: Catalog) {
+        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+    }
+
+    /// The object.
+    ///
+    /// # Errors
+    /// 404.
+    pub fn get(&self, entry: &Entry, key: &Key) -> Result<Arc<Object>, ApiError> {
+        self.store
+            .get(&entry.table, key)
+            .ok_or_else(|| ApiError::not_found(&entry.resource, &key.name))
+    }
+
+    /// Runs `draw` on the id source.
+    pub fn random<T>(&self, draw: impl FnOnce(&mut Stream) -> T) -> T {
+        draw(&mut self.random.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Now, as Kubernetes writes times: UTC, whole seconds.
+    fn now_text(&self) -> String {
+        time_text(self.clock.now())
+    }
+
+    /// Encodes an object for the store.
+    fn draft(&self, entry: &Entry, value: &mut Value) -> Result<Draft, ApiError> {
+        let resource = &entry.resource;
+        value["kind"] = resource.kind.as_str().into();
+        value["apiVersion"] = (*entry.stored_version).into();
+        Draft::new(value, fields::extract(resource, value)).map_err(ApiError::internal)
+    }
+}
+
+/// A time as Kubernetes writes it: UTC, whole seconds.
+pub fn time_text(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
+
+/// The object as a tree.
+///
+/// # Errors
+/// 500, which would be a bug.
+pub fn tree(object: &Object) -> Result<Value, ApiError> {
+    object.value().map_err(ApiError::internal)
+}
+
+fn success(resource: &Resource, name: &str, uid: &str) -> Value {
+    let mut details = serde_json::json!({ "name": name, "kind": resource.plural, "uid": uid });
+    if !resource.group.is_empty() {
+        details["group"] = resource.group.as_str().into();
+    }
+    serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+    })
+}

@@ -1,0 +1,145 @@
+//! Namespaces: what a new one is furnished with, who may write into one, and how one ends.
+//!
+//! Upstream a controller empties a terminating namespace; here the server does it itself, in the
+//! request that deletes the namespace or its last object.
+
+use serde_json::{Value, json};
+
+use super::{DeleteOptions, Entry, Registry, WriteOptions, metadata, tree};
+use crate::resource::Resource;
+use crate::status::ApiError;
+use crate::store::{Key, Scope, Unchanged};
+
+const NAMESPACES: &str = "namespaces";
+const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// The entry of `spec.finalizers` that stands for the namespace's contents.
+const CONTENTS: &str = "kubernetes";
+
+pub(super) fn is_namespace(resource: &Resource) -> bool {
+    resource.group.is_empty() && resource.plural == NAMESPACES
+}
+
+/// # Errors
+/// 403 for the namespaces that the cluster cannot be without.
+pub(super) fn check_deletable(resource: &Resource, name: &str) -> Result<(), ApiError> {
+    if is_namespace(resource) && PROTECTED.contains(&name) {
+        return Err(ApiError::forbidden(resource, name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}
+
+pub(super) fn mark_terminating(resource: &Resource, value: &mut Value) {
+    if is_namespace(resource) {
+        metadata::member_object(value, "status").insert("phase".to_owned(), "Terminating".into());
+    }
+}
+
+impl Registry {
+    /// The namespace that something is about to be created in, for the commit to rely on.
+    ///
+    /// # Errors
+    /// 404 when there is none, 403 with the cause `NamespaceTerminating` when it is ending.
+    pub(super) fn live_namespace(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Unchanged, ApiError> {
+        let key = Key::new("", namespace);
+        let object = self.store.get(NAMESPACES, &key).ok_or_else(|| {
+            let catalog = self.catalog();
+            match catalog.any_version("", NAMESPACES) {
+                Some(entry) => ApiError::not_found(&entry.resource, namespace),
+                None => ApiError::internal("namespaces are not served"),
+            }
+        })?;
+        if object.meta.deleting {
+            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let cause = format!("namespace {namespace} is being terminated");
+            return Err(ApiError::forbidden(resource, name, &why).with_cause(
+                "NamespaceTerminating",
+                &cause,
+                "metadata.namespace",
+            ));
+        }
+        Ok(Unchanged {
+            table: NAMESPACES.to_owned(),
+            key,
+            revision: object.revision,
+        })
+    }
+
+    /// Creates what every namespace has: the default ServiceAccount and the CA certificate.
+    pub(super) fn furnish_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+        let certificate = self.settings.certificate_authority.as_str();
+        let contents = [
+            ("serviceaccounts", json!({ "metadata": { "name": "default" } })),
+            (
+                "configmaps",
+                json!({ "metadata": { "name": "kube-root-ca.crt" }, "data": { "ca.crt": certificate } }),
+            ),
+        ];
+        let catalog = self.catalog();
+        for (plural, value) in contents {
+            let Some(entry) = catalog.any_version("", plural) else {
+                continue;
+            };
+            match self.create(entry, namespace, value, &WriteOptions::default()) {
+                Err(error) if error.reason != "AlreadyExists" => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes everything in a terminating namespace, and the namespace if nothing stays behind.
+    pub(super) fn empty_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+        let catalog = self.catalog();
+        let scope = Scope {
+            namespace: Some(namespace.to_owned()),
+            after: None,
+        };
+        for entry in catalog.namespaced() {
+            let Ok(listing) = self.store.list(&entry.table, &scope, None) else {
+                continue;
+            };
+            for object in listing.objects.iter().filter(|object| !object.meta.deleting) {
+                match self.delete(entry, &object.key, &DeleteOptions::default()) {
+                    Err(error) if error.code != 404 => return Err(error),
+                    _ => {}
+                }
+            }
+        }
+        self.finish_namespace(namespace)
+    }
+
+    /// Lifts the namespace's own finalizer once it is terminating and empty.
+    pub(super) fn finish_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+        let catalog = self.catalog();
+        let Some(entry) = catalog.any_version("", NAMESPACES) else {
+            return Ok(());
+        };
+        let key = Key::new("", namespace);
+        loop {
+            let Some(current) = self.store.get(NAMESPACES, &key).filter(|current| current.meta.deleting) else {
+                return Ok(());
+            };
+            let is_empty = |entry: &Entry| self.store.is_empty(&entry.table, Some(namespace));
+            if !catalog.namespaced().all(is_empty) {
+                return Ok(());
+            }
+            let mut value = tree(&current)?;
+            let finalizers: Vec<Value> = metadata::texts(value.pointer("/spec/finalizers"))
+                .into_iter()
+                .filter(|finalizer| *finalizer != CONTENTS)
+                .map(Value::from)
+                .collect();
+            let left = (!finalizers.is_empty()).then(|| finalizers.into());
+            metadata::put(metadata::member_object(&mut value, "spec"), "finalizers", left);
+            match self.replace(entry, &current, value, false, Vec::new())? {
+                super::update::Attempt::Done(_) => return Ok(()),
+                super::update::Attempt::Raced => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Patches: read, change, update, and again when somebody else was faster.
+
+use serde_json::Value;
+
+use super::{Entry, Part, Registry, WriteOptions, Written, create, metadata, tree, update::Attempt};
+use crate::patch;
+use crate::resource::{Resource, Shape};
+use crate::status::ApiError;
+use crate::store::Key;
+
+/// How a patch is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 6902.
+    Json,
+    /// RFC 7396.
+    Merge,
+    /// Kubernetes' own, which merges lists by key; built-in resources only.
+    Strategic,
+}
+
+impl PatchKind {
+    /// The kind of that media type.
+    ///
+    /// # Errors
+    /// 415 that lists what the resource accepts.
+    pub fn of(media_type: &str, resource: &Resource) -> Result<Self, ApiError> {
+        match media_type {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if !resource.is_custom() => Ok(Self::Strategic),
+            _ => {
+                let mut accepted = vec!["application/json-patch+json", "application/merge-patch+json"];
+                if !resource.is_custom() {
+                    accepted.push("application/strategic-merge-patch+json");
+                }
+                Err(ApiError::new(
+                    415,
+                    "UnsupportedMediaType",
+                    format!(
+                        "the body of the request was in an unknown format - accepted media types include: {}",
+                        accepted.join(", ")
+                    ),
+                ))
+            }
+        }
+    }
+
+    /// Applies a patch to an object.
+    ///
+    /// # Errors
+    /// 400 for a patch that cannot be read, 422 for one that cannot be applied.
+    pub fn apply(self, value: &mut Value, body: &[u8], shape: &Shape) -> Result<(), ApiError> {
+        let parse = || {
+            let patch: Value = serde_json::from_slice(body)
+                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+            if patch.is_object() {
+                Ok(patch)
+            } else {
+                Err(ApiError::bad_request(
+                    "error decoding patch: the patch is not a JSON object",
+                ))
+            }
+        };
+        match (self, shape) {
+            (Self::Json, _) => patch::json(value, body),
+            (Self::Strategic, Shape::BuiltIn(name)) => patch::strategic(value, &parse()?, name),
+            (Self::Merge | Self::Strategic, _) => {
+                patch::merge(value, &parse()?);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Registry {
+    /// Patches an object. A patch that names no `resourceVersion` never conflicts: it is applied
+    /// again to the newer object.
+    ///
+    /// # Errors
+    /// 400, 404, 409 and 422 as upstream.
+    pub fn patch(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        part: Part,
+        kind: PatchKind,
+        body: &[u8],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let resource = &entry.resource;
+        loop {
+            let current = self.get(entry, key)?;
+            let mut new = tree(&current)?;
+            new["apiVersion"] = resource.api_version().into();
+            kind.apply(&mut new, body, &resource.shape)?;
+            let name = metadata::text(&new, "name");
+            if name != key.name {
+                return Err(ApiError::bad_request(format!(
+                    "the name of the object ({name}) does not match the name on the URL ({})",
+                    key.name
+                )));
+            }
+            create::check_namespace(resource, &key.namespace, &new)?;
+            if metadata::text(&new, "resourceVersion").is_empty() {
+                let revision = current.revision.to_string();
+                metadata::of_mut(&mut new).insert("resourceVersion".to_owned(), revision.into());
+            }
+            let warnings = self.admit(entry, &mut new, options)?;
+            match self.attempt(entry, &current, part, new, options, warnings)? {
+                Attempt::Done(written) => return Ok(written),
+                Attempt::Raced => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The scale subresource: a small view of an object's replicas.
+
+use serde_json::{Value, json};
+
+use super::{
+    Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, labels, metadata, tree, update::Attempt,
+};
+use crate::resource::{Resource, Shape, Subresource};
+use crate::status::{ApiError, FieldError};
+use crate::store::{Key, Object};
+
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+struct Paths<'a> {
+    spec_replicas: &'a str,
+    status_replicas: &'a str,
+    selector: Option<&'a str>,
+}
+
+impl Registry {
+    /// The Scale of an object.
+    ///
+    /// # Errors
+    /// 404.
+    pub fn scale(&self, entry: &Entry, key: &Key) -> Result<Value, ApiError> {
+        view(&entry.resource, &*self.get(entry, key)?)
+    }
+
+    /// Replaces a Scale (PUT).
+    ///
+    /// # Errors
+    /// As [`Registry::update`].
+    pub fn update_scale(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        scale: &Value,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        self.write_scale(entry, key, options, |_| Ok(scale.clone()))
+    }
+
+    /// Patches a Scale.
+    ///
+    /// # Errors
+    /// As [`Registry::patch`].
+    pub fn patch_scale(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        kind: PatchKind,
+        body: &[u8],
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        self.write_scale(entry, key, options, |mut scale| {
+            kind.apply(&mut scale, body, &Shape::BuiltIn(SCALE))?;
+            Ok(scale)
+        })
+    }
+
+    fn write_scale(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        options: &WriteOptions,
+        change: impl Fn(Value) -> Result<Value, ApiError>,
+    ) -> Result<Written, ApiError> {
+        let resource = &entry.resource;
+        loop {
+            let current = self.get(entry, key)?;
+            let scale = change(view(resource, &current)?)?;
+            let name = metadata::text(&scale, "name");
+            if !name.is_empty() && name != key.name {
+                return Err(ApiError::bad_request(format!(
+                    "the name of the object ({name}) does not match the name on the URL ({})",
+                    key.name
+                )));
+            }
+            let invalid = |value: Value, detail: &str| {
+                let error = FieldError::invalid("spec.replicas", value, detail);
+                ApiError::invalid("autoscaling", "Scale", &key.name, &[error])
+            };
+            let replicas = match scale.pointer("/spec/replicas") {
+                None | Some(Value::Null) => 0,
+                Some(value) => value
+                    .as_i64()
+                    .ok_or_else(|| invalid(value.clone(), "must be an integer"))?,
+            };
+            if replicas < 0 {
+                return Err(invalid(replicas.into(), "must be greater than or equal to 0"));
+            }
+            let mut new = tree(&current)?;
+            let revision = match metadata::text(&scale, "resourceVersion") {
+                "" => current.revision.to_string(),
+                revision => revision.to_owned(),
+            };
+            let metadata = metadata::of_mut(&mut new);
+            metadata.insert("resourceVersion".to_owned(), revision.into());
+            let uid = metadata::text(&scale, "uid");
+            if !uid.is_empty() {
+                metadata.insert("uid".to_owned(), uid.into());
+            }
+            set(&mut new, paths(resource)?.spec_replicas, replicas.into());
+            match self.attempt(entry, &current, Part::Main, new, options, Vec::new())? {
+                Attempt::Raced => {}
+                Attempt::Done(written) => {
+                    let payload = match written.payload {
+                        Payload::Object(object) => Payload::Value(view(resource, &object)?),
+                        other => other,
+                    };
+                    return Ok(Written { payload, ..written });
+                }
+            }
+        }
+    }
+}
+
+fn paths(resource: &Resource) -> Result<Paths<'_>, ApiError> {
+    let paths = resource.subresources.iter().find_map(|subresource| match subresource {
+        Subresource::Scale {
+            spec_replicas,
+            status_replicas,
+            selector,
+        } => Some(Paths {
+            spec_replicas,
+            status_replicas,
+            selector: selector.as_deref(),
+        }),
+        _ => None,
+    });
+    paths.ok_or_else(|| ApiError::not_found(resource, "scale"))
+}
+
+fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
+    let value = tree(object)?;
+    let paths = paths(resource)?;
+    let number = |path| {
+        value
+            .pointer(&pointer(path))
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    let mut status = json!({ "replicas": number(paths.status_replicas) });
+    if let Some(selector) = paths.selector.and_then(|path| value.pointer(&pointer(path))) {
+        status["selector"] = labels::text_of(selector).into();
+    }
+    let mut metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(found) = value.pointer(&format!("/metadata/{field}")) {
+            metadata[field] = found.clone();
+        }
+    }
+    Ok(json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "spec": { "replicas": number(paths.spec_replicas) }, "status": status,
+    }))
+}
+
+/// `.spec.replicas` as a JSON pointer.
+fn pointer(path: &str) -> String {
+    path.replace('.', "/")
+}
+
+fn set(value: &mut Value, path: &str, new: Value) {
+    let mut place = value;
+    for name in path.split('.').filter(|name| !name.is_empty()) {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[name];
+    }
+    *place = new;
+}

@@ -1,0 +1,244 @@
+//! Update: which part of an object an endpoint may change, conflicts, generation, and the write
+//! that turns out to be none.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Entry, Payload, Registry, WriteOptions, Written, create, delete, metadata, tree};
+use crate::resource::{Generation, Resource};
+use crate::status::{ApiError, FieldError};
+use crate::store::{Key, Object, Refused};
+
+/// Which endpoint an update comes through, and so what it may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The object itself: everything but the status, where that is a subresource.
+    Main,
+    /// `/status`.
+    Status,
+    /// `namespaces/finalize`: `spec.finalizers` only.
+    Finalize,
+}
+
+/// One attempt at an update.
+pub(super) enum Attempt {
+    Done(Written),
+    /// Somebody else was faster; read and try again.
+    Raced,
+}
+
+impl Registry {
+    /// Replaces an object (PUT).
+    ///
+    /// # Errors
+    /// 400, 404, 409 and 422 as upstream.
+    pub fn update(
+        &self,
+        entry: &Entry,
+        key: &Key,
+        part: Part,
+        mut value: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let resource = &entry.resource;
+        let warnings = self.admit(entry, &mut value, options)?;
+        let name = metadata::text(&value, "name");
+        if name.is_empty() && part == Part::Main {
+            let error = FieldError::required("metadata.name", "name or generateName is required");
+            return Err(ApiError::invalid(&resource.group, &resource.kind, "", &[error]));
+        }
+        if !name.is_empty() && name != key.name {
+            return Err(ApiError::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                key.name
+            )));
+        }
+        create::check_namespace(resource, &key.namespace, &value)?;
+        let conditional = !metadata::text(&value, "resourceVersion").is_empty();
+        loop {
+            let current = self.get(entry, key)?;
+            if conditional {
+                return match self.attempt(entry, &current, part, value, options, warnings)? {
+                    Attempt::Done(written) => Ok(written),
+                    Attempt::Raced => Err(ApiError::modified(resource, &key.name)),
+                };
+            }
+            match self.attempt(entry, &current, part, value.clone(), options, warnings.clone())? {
+                Attempt::Done(written) => return Ok(written),
+                Attempt::Raced => {}
+            }
+        }
+    }
+
+    /// Makes `new`, an admitted object, the successor of `current` by the rules of `part`.
+    pub(super) fn attempt(
+        &self,
+        entry: &Entry,
+        current: &Arc<Object>,
+        part: Part,
+        mut new: Value,
+        options: &WriteOptions,
+        warnings: Vec<String>,
+    ) -> Result<Attempt, ApiError> {
+        let resource = &entry.resource;
+        check_preconditions(resource, current, &new)?;
+        let old = tree(current)?;
+        merge(resource, part, &mut new, &old);
+        metadata::carry_over(&mut new, &old);
+        self.complete(entry, &mut new, Some(&old));
+        if generation_moves(resource, &new, &old) {
+            let next = metadata::generation(&old) + 1;
+            metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
+        }
+        self.validate(entry, &new, Some(&old))?;
+        self.replace(entry, current, new, options.dry_run, warnings)
+    }
+
+    /// Commits a finished successor of `current`: nothing when nothing changed, a removal when it
+    /// was only waiting for its last finalizer.
+    pub(super) fn replace(
+        &self,
+        entry: &Entry,
+        current: &Arc<Object>,
+        mut new: Value,
+        dry_run: bool,
+        warnings: Vec<String>,
+    ) -> Result<Attempt, ApiError> {
+        let resource = &entry.resource;
+        let draft = self.draft(entry, &mut new)?;
+        let done = |object| {
+            Ok(Attempt::Done(Written {
+                code: 200,
+                payload: Payload::Object(object),
+                warnings,
+            }))
+        };
+        let removal = delete::is_finished(resource, &new);
+        if !removal && draft.same_content(current) {
+            return done(Arc::clone(current));
+        }
+        if dry_run {
+            return done(Arc::new(draft.finish(current.revision)));
+        }
+        let committed = if removal {
+            self.store.remove(&entry.table, current.revision, draft)
+        } else {
+            self.store.put(&entry.table, Some(current.revision), draft, None)
+        };
+        match committed {
+            Ok(object) => {
+                if removal {
+                    self.removed(entry, &object)?;
+                } else {
+                    self.updated(entry, &object)?;
+                }
+                done(object)
+            }
+            Err(Refused::Raced) => Ok(Attempt::Raced),
+            Err(Refused::Gone) => Err(ApiError::not_found(resource, &current.key.name)),
+        }
+    }
+
+    /// What else an update brings about.
+    fn updated(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
+        if super::definitions::is_definition(&entry.resource) {
+            return self.refresh_definition(&object.key.name);
+        }
+        if super::namespaces::is_namespace(&entry.resource) && object.meta.deleting {
+            return self.finish_namespace(&object.key.name);
+        }
+        Ok(())
+    }
+}
+
+fn check_preconditions(resource: &Resource, current: &Object, new: &Value) -> Result<(), ApiError> {
+    let name = &current.key.name;
+    let uid = metadata::text(new, "uid");
+    if !uid.is_empty() && uid != current.meta.uid {
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            current.meta.uid
+        );
+        return Err(ApiError::conflict(resource, name, &why));
+    }
+    let revision = metadata::text(new, "resourceVersion");
+    let invalid = |value: Value, detail: &str| {
+        let error = FieldError::invalid("metadata.resourceVersion", value, detail);
+        ApiError::invalid(&resource.group, &resource.kind, name, &[error])
+    };
+    if revision.is_empty() || revision == "0" {
+        if resource.unconditional_update {
+            return Ok(());
+        }
+        return Err(invalid(0.into(), "must be specified for an update"));
+    }
+    match revision.parse::<u64>() {
+        Ok(revision) if revision == current.revision => Ok(()),
+        Ok(_) => Err(ApiError::modified(resource, name)),
+        Err(_) => Err(invalid(
+            revision.into(),
+            "must be a resource version that the server gave out",
+        )),
+    }
+}
+
+/// Puts back everything of the old object that this endpoint does not write.
+fn merge(resource: &Resource, part: Part, new: &mut Value, old: &Value) {
+    match part {
+        Part::Main => {
+            if resource.has_status() {
+                copy_member(new, old, "status");
+            }
+        }
+        Part::Status if resource.is_custom() => {
+            let status = new.get("status").cloned();
+            *new = old.clone();
+            if let Some(object) = new.as_object_mut() {
+                metadata::put(object, "status", status);
+            }
+        }
+        Part::Status => {
+            let names: Vec<String> = [&*new, old]
+                .into_iter()
+                .filter_map(Value::as_object)
+                .flat_map(|object| object.keys().cloned())
+                .filter(|name| !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
+                .collect();
+            for name in names {
+                copy_member(new, old, &name);
+            }
+            let owners = old.pointer("/metadata/ownerReferences").cloned();
+            metadata::put(metadata::of_mut(new), "ownerReferences", owners);
+        }
+        Part::Finalize => {
+            let finalizers = new.pointer("/spec/finalizers").cloned();
+            *new = old.clone();
+            metadata::put(metadata::member_object(new, "spec"), "finalizers", finalizers);
+        }
+    }
+}
+
+fn copy_member(new: &mut Value, old: &Value, name: &str) {
+    if let Some(object) = new.as_object_mut() {
+        metadata::put(object, name, old.get(name).cloned());
+    }
+}
+
+fn generation_moves(resource: &Resource, new: &Value, old: &Value) -> bool {
+    match resource.generation {
+        Generation::Never => false,
+        Generation::Spec => new.get("spec") != old.get("spec"),
+        Generation::Content => {
+            let has_status = resource.has_status();
+            let counts =
+                |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata") && !(has_status && name == "status");
+            let content = |value| members(value).filter(|(name, _)| counts(name));
+            !content(new).eq(content(old))
+        }
+    }
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
+}

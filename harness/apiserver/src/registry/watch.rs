@@ -1,0 +1,175 @@
+//! Watches: which events a selection sees of the changes of a table.
+//!
+//! A [`Watch`] pulls from the store's history; how its events travel is for the front end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::{Entry, FieldSelector, LabelSelector, Registry, WatchOptions};
+use crate::resource::Resource;
+use crate::status::ApiError;
+use crate::store::{Change, ChangeKind, Cursor, Lost, Object, Scope};
+
+/// Changes read from the store at a time.
+const BATCH: usize = 128;
+
+/// One event of a watch.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// An object was added to the selection, changed in it, or left it.
+    Object {
+        /// What happened, from this watch's view.
+        kind: ChangeKind,
+        /// The object; one that left the selection as it was before.
+        object: Arc<Object>,
+        /// The revision to show in it.
+        revision: u64,
+    },
+    /// Everything up to this revision was sent.
+    Bookmark {
+        /// The revision.
+        revision: u64,
+        /// Whether it closes the initial events of a streaming list.
+        initial_events_end: bool,
+    },
+}
+
+/// A running watch.
+#[derive(Debug)]
+pub struct Watch {
+    namespace: Option<String>,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    ready: VecDeque<Event>,
+    cursor: Cursor,
+}
+
+impl Watch {
+    /// The next event, if there is one yet. `Ok(None)`: wait with [`Watch::changed`].
+    ///
+    /// # Errors
+    /// 410 when the watch fell behind the history; [`Lost::Gone`] as `Err(None)` when its resource is
+    /// no longer served.
+    pub fn next(&mut self, registry: &Registry) -> Result<Option<Event>, Option<ApiError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let changes = registry
+                .store
+                .read(&mut self.cursor, BATCH)
+                .map_err(|lost| match lost {
+                    Lost::Compacted => Some(too_old(self.cursor.revision(), registry)),
+                    Lost::Gone => None,
+                })?;
+            if changes.is_empty() {
+                return Ok(None);
+            }
+            for change in &changes {
+                self.ready.extend(self.view(change));
+            }
+        }
+    }
+
+    /// Waits until there may be something new.
+    pub async fn changed(&mut self) {
+        self.cursor.changed().await;
+    }
+
+    /// The revision up to which everything has been sent.
+    pub fn revision(&self) -> u64 {
+        self.cursor.revision()
+    }
+
+    fn selects(&self, object: &Object) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == object.key.namespace)
+            && self.labels.matches(&object.meta.labels)
+            && self.fields.matches(object)
+    }
+
+    /// What this watch sees of a change.
+    fn view(&self, change: &Change) -> Option<Event> {
+        let before = change.previous.as_ref().filter(|previous| self.selects(previous));
+        let revision = change.revision;
+        let event = |kind, object: &Arc<Object>| Event::Object {
+            kind,
+            object: Arc::clone(object),
+            revision,
+        };
+        if change.kind == ChangeKind::Deleted {
+            return before.map(|_| event(ChangeKind::Deleted, &change.object));
+        }
+        match (self.selects(&change.object), before) {
+            (true, Some(_)) => Some(event(ChangeKind::Modified, &change.object)),
+            (true, None) => Some(event(ChangeKind::Added, &change.object)),
+            (false, Some(before)) => Some(event(ChangeKind::Deleted, before)),
+            (false, None) => None,
+        }
+    }
+}
+
+impl Registry {
+    /// Begins a watch of a namespace, or of everything.
+    ///
+    /// # Errors
+    /// 410 when history does not reach back to the revision; a front end sends it as an event.
+    pub fn watch(&self, entry: &Entry, namespace: Option<&str>, options: &WatchOptions) -> Result<Watch, ApiError> {
+        let scope = Scope {
+            namespace: namespace.map(str::to_owned),
+            after: None,
+        };
+        let gone = |resource: &Resource| ApiError::not_found(resource, "");
+        let start = |cursor, ready| Watch {
+            namespace: scope.namespace.clone(),
+            labels: options.labels.clone(),
+            fields: options.fields.clone(),
+            ready,
+            cursor,
+        };
+        let after = options.revision.filter(|revision| *revision > 0);
+        if let (Some(after), None) = (after, options.initial_events) {
+            return match self.store.cursor(&entry.table, Some(after)) {
+                Ok(cursor) => Ok(start(cursor, VecDeque::new())),
+                Err(Lost::Gone) => Err(gone(&entry.resource)),
+                Err(Lost::Compacted) => Err(too_old(after, self)),
+            };
+        }
+        let (listing, cursor) = self
+            .store
+            .snapshot(&entry.table, &scope)
+            .map_err(|_| gone(&entry.resource))?;
+        let mut watch = start(cursor, VecDeque::new());
+        if options.initial_events == Some(false) {
+            return Ok(watch);
+        }
+        let selected: Vec<_> = listing
+            .objects
+            .into_iter()
+            .filter(|object| watch.selects(object))
+            .collect();
+        watch.ready.extend(selected.into_iter().map(|object| {
+            let revision = object.revision;
+            Event::Object {
+                kind: ChangeKind::Added,
+                object,
+                revision,
+            }
+        }));
+        if options.initial_events == Some(true) && options.bookmarks {
+            watch.ready.push_back(Event::Bookmark {
+                revision: listing.revision,
+                initial_events_end: true,
+            });
+        }
+        Ok(watch)
+    }
+}
+
+fn too_old(revision: u64, registry: &Registry) -> ApiError {
+    ApiError::expired(format!(
+        "too old resource version: {revision} ({})",
+        registry.store.revision()
+    ))
+}

@@ -1,0 +1,132 @@
+//! What create, update and patch share: admitting a body, completing and checking an object.
+
+use serde_json::Value;
+
+use super::{Entry, FieldValidation, Registry, WriteOptions, definitions, metadata};
+use crate::resource::{Resource, Shape};
+use crate::status::ApiError;
+use crate::types;
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+impl Registry {
+    /// Checks that a body is an object of this resource and drops what its type does not know.
+    /// Answers the warnings.
+    pub(super) fn admit(
+        &self,
+        entry: &Entry,
+        value: &mut Value,
+        options: &WriteOptions,
+    ) -> Result<Vec<String>, ApiError> {
+        let resource = &entry.resource;
+        check_type(resource, value)?;
+        metadata::check_types(value).map_err(|why| {
+            let (kind, version) = (&resource.kind, &resource.version);
+            ApiError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {why}"
+            ))
+        })?;
+        let unknown = match &resource.shape {
+            Shape::BuiltIn(name) => types::check(name, value)?,
+            Shape::Custom(schema) => {
+                let mut unknown = schema.prune(value);
+                if let Some(metadata) = value.get_mut("metadata") {
+                    let paths = types::check(OBJECT_META, metadata)?;
+                    unknown.extend(paths.into_iter().map(|path| format!("metadata.{path}")));
+                }
+                unknown
+            }
+        };
+        let texts = unknown.iter().map(|path| format!("unknown field {path:?}"));
+        let duplicates = options
+            .duplicates
+            .iter()
+            .map(|path| format!("duplicate field {path:?}"));
+        let found: Vec<String> = match options.field_validation {
+            FieldValidation::Ignore => Vec::new(),
+            FieldValidation::Warn | FieldValidation::Strict => texts.chain(duplicates).collect(),
+        };
+        if options.field_validation == FieldValidation::Strict && !found.is_empty() {
+            let (kind, version) = (&resource.kind, &resource.version);
+            return Err(ApiError::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: strict decoding error: {}",
+                found.join(", ")
+            )));
+        }
+        Ok(found)
+    }
+
+    /// Applies defaults and brings values into their canonical form.
+    pub(super) fn complete(&self, entry: &Entry, new: &mut Value, old: Option<&Value>) {
+        let resource = &entry.resource;
+        if let Some(prepare) = resource.prepare {
+            prepare(new, old);
+        }
+        match &resource.shape {
+            Shape::BuiltIn(name) => types::canonicalise(name, new),
+            Shape::Custom(schema) => schema.default(new),
+        }
+        if definitions::is_definition(resource) {
+            crate::custom::establish(new, &self.now_text());
+        }
+    }
+
+    /// Checks an object that is about to be stored.
+    pub(super) fn validate(&self, entry: &Entry, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+        let resource = &entry.resource;
+        let mut errors = metadata::validate(resource, new, old);
+        if let Shape::Custom(schema) = &resource.shape {
+            errors.extend(schema.validate(new, old));
+        }
+        if let Some(validate) = resource.validate {
+            errors.extend(validate(new, old));
+        }
+        if definitions::is_definition(resource) {
+            errors.extend(crate::custom::validate(new, old));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::invalid(
+            &resource.group,
+            &resource.kind,
+            metadata::text(new, "name"),
+            &errors,
+        ))
+    }
+}
+
+/// The body's kind and version must be those of the path; left out, they are the path's.
+fn check_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
+    if !value.is_object() {
+        return Err(ApiError::bad_request(
+            "couldn't get version/kind; json parse error: the body is not a JSON object",
+        ));
+    }
+    let expected = resource.api_version();
+    match value.get("apiVersion") {
+        None | Some(Value::Null) => value["apiVersion"] = expected.into(),
+        Some(Value::String(found)) if found.is_empty() => value["apiVersion"] = expected.into(),
+        Some(Value::String(found)) if *found == expected => {}
+        Some(found) => {
+            let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({found}) does not match the expected API version ({expected})"
+            )));
+        }
+    }
+    let kind = &resource.kind;
+    match value.get("kind") {
+        None | Some(Value::Null) => value["kind"] = kind.as_str().into(),
+        Some(Value::String(found)) if found == kind => {}
+        Some(found) => {
+            let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+            return Err(ApiError::bad_request(format!(
+                "{found} in version {:?} cannot be handled as a {kind}: the kind in the data ({found}) does not match \
+                 the expected kind ({kind})",
+                resource.version
+            )));
+        }
+    }
+    Ok(())
+}

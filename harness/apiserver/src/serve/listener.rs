@@ -1,0 +1,200 @@
+//! The listener: accepts connections, and ends them all when it is told to or dropped.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::{Authority, ServeError, kubeconfig};
+use crate::http::refusal;
+use crate::server::{Identity, Inner, Server};
+
+/// A client that does not finish its handshake by then is dropped.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Connections that do not end by themselves by then are cut.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// A listening server. Dropping it cuts every connection; [`Serving::shutdown`] ends them politely.
+#[derive(Debug)]
+pub struct Serving {
+    server: Server,
+    address: SocketAddr,
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens on `address` (port 0: any free one) and serves HTTPS there.
+    ///
+    /// # Errors
+    /// When the address is in use or cannot be had, and for a server on a simulated clock.
+    pub async fn serve(&self, address: SocketAddr) -> Result<Serving, ServeError> {
+        let authority = self.inner.authority.as_ref().ok_or(ServeError::Simulated)?;
+        let tls = TlsAcceptor::from(Arc::new(authority.server_tls(address.ip())?));
+        let refused = |source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => ServeError::AddressInUse { address },
+            _ => ServeError::Listen { address, source },
+        };
+        let listener = TcpListener::bind(address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let stop = self.inner.shutdown.child_token();
+        let task = tokio::spawn(accept(Arc::clone(&self.inner), listener, tls, stop.clone()));
+        Ok(Serving {
+            server: self.clone(),
+            address,
+            stop,
+            task: Some(task),
+        })
+    }
+}
+
+impl Serving {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// As `https://127.0.0.1:6443`.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// A kubeconfig with a client certificate for that user. It holds a private key: see
+    /// [`super::write_private`].
+    ///
+    /// # Errors
+    /// When the certificate cannot be made.
+    pub fn kubeconfig(&self, identity: &Identity) -> Result<String, ServeError> {
+        let authority = self.authority()?;
+        let issued = authority.issue(identity)?;
+        let (certificate, key) = (kubeconfig::data(&issued.certificate), kubeconfig::data(&issued.key));
+        let credentials = [
+            ("client-certificate-data", certificate.as_str()),
+            ("client-key-data", key.as_str()),
+        ];
+        Ok(kubeconfig::text(
+            &self.url(),
+            &authority.pem(),
+            &identity.user,
+            &credentials,
+        ))
+    }
+
+    /// A kubeconfig with a bearer token.
+    ///
+    /// # Errors
+    /// Never for a server that listens.
+    pub fn kubeconfig_with_token(&self, user: &str, token: &str) -> Result<String, ServeError> {
+        let token = serde_json::Value::from(token).to_string();
+        Ok(kubeconfig::text(
+            &self.url(),
+            &self.authority()?.pem(),
+            user,
+            &[("token", token.as_str())],
+        ))
+    }
+
+    fn authority(&self) -> Result<&Authority, ServeError> {
+        self.server.inner.authority.as_ref().ok_or(ServeError::Simulated)
+    }
+
+    /// Stops listening, ends every watch and waits until all connections have ended.
+    pub async fn shutdown(mut self) {
+        self.stop.cancel();
+        self.server.shut_down();
+        if let Some(task) = self.task.take() {
+            // It ends by itself, at the latest when the parting time is over.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop: CancellationToken) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(connection(Arc::clone(&inner), stream, tls.clone(), stop.clone()));
+                }
+                Err(error) => {
+                    // Out of file descriptors, most likely: some will be free soon.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    inner.registry.clock().sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let parting = inner.registry.clock().sleep(PARTING);
+    let ended = async { while connections.join_next().await.is_some() {} };
+    tokio::select! {
+        () = ended => {}
+        () = parting => {}
+    }
+}
+
+async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop: CancellationToken) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection keeps its delay");
+    }
+    let stream = tokio::select! {
+        () = inner.registry.clock().sleep(HANDSHAKE) => return,
+        accepted = tls.accept(stream) => match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                return;
+            }
+        },
+    };
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+    let identity = certificate
+        .zip(inner.authority.as_ref())
+        .and_then(|(leaf, authority)| authority.identify(leaf));
+    let service = service_fn(|request: Request<Incoming>| {
+        let inner = Arc::clone(&inner);
+        let connection = identity.clone();
+        async move {
+            let response = match inner.authenticate(connection.as_ref(), request.headers()) {
+                Ok(identity) => inner.handle_body(identity.as_ref(), request).await,
+                Err(error) => refusal(&error),
+            };
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}

@@ -1,0 +1,254 @@
+//! The server: its options, its identities, and the in-process front end.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use clock::{Clock, Seed, Stream};
+use http::{Request, Response};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::http::Body;
+use crate::kinds;
+use crate::observe::Observer;
+use crate::registry::{Registry, Settings, WriteOptions};
+use crate::serve::{Authority, ServeError};
+use crate::status::ApiError;
+use crate::store::Store;
+
+/// The first revision is above this. Room below it keeps small numbers "too old", as clients of a
+/// cluster with a past see them.
+const FIRST_REVISION: u64 = 1000;
+const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Who a client is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// The user's name.
+    pub user: String,
+    /// The user's groups.
+    pub groups: Vec<String>,
+}
+
+impl Identity {
+    /// A user without groups.
+    pub fn user(name: impl Into<String>) -> Self {
+        Self {
+            user: name.into(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// The user that may do everything.
+    pub fn admin() -> Self {
+        Self {
+            user: "kubernetes-admin".to_owned(),
+            groups: vec!["system:masters".to_owned()],
+        }
+    }
+}
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What time it is.
+    pub clock: Clock,
+    /// Where uids, name suffixes and watch lifetimes come from.
+    pub seed: Seed,
+    /// Changes kept for each resource; a watch that is further behind gets 410.
+    pub history: usize,
+    /// Who looks on.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Bearer tokens and whose they are.
+    pub tokens: BTreeMap<String, Identity>,
+    /// Whether a garbage collector runs beside this server. Without one, foreground deletion and
+    /// orphaning count as background deletion: nobody would remove their finalizers.
+    pub garbage_collector: bool,
+}
+
+impl Options {
+    /// The defaults: 10,000 changes of history for each resource, nobody looking on, no tokens.
+    pub fn new(clock: Clock, seed: Seed) -> Self {
+        Self {
+            clock,
+            seed,
+            history: 10_000,
+            observer: None,
+            tokens: BTreeMap::new(),
+            garbage_collector: false,
+        }
+    }
+}
+
+/// Why a server cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The certificates could not be made.
+    #[error(transparent)]
+    Certificates(#[from] ServeError),
+    /// The objects that every cluster has could not be created.
+    #[error("creating the cluster's first objects: {0}")]
+    Seeding(#[from] ApiError),
+}
+
+/// What front ends share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) registry: Registry,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Ends every watch and connection.
+    pub(crate) shutdown: CancellationToken,
+    /// Issues certificates; a simulated server has no sockets and needs none.
+    pub(crate) authority: Option<Authority>,
+    pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
+    audit_ids: Mutex<Stream>,
+    lifetimes: Mutex<Stream>,
+}
+
+impl Inner {
+    /// An id for the `Audit-Id` header.
+    pub(crate) fn audit_id(&self) -> String {
+        self.audit_ids.lock().unwrap_or_else(PoisonError::into_inner).uuid()
+    }
+
+    /// Between `least` and twice that.
+    pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
+        least
+            + self
+                .lifetimes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .below(least)
+    }
+}
+
+/// An embedded API server. Cheap to clone; dropping the last clone ends it.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Server {
+    /// A server with the objects that every cluster has. It listens nowhere yet.
+    ///
+    /// # Errors
+    /// When certificates cannot be made, which does not happen on a sane system.
+    pub fn new(options: Options) -> Result<Self, Error> {
+        let Options {
+            clock,
+            seed,
+            history,
+            observer,
+            tokens,
+            garbage_collector,
+        } = options;
+        let authority = if clock.is_simulated() {
+            None
+        } else {
+            Some(Authority::new()?)
+        };
+        let certificate_authority = authority.as_ref().map(Authority::pem).unwrap_or_default();
+        let settings = Settings {
+            garbage_collector,
+            certificate_authority,
+        };
+        let store = Store::new(FIRST_REVISION, history, observer.clone());
+        let ids = seed.stream("apiserver ids");
+        let registry = Registry::new(store, kinds::builtin(), clock, ids, settings);
+        let inner = Inner {
+            registry,
+            observer,
+            shutdown: CancellationToken::new(),
+            authority,
+            tokens: Mutex::new(tokens),
+            audit_ids: Mutex::new(seed.stream("apiserver audit ids")),
+            lifetimes: Mutex::new(seed.stream("apiserver watch lifetimes")),
+        };
+        let server = Self { inner: Arc::new(inner) };
+        server.create_namespaces()?;
+        Ok(server)
+    }
+
+    fn create_namespaces(&self) -> Result<(), ApiError> {
+        let catalog = self.inner.registry.catalog();
+        let Some(entry) = catalog.find("", "v1", "namespaces") else {
+            return Ok(());
+        };
+        for name in NAMESPACES {
+            let namespace = json!({ "metadata": { "name": name } });
+            self.inner
+                .registry
+                .create(entry, "", namespace, &WriteOptions::default())?;
+        }
+        Ok(())
+    }
+
+    /// Accepts a bearer token from now on.
+    pub fn add_token(&self, token: impl Into<String>, identity: Identity) {
+        self.inner
+            .tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(token.into(), identity);
+    }
+
+    /// The server as a service for one client, in process. What `kube::Client::new` takes.
+    pub fn service(&self, identity: Identity) -> Service {
+        Service {
+            inner: Arc::clone(&self.inner),
+            identity: Some(Arc::new(identity)),
+        }
+    }
+
+    /// Answers one request; `None` is a client that did not say who it is.
+    pub async fn handle(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Response<Body> {
+        self.inner.handle(identity, request).await
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.inner.registry.store().revision()
+    }
+
+    /// Forgets all history: watches that are behind get 410 Gone.
+    pub fn compact(&self) {
+        self.inner.registry.store().compact();
+    }
+
+    /// Ends every watch and connection; requests in process are still answered.
+    pub fn shut_down(&self) {
+        self.inner.shutdown.cancel();
+    }
+}
+
+/// The server for one client, without a socket.
+#[derive(Clone, Debug)]
+pub struct Service {
+    inner: Arc<Inner>,
+    identity: Option<Arc<Identity>>,
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let Self { inner, identity } = self.clone();
+        Box::pin(async move { Ok(inner.handle_body(identity.as_deref(), request).await) })
+    }
+}

@@ -1,0 +1,435 @@
+//! The store: every version of every object under one revision counter, and the history behind it.
+//!
+//! It knows tables, keys and revisions; it must not know HTTP, kinds, or what a write means. Taking
+//! a revision, inserting the object and appending to the history are one critical section, so a
+//! watcher that has seen revision N has seen everything up to N.
+
+mod object;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+pub use object::{Draft, Key, Meta, Object};
+
+use table::Table;
+
+use crate::observe::{Commit, Observer};
+
+/// What a change did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// The object is new.
+    Added,
+    /// The object was there before.
+    Modified,
+    /// The object is gone; the change holds its last state.
+    Deleted,
+}
+
+impl ChangeKind {
+    /// The type of a watch event.
+    pub fn event(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Modified => "MODIFIED",
+            Self::Deleted => "DELETED",
+        }
+    }
+}
+
+/// One committed change.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// Its revision.
+    pub revision: u64,
+    /// What it did.
+    pub kind: ChangeKind,
+    /// The new object, or the last state of a deleted one.
+    pub object: Arc<Object>,
+    /// What was there before.
+    pub previous: Option<Arc<Object>>,
+}
+
+/// The part of a table that a list covers.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    /// Only this namespace.
+    pub namespace: Option<String>,
+    /// Only keys behind this one.
+    pub after: Option<Key>,
+}
+
+impl Scope {
+    fn start(&self) -> Bound<Key> {
+        match (&self.after, &self.namespace) {
+            (Some(after), _) => Bound::Excluded(after.clone()),
+            (None, Some(namespace)) => Bound::Included(Key::new(namespace, "")),
+            (None, None) => Bound::Unbounded,
+        }
+    }
+
+    fn covers(&self, key: &Key) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == key.namespace)
+    }
+
+    fn starts_before(&self, key: &Key) -> bool {
+        self.after.as_ref().is_none_or(|after| after < key)
+    }
+}
+
+/// The objects of a list, in order of namespace and name, and the revision they are of.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The revision.
+    pub revision: u64,
+    /// The objects.
+    pub objects: Vec<Arc<Object>>,
+}
+
+/// Another object that a commit relies on: it must still have that revision.
+#[derive(Clone, Debug)]
+pub struct Unchanged {
+    /// Its table.
+    pub table: String,
+    /// Its key.
+    pub key: Key,
+    /// Its revision.
+    pub revision: u64,
+}
+
+/// Why a commit did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The object, or one that the commit relies on, changed since it was read. Read and try again.
+    #[error("the object changed meanwhile")]
+    Raced,
+    /// There is no such table (any more).
+    #[error("the table is gone")]
+    Gone,
+}
+
+/// Why history cannot answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Lost {
+    /// History does not reach back that far.
+    #[error("history does not reach back that far")]
+    Compacted,
+    /// The table was removed.
+    #[error("the table is gone")]
+    Gone,
+}
+
+/// A position in a table's history. Watchers pull; the store keeps no queue for them.
+#[derive(Debug)]
+pub struct Cursor {
+    table: String,
+    incarnation: u64,
+    revision: u64,
+    changed: watch::Receiver<u64>,
+}
+
+impl Cursor {
+    /// Everything up to this revision has been read.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Waits until the table may have changed. Returns at once if it has since the last read.
+    pub async fn changed(&mut self) {
+        if self.changed.changed().await.is_err() {
+            // The store is gone: nothing will ever change.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Core {
+    revision: u64,
+    tables: BTreeMap<String, Table>,
+}
+
+/// The store.
+#[derive(Debug)]
+pub struct Store {
+    core: Mutex<Core>,
+    revisions: watch::Sender<u64>,
+    /// Changes kept for each table.
+    history: usize,
+    first: u64,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Store {
+    /// An empty store. `history` is how many changes are kept for each table.
+    pub fn new(first_revision: u64, history: usize, observer: Option<Arc<dyn Observer>>) -> Self {
+        let core = Core {
+            revision: first_revision,
+            tables: BTreeMap::new(),
+        };
+        let revisions = watch::Sender::new(first_revision);
+        Self {
+            core: Mutex::new(core),
+            revisions,
+            history,
+            first: first_revision,
+            observer,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a table, or brings a retired one back, empty.
+    pub fn open(&self, table: &str) {
+        let mut core = self.lock();
+        let revision = core.revision;
+        match core.tables.get_mut(table) {
+            None => {
+                core.tables.insert(table.to_owned(), Table::new(self.first));
+            }
+            Some(table) if table.retired => {
+                table.retired = false;
+                table.incarnation += 1;
+                table.compact(revision);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Ends a table: its watches read what is left and end, its objects go without a trace.
+    pub fn retire(&self, table: &str) {
+        let mut core = self.lock();
+        let revision = core.revision;
+        if let Some(table) = core.tables.get_mut(table) {
+            table.retired = true;
+            table.objects.clear();
+            table.changed.send_replace(revision);
+        }
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
+    /// The newest revision, as it grows.
+    pub fn revisions(&self) -> watch::Receiver<u64> {
+        self.revisions.subscribe()
+    }
+
+    /// The current object.
+    pub fn get(&self, table: &str, key: &Key) -> Option<Arc<Object>> {
+        self.lock().tables.get(table)?.objects.get(key).cloned()
+    }
+
+    /// Whether the table holds nothing (of that namespace).
+    pub fn is_empty(&self, table: &str, namespace: Option<&str>) -> bool {
+        let scope = Scope {
+            namespace: namespace.map(str::to_owned),
+            after: None,
+        };
+        let core = self.lock();
+        let Some(table) = core.tables.get(table) else {
+            return true;
+        };
+        let first = table.objects.range((scope.start(), Bound::Unbounded)).next();
+        first.is_none_or(|(key, _)| !scope.covers(key))
+    }
+
+    /// The objects now, or as they were at a revision.
+    ///
+    /// # Errors
+    /// [`Lost::Compacted`] when history does not reach back to that revision.
+    pub fn list(&self, table: &str, scope: &Scope, at: Option<u64>) -> Result<Listing, Lost> {
+        let core = self.lock();
+        let table = core
+            .tables
+            .get(table)
+            .filter(|table| !table.retired)
+            .ok_or(Lost::Gone)?;
+        match at {
+            None => Ok(Listing {
+                revision: core.revision,
+                objects: table.now(scope),
+            }),
+            Some(revision) => {
+                let objects = table.at(scope, revision).ok_or(Lost::Compacted)?;
+                Ok(Listing { revision, objects })
+            }
+        }
+    }
+
+    /// A position in the history right behind `after`, or behind the newest revision.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn cursor(&self, table: &str, after: Option<u64>) -> Result<Cursor, Lost> {
+        let core = self.lock();
+        let entry = core
+            .tables
+            .get(table)
+            .filter(|table| !table.retired)
+            .ok_or(Lost::Gone)?;
+        let revision = after.unwrap_or(core.revision);
+        if entry.after(revision, 0).is_none() {
+            return Err(Lost::Compacted);
+        }
+        let changed = entry.changed.subscribe();
+        Ok(Cursor {
+            table: table.to_owned(),
+            incarnation: entry.incarnation,
+            revision,
+            changed,
+        })
+    }
+
+    /// The objects now and a cursor right behind them.
+    ///
+    /// # Errors
+    /// [`Lost::Gone`] when there is no such table.
+    pub fn snapshot(&self, table: &str, scope: &Scope) -> Result<(Listing, Cursor), Lost> {
+        let core = self.lock();
+        let entry = core
+            .tables
+            .get(table)
+            .filter(|table| !table.retired)
+            .ok_or(Lost::Gone)?;
+        let revision = core.revision;
+        let changed = entry.changed.subscribe();
+        let cursor = Cursor {
+            table: table.to_owned(),
+            incarnation: entry.incarnation,
+            revision,
+            changed,
+        };
+        Ok((
+            Listing {
+                revision,
+                objects: entry.now(scope),
+            },
+            cursor,
+        ))
+    }
+
+    /// Up to `limit` changes behind the cursor, which moves on. Empty: nothing new.
+    ///
+    /// # Errors
+    /// [`Lost::Compacted`] when the cursor fell out of the history, [`Lost::Gone`] when the table
+    /// ended and everything in it has been read.
+    pub fn read(&self, cursor: &mut Cursor, limit: usize) -> Result<Vec<Change>, Lost> {
+        let core = self.lock();
+        let table = core.tables.get(&cursor.table).ok_or(Lost::Gone)?;
+        if table.incarnation != cursor.incarnation {
+            return Err(Lost::Gone);
+        }
+        cursor.changed.mark_unchanged();
+        let changes = table.after(cursor.revision, limit).ok_or(Lost::Compacted)?;
+        match changes.last() {
+            Some(last) => cursor.revision = last.revision,
+            None if table.retired => return Err(Lost::Gone),
+            // Nothing of this table happened up to the newest revision.
+            None => cursor.revision = cursor.revision.max(core.revision),
+        }
+        Ok(changes)
+    }
+
+    /// Stores `draft` if the object still has revision `expected` (`None`: does not exist) and
+    /// what the write relies on is unchanged.
+    ///
+    /// # Errors
+    /// See [`Refused`]; nothing was written then.
+    pub fn put(
+        &self,
+        table: &str,
+        expected: Option<u64>,
+        draft: Draft,
+        unchanged: Option<&Unchanged>,
+    ) -> Result<Arc<Object>, Refused> {
+        self.commit(table, expected, draft, unchanged, false)
+    }
+
+    /// Removes the object if it still has revision `expected`; `last` is its last state.
+    ///
+    /// # Errors
+    /// See [`Refused`]; nothing was written then.
+    pub fn remove(&self, table: &str, expected: u64, last: Draft) -> Result<Arc<Object>, Refused> {
+        self.commit(table, Some(expected), last, None, true)
+    }
+
+    fn commit(
+        &self,
+        name: &str,
+        expected: Option<u64>,
+        draft: Draft,
+        unchanged: Option<&Unchanged>,
+        remove: bool,
+    ) -> Result<Arc<Object>, Refused> {
+        let mut core = self.lock();
+        if let Some(other) = unchanged {
+            let current = core
+                .tables
+                .get(&other.table)
+                .and_then(|table| table.objects.get(&other.key));
+            if current.is_none_or(|current| current.revision != other.revision) {
+                return Err(Refused::Raced);
+            }
+        }
+        let revision = core.revision + 1;
+        let table = core
+            .tables
+            .get_mut(name)
+            .filter(|table| !table.retired)
+            .ok_or(Refused::Gone)?;
+        let previous = table.objects.get(draft.key()).cloned();
+        if previous.as_ref().map(|object| object.revision) != expected {
+            return Err(Refused::Raced);
+        }
+        let object = Arc::new(draft.finish(revision));
+        let kind = match (remove, &previous) {
+            (true, _) => ChangeKind::Deleted,
+            (false, Some(_)) => ChangeKind::Modified,
+            (false, None) => ChangeKind::Added,
+        };
+        if remove {
+            table.objects.remove(&object.key);
+        } else {
+            table.objects.insert(object.key.clone(), Arc::clone(&object));
+        }
+        let change = Change {
+            revision,
+            kind,
+            object: Arc::clone(&object),
+            previous,
+        };
+        if let Some(observer) = &self.observer {
+            observer.commit(&Commit {
+                resource: name,
+                change: &change,
+            });
+        }
+        table.record(change, self.history);
+        table.changed.send_replace(revision);
+        core.revision = revision;
+        self.revisions.send_replace(revision);
+        Ok(object)
+    }
+
+    /// Forgets all history: every watch that is behind, and every continue token, gets 410.
+    pub fn compact(&self) {
+        let mut core = self.lock();
+        let revision = core.revision;
+        for table in core.tables.values_mut() {
+            table.compact(revision);
+        }
+    }
+}

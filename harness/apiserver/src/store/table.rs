@@ -1,0 +1,107 @@
+//! One table of the store: the current objects and the bounded history behind them.
+//!
+//! A table is only touched under the store's lock; it knows revisions and keys, nothing else.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::{Change, Key, Object, Scope};
+
+/// The current objects and their history.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) objects: BTreeMap<Key, Arc<Object>>,
+    history: VecDeque<Change>,
+    /// History is complete for every revision at or above this one.
+    floor: u64,
+    /// Grows each time the table comes back after it was retired; ends older watches.
+    pub(super) incarnation: u64,
+    pub(super) retired: bool,
+    pub(super) changed: watch::Sender<u64>,
+}
+
+impl Table {
+    pub(super) fn new(floor: u64) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            history: VecDeque::new(),
+            floor,
+            incarnation: 1,
+            retired: false,
+            changed: watch::Sender::new(floor),
+        }
+    }
+
+    /// Appends to the history, which keeps at most `capacity` changes.
+    pub(super) fn record(&mut self, change: Change, capacity: usize) {
+        self.history.push_back(change);
+        while self.history.len() > capacity {
+            if let Some(oldest) = self.history.pop_front() {
+                self.floor = oldest.revision;
+            }
+        }
+    }
+
+    /// Forgets the history up to now.
+    pub(super) fn compact(&mut self, revision: u64) {
+        self.history.clear();
+        self.floor = revision;
+    }
+
+    /// At most `limit` changes after `revision`; `None` when history does not reach back that far.
+    pub(super) fn after(&self, revision: u64, limit: usize) -> Option<Vec<Change>> {
+        if revision < self.floor {
+            return None;
+        }
+        let start = self.history.partition_point(|change| change.revision <= revision);
+        Some(self.history.range(start..).take(limit).cloned().collect())
+    }
+
+    /// Whether anything came after `revision`.
+    pub(super) fn has_after(&self, revision: u64) -> bool {
+        self.history.back().is_some_and(|change| change.revision > revision)
+    }
+
+    /// The objects as they are now.
+    pub(super) fn now(&self, scope: &Scope) -> Vec<Arc<Object>> {
+        let objects = self.objects.range((scope.start(), Bound::Unbounded));
+        objects
+            .map(|(_, object)| object)
+            .take_while(|object| scope.covers(&object.key))
+            .cloned()
+            .collect()
+    }
+
+    /// The objects as they were at `revision`: the current ones with later changes undone.
+    pub(super) fn at(&self, scope: &Scope, revision: u64) -> Option<Vec<Arc<Object>>> {
+        if revision < self.floor {
+            return None;
+        }
+        if !self.has_after(revision) {
+            return Some(self.now(scope));
+        }
+        let mut objects = BTreeMap::new();
+        for object in self.now(scope) {
+            objects.insert(object.key.clone(), object);
+        }
+        for change in self
+            .history
+            .iter()
+            .rev()
+            .take_while(|change| change.revision > revision)
+        {
+            let key = &change.object.key;
+            if !scope.covers(key) || !scope.starts_before(key) {
+                continue;
+            }
+            match &change.previous {
+                Some(previous) => objects.insert(key.clone(), Arc::clone(previous)),
+                None => objects.remove(key),
+            };
+        }
+        Some(objects.into_values().collect())
+    }
+}
