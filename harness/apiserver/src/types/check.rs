@@ -59,6 +59,7 @@ fn check_type(type_: &Type, value: &mut Value, path: Path<'_>, unknown: &mut Vec
             other => Err(mismatch(other, "int32", path)),
         },
         Form::Time | Form::MicroTime => match value {
+            Value::Null => Ok(()),
             Value::String(text) if time::parse(text).is_some() => Ok(()),
             Value::String(text) => {
                 let layout = "2006-01-02T15:04:05Z07:00";

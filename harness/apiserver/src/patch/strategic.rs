@@ -1,0 +1,323 @@
+//! Strategic merge patch: a merge patch that also merges lists, by the merge keys in the table of
+//! built-in types. Directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
+
+use serde_json::{Map, Value};
+
+use super::order;
+use crate::status::ApiError;
+use crate::types::table::{Field, Form, Shape, Type, table};
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
+const SET_ORDER: &str = "$setElementOrder/";
+
+/// Applies a strategic merge patch to an object of a built-in type; after an error `doc` is as
+/// before.
+///
+/// # Errors
+/// 400 for a directive that is malformed or does not fit the list beside it, for list items
+/// without their merge key and for patches that are no objects; 422 for an unknown `$patch`.
+pub fn strategic(doc: &mut Value, patch: &Value, type_name: &str) -> Result<(), ApiError> {
+    let Value::Object(patch) = patch else {
+        return Err(ApiError::bad_request("a strategic merge patch must be an object"));
+    };
+    let mut merged = doc.as_object().cloned().unwrap_or_default();
+    let schema = table().find(type_name).map_or(Schema::Unknown, Schema::of);
+    merge_map(&mut merged, patch.clone(), schema)?;
+    *doc = merged.into();
+    Ok(())
+}
+
+/// What is known of an object that is merged.
+#[derive(Clone, Copy)]
+enum Schema {
+    /// Its fields.
+    Type(&'static Type),
+    /// It is a map with such values.
+    Map(&'static Shape),
+    /// Nothing: members are merged, lists replaced.
+    Unknown,
+}
+
+impl Schema {
+    fn of(type_: &'static Type) -> Self {
+        if type_.form == Form::Object {
+            Self::Type(type_)
+        } else {
+            Self::Unknown
+        }
+    }
+
+    fn of_shape(shape: &'static Shape) -> Self {
+        match shape {
+            Shape::Map(inner) => Self::Map(inner),
+            shape => shape.type_().map_or(Self::Unknown, Self::of),
+        }
+    }
+
+    fn field(self, name: &str) -> Option<&'static Field> {
+        match self {
+            Self::Type(type_) => type_.field(name),
+            Self::Map(_) | Self::Unknown => None,
+        }
+    }
+
+    /// Of a member that is an object, and whether it is replaced instead of merged.
+    fn member(self, name: &str) -> (Self, bool) {
+        match self {
+            Self::Map(inner) => (Self::of_shape(inner), false),
+            _ => match self.field(name) {
+                Some(field) => (Self::of_shape(&field.shape), field.replace),
+                None => (Self::Unknown, false),
+            },
+        }
+    }
+
+    /// Of a member that is a list.
+    fn list(self, name: &str) -> ListSchema {
+        match self.field(name) {
+            Some(field) => {
+                let items = field.type_().map_or(Self::Unknown, Self::of);
+                ListSchema {
+                    merge: field.merge,
+                    key: field.merge_key.unwrap_or(""),
+                    items,
+                }
+            }
+            None => ListSchema {
+                merge: false,
+                key: "",
+                items: Self::Unknown,
+            },
+        }
+    }
+}
+
+/// What is known of a list.
+#[derive(Clone, Copy)]
+struct ListSchema {
+    /// Whether it is merged instead of replaced.
+    merge: bool,
+    /// By what items are found; empty for lists of scalars.
+    key: &'static str,
+    /// What the items are.
+    items: Schema,
+}
+
+fn malformed(why: impl Into<String>) -> ApiError {
+    ApiError::bad_request(why)
+}
+
+fn unknown_directive(directive: &Value) -> ApiError {
+    ApiError::new(422, "Invalid", format!("unknown patch type found: {directive}"))
+}
+
+fn merge_map(original: &mut Map<String, Value>, mut patch: Map<String, Value>, schema: Schema) -> Result<(), ApiError> {
+    match patch.remove(DIRECTIVE) {
+        None => {}
+        Some(Value::String(directive)) if directive == "merge" => {}
+        Some(Value::String(directive)) if directive == "delete" => {
+            original.clear();
+            return Ok(());
+        }
+        Some(Value::String(directive)) if directive == "replace" => {
+            *original = without_directives(patch);
+            return Ok(());
+        }
+        Some(other) => return Err(unknown_directive(&other)),
+    }
+    retain_keys(original, &mut patch)?;
+    set_orders(original, &mut patch, schema)?;
+    for (key, value) in patch {
+        if let Some(list) = key.strip_prefix(DELETE_FROM_LIST) {
+            delete_from_list(original, list, value)?;
+        } else {
+            merge_member(original, key, value, schema)?;
+        }
+    }
+    Ok(())
+}
+
+fn merge_member(original: &mut Map<String, Value>, key: String, value: Value, schema: Schema) -> Result<(), ApiError> {
+    if value.is_null() {
+        original.remove(&key);
+        return Ok(());
+    }
+    match (original.get_mut(&key), value) {
+        (Some(Value::Object(original)), Value::Object(patch)) => match schema.member(&key) {
+            (_, true) => *original = without_directives(patch),
+            (inner, false) => merge_map(original, patch, inner)?,
+        },
+        (Some(Value::Array(original)), Value::Array(patch)) => {
+            let items = std::mem::take(original);
+            *original = merge_list(items, patch, schema.list(&key))?;
+        }
+        (_, value) => match stripped(value) {
+            Some(value) => {
+                original.insert(key, value);
+            }
+            None => {
+                original.remove(&key);
+            }
+        },
+    }
+    Ok(())
+}
+
+/// `$retainKeys`: members that it does not list go away.
+fn retain_keys(original: &mut Map<String, Value>, patch: &mut Map<String, Value>) -> Result<(), ApiError> {
+    let Some(keys) = patch.remove(RETAIN_KEYS) else {
+        return Ok(());
+    };
+    let Value::Array(keys) = keys else {
+        return Err(malformed("invalid patch format of retainKeys: not a list"));
+    };
+    let listed = |name: &String| keys.iter().any(|key| key == name);
+    let directive = |name: &str| name.starts_with(DELETE_FROM_LIST) || name.starts_with(SET_ORDER);
+    if let Some((name, _)) = patch
+        .iter()
+        .find(|(name, value)| !value.is_null() && !directive(name) && !listed(name))
+    {
+        return Err(malformed(format!(
+            "invalid patch format of retainKeys: it does not list {name}, which the patch sets"
+        )));
+    }
+    original.retain(|name, _| listed(name));
+    Ok(())
+}
+
+/// `$setElementOrder/<list>`: merges that list of the patch and puts the items in the given order.
+fn set_orders(
+    original: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+    schema: Schema,
+) -> Result<(), ApiError> {
+    let directives: Vec<String> = patch.keys().filter(|key| key.starts_with(SET_ORDER)).cloned().collect();
+    for directive in directives {
+        let name = directive[SET_ORDER.len()..].to_owned();
+        let list = schema.list(&name);
+        let wanted = match patch.remove(&directive) {
+            Some(Value::Array(wanted)) => wanted,
+            _ => {
+                return Err(malformed(format!(
+                    "invalid patch format of setElementOrder list: {directive} is not a list"
+                )));
+            }
+        };
+        if matches!(patch.get(&name), Some(Value::Null)) {
+            continue;
+        }
+        let before = match original.get(&name) {
+            Some(Value::Array(items)) => items.clone(),
+            None | Some(Value::Null) => Vec::new(),
+            Some(_) => return Err(malformed(format!("{name} is not a list"))),
+        };
+        let merged = match patch.remove(&name) {
+            None if original.contains_key(&name) => before.clone(),
+            None => continue,
+            Some(Value::Array(items)) => {
+                order::validate(&items, &wanted, list.key).map_err(malformed)?;
+                merge_list(before.clone(), items, ListSchema { merge: true, ..list })?
+            }
+            Some(_) => return Err(malformed(format!("{name} is not a list in the patch"))),
+        };
+        original.insert(name, order::arrange(merged, &wanted, &before, list.key).into());
+    }
+    Ok(())
+}
+
+/// `$deleteFromPrimitiveList/<list>`: removes values from a list of scalars.
+fn delete_from_list(original: &mut Map<String, Value>, name: &str, values: Value) -> Result<(), ApiError> {
+    let Value::Array(values) = values else {
+        return Err(malformed(format!(
+            "invalid patch format of primitive list: {DELETE_FROM_LIST}{name} is not a list"
+        )));
+    };
+    if let Some(Value::Array(items)) = original.get_mut(name) {
+        items.retain(|item| !values.contains(item));
+    }
+    Ok(())
+}
+
+fn merge_list(original: Vec<Value>, patch: Vec<Value>, list: ListSchema) -> Result<Vec<Value>, ApiError> {
+    if !list.merge {
+        return Ok(patch.into_iter().filter_map(stripped).collect());
+    }
+    if list.key.is_empty() {
+        return merge_scalars(original, patch);
+    }
+    merge_items(original, patch, list)
+}
+
+fn merge_scalars(original: Vec<Value>, patch: Vec<Value>) -> Result<Vec<Value>, ApiError> {
+    if patch.iter().any(|item| item.is_object() || item.is_array()) {
+        return Err(malformed("cannot merge lists of objects without a merge key"));
+    }
+    let mut merged: Vec<Value> = Vec::new();
+    for item in original.iter().chain(&patch) {
+        if !merged.contains(item) {
+            merged.push(item.clone());
+        }
+    }
+    Ok(order::arrange(merged, &patch, &original, ""))
+}
+
+fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) -> Result<Vec<Value>, ApiError> {
+    let mut items: Vec<Map<String, Value>> = Vec::new();
+    let mut replace = false;
+    for item in patch {
+        let Value::Object(mut item) = item else {
+            return Err(malformed(format!("cannot merge {item} into a list of objects")));
+        };
+        match item.remove(DIRECTIVE) {
+            None => items.push(item),
+            Some(Value::String(directive)) if directive == "merge" => items.push(item),
+            Some(Value::String(directive)) if directive == "replace" => replace = true,
+            Some(Value::String(directive)) if directive == "delete" => {
+                let key = item.get(list.key).ok_or_else(|| no_key(&item, list.key))?;
+                original.retain(|other| other.get(list.key) != Some(key));
+            }
+            Some(other) => return Err(unknown_directive(&other)),
+        }
+    }
+    if replace {
+        return Ok(items.into_iter().map(|item| without_directives(item).into()).collect());
+    }
+    let before = original.clone();
+    let mut order = Vec::new();
+    for item in items {
+        let key = item.get(list.key).ok_or_else(|| no_key(&item, list.key))?.clone();
+        order.push(Value::Object(Map::from_iter([(list.key.to_owned(), key.clone())])));
+        match original.iter_mut().find(|other| other.get(list.key) == Some(&key)) {
+            Some(Value::Object(found)) => merge_map(found, item, list.items)?,
+            _ => original.push(without_directives(item).into()),
+        }
+    }
+    Ok(order::arrange(original, &order, &before, list.key))
+}
+
+fn no_key(item: &Map<String, Value>, key: &str) -> ApiError {
+    let item = Value::Object(item.clone());
+    malformed(format!("map: {item} does not contain declared merge key: {key}"))
+}
+
+/// A value as it is inserted: without directives and nulls. `None` if it asks to be deleted.
+fn stripped(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(map) if map.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => None,
+        Value::Object(map) => Some(without_directives(map).into()),
+        Value::Array(items) => Some(items.into_iter().filter_map(stripped).collect()),
+        scalar => Some(scalar),
+    }
+}
+
+fn without_directives(map: Map<String, Value>) -> Map<String, Value> {
+    let directive = |key: &str| {
+        key == DIRECTIVE || key == RETAIN_KEYS || key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER)
+    };
+    map.into_iter()
+        .filter(|(key, value)| !directive(key) && !value.is_null())
+        .filter_map(|(key, value)| Some((key, stripped(value)?)))
+        .collect()
+}
