@@ -1,1 +1,32 @@
-//! mcm
+//! The machine controller manager: the shell around the decisions of `mcm-core`.
+//!
+//! What lives here: everything that awaits. Watches fill caches, caches make views, decisions give
+//! plans, and plans are carried out; beside that flags, clients, leader election, metrics and events.
+//! What must not: a decision about a machine, and knowledge of any cloud.
+
+mod act;
+mod cache;
+mod clients;
+mod controllers;
+mod election;
+mod error;
+mod finalizers;
+pub mod http;
+mod merge;
+mod metrics;
+mod options;
+mod preflight;
+mod queue;
+mod recorder;
+mod run;
+#[cfg(test)]
+mod testing;
+mod view;
+mod world;
+
+pub use clients::{client, from_options};
+pub use error::Error;
+pub use metrics::Metrics;
+pub use options::{Controller, LeaderElectionOptions, LogFormat, MachineOptions, Options, OptionsError, RetryOptions};
+pub use preflight::{check_clusters, check_driver};
+pub use run::{Environment, run};

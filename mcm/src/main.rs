@@ -1,2 +1,174 @@
-//! mcm
-fn main() {}
+//! The program `mcm`: flags, log, signals and exit status around the library.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clock::{Clock, Seed};
+use mcm::{Environment, LogFormat, Metrics, Options};
+use mcm_driver::client::GrpcDriver;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Controls machines: VMs in a cloud that join a Kubernetes cluster as nodes.
+///
+/// Durations are written as in Go: 300ms, 90s, 10m, 1h30m.
+#[derive(Debug, Parser)]
+#[command(name = "mcm", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Command {
+    /// Print the CustomResourceDefinitions as YAML, for kubectl apply -f -
+    Crds,
+}
+
+fn main() -> ExitCode {
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let result = match cli.command {
+        Some(Command::Crds) => print_crds(),
+        None => start(cli.options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("mcm: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Underscores in the names of flags are read as dashes, as in upstream's programs.
+fn parse() -> Result<Cli, clap::Error> {
+    let arguments = std::env::args().map(|argument| match argument.strip_prefix("--") {
+        Some(flag) => match flag.split_once('=') {
+            Some((name, value)) => format!("--{}={value}", name.replace('_', "-")),
+            None => format!("--{}", flag.replace('_', "-")),
+        },
+        None => argument,
+    });
+    Cli::from_arg_matches(&Cli::command().try_get_matches_from(arguments)?)
+}
+
+fn print_crds() -> anyhow::Result<()> {
+    use std::io::Write;
+    std::io::stdout()
+        .write_all(mcm_api::crd::yaml()?.as_bytes())
+        .context("the CRDs cannot be printed")
+}
+
+fn start(options: Options) -> anyhow::Result<()> {
+    options.validate_program()?;
+    start_log(&options);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("no runtime")?;
+    let result = runtime.block_on(serve(options));
+    runtime.shutdown_background();
+    result
+}
+
+fn start_log(options: &Options) {
+    let level = match options.v {
+        0..=1 => "info",
+        2..=4 => "info,mcm=debug,mcm_driver=debug,mcm_core=debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match options.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+}
+
+async fn serve(options: Options) -> anyhow::Result<()> {
+    let cancel = cancelled_by_signals()?;
+    let metrics = Metrics::new();
+    let port = u16::try_from(options.port).context("--port")?;
+    let listener = mcm::http::bind(SocketAddr::new(options.address, port)).await?;
+    let http = mcm::http::serve(listener, metrics.clone(), cancel.clone());
+    let controller = async {
+        let result = control(options, metrics, cancel.clone()).await;
+        cancel.cancel();
+        result
+    };
+    let (http, controller) = tokio::join!(http, controller);
+    controller?;
+    http.context("/metrics and /healthz are no longer served")
+}
+
+async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) -> anyhow::Result<()> {
+    let clock = Clock::wall();
+    let seed = Seed::from_entropy().map_err(anyhow::Error::msg)?;
+    let driver = GrpcDriver::connect(&options.driver).map_err(mcm::Error::from)?;
+    let (control, target) = mcm::from_options(&options).await?;
+    let ready = async {
+        mcm::check_clusters(&control, target.as_ref(), &clock).await?;
+        mcm::check_driver(&driver, &options.driver, &clock).await
+    };
+    tokio::select! {
+        () = cancel.cancelled() => return Ok(()),
+        ready = ready => ready?,
+    }
+    let identity = identity(&seed);
+    let environment = Environment {
+        control,
+        target,
+        driver: Arc::new(driver),
+        clock,
+        seed,
+        identity,
+        metrics,
+    };
+    Ok(mcm::run(options, environment, cancel).await?)
+}
+
+/// The host's name and a random suffix: a restarted process is another candidate.
+fn identity(seed: &Seed) -> String {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    let host = std::env::var("HOSTNAME")
+        .ok()
+        .or_else(|| read("/proc/sys/kernel/hostname"));
+    let host = host
+        .as_deref()
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .unwrap_or("mcm");
+    format!("{host}_{}", seed.stream("identity").uuid())
+}
+
+/// A token that SIGTERM and SIGINT cancel; a second signal ends the process at once.
+fn cancelled_by_signals() -> anyhow::Result<CancellationToken> {
+    let cancel = CancellationToken::new();
+    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    let token = cancel.clone();
+    tokio::spawn(async move {
+        for told in [false, true] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            if told {
+                std::process::exit(130);
+            }
+            token.cancel();
+        }
+    });
+    Ok(cancel)
+}

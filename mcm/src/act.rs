@@ -1,0 +1,415 @@
+//! Performing the actions of a plan, one by one, each so that it can be repeated.
+//!
+//! What lives here: from action to request or driver call. What must not: choosing actions, and
+//! waiting before a repetition.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clock::{Clock, Stream};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Secret};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
+use kube::{Api, Client, Resource, ResourceExt};
+use mcm_api::{Code, DriverError, Machine, MachineStatus};
+use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, View};
+use mcm_driver::{Driver, MachineRequest};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::Metrics;
+use crate::cache::{Cache, Key};
+use crate::error::{is_already_exists, is_conflict, is_not_found};
+use crate::merge::merge_patch;
+use crate::recorder::Recorder;
+use crate::world::World;
+
+/// How long a driver call may take before it counts as failed with DeadlineExceeded.
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(120);
+const TOKEN_NAMESPACE: &str = "kube-system";
+const TOKEN_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+const TOKEN_LENGTH: usize = 16;
+
+/// What actions are performed with.
+pub(crate) struct Hands {
+    pub(crate) control: Client,
+    pub(crate) target: Option<Client>,
+    pub(crate) driver: Arc<dyn Driver>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    pub(crate) recorder: Recorder,
+    pub(crate) tokens: Mutex<Stream>,
+    pub(crate) world: World,
+}
+
+/// What an action gave.
+pub(crate) enum Done {
+    Nothing,
+    Answer(Answer),
+    Token(String),
+}
+
+impl Hands {
+    /// Performs one action on behalf of `view.machine`, which is replaced by what a write returned.
+    pub(crate) async fn perform(&self, action: &Action, view: &mut View) -> kube::Result<Done> {
+        let name = view.machine.name_any();
+        match action {
+            Action::AddFinalizer | Action::RemoveFinalizer | Action::PatchMachine(_) => {
+                self.patch_machine(action, view).await?;
+            }
+            Action::DeleteMachine => {
+                let preconditions = Preconditions {
+                    uid: view.machine.uid(),
+                    resource_version: None,
+                };
+                delete(&self.machines(), &name, preconditions, None).await?;
+            }
+            Action::Call(call) => return Ok(Done::Answer(self.call(call).await)),
+            Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
+            Action::DeleteBootstrapToken(secret) => {
+                let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+                delete(&api, secret, Preconditions::default(), None).await?;
+            }
+            Action::ClaimNode { node } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
+                self.patch_node(action, node, &name).await?;
+            }
+            Action::SetTerminatingCondition { node, reason, message } => {
+                self.set_terminating(node, reason, message).await?;
+            }
+            Action::DeleteNode { node } => self.delete_node(node).await?,
+            Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await?,
+            Action::DeletePod { namespace, name, uid } => {
+                let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
+                let preconditions = Preconditions {
+                    uid: Some(uid.clone()),
+                    resource_version: None,
+                };
+                delete(&api, name, preconditions, Some(0)).await?;
+            }
+            Action::DeleteVolumeAttachment(attachment) => {
+                let api: Api<VolumeAttachment> = Api::all(self.target()?);
+                delete(&api, attachment, Preconditions::default(), None).await?;
+            }
+            Action::RecordEvent { type_, reason, message } => {
+                self.recorder
+                    .record(&self.control, &view.machine, *type_, reason, message)
+                    .await?;
+            }
+            Action::Observe(metric) => self.metrics.observe(*metric, &view.machine, view.class.as_ref()),
+        }
+        Ok(Done::Nothing)
+    }
+
+    /// Writes a status over that of `machine`, on the condition that nobody wrote the machine since.
+    pub(crate) async fn write_status(&self, machine: &Machine, status: &MachineStatus) -> kube::Result<()> {
+        let (old, new) = (serde_json::to_value(&machine.status), serde_json::to_value(status));
+        let (old, new) = (
+            old.map_err(kube::Error::SerdeError)?,
+            new.map_err(kube::Error::SerdeError)?,
+        );
+        let patch = json!({
+            "metadata": { "resourceVersion": machine.metadata.resource_version },
+            "status": merge_patch(&old, &new),
+        });
+        let name = machine.name_any();
+        let api = self.machines();
+        let written = api
+            .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        self.learn(&api, &name, &self.world.machines, written).await.map(|_| ())
+    }
+
+    fn machines(&self) -> Api<Machine> {
+        Api::namespaced(self.control.clone(), &self.world.namespace)
+    }
+
+    /// The client of the cluster that nodes join.
+    fn target(&self) -> kube::Result<Client> {
+        self.target.clone().ok_or_else(|| absent("there is no target cluster"))
+    }
+
+    async fn patch_machine(&self, action: &Action, view: &mut View) -> kube::Result<()> {
+        let Some(patch) = action.machine_patch(&view.machine) else {
+            return Ok(());
+        };
+        let name = view.machine.name_any();
+        let api = self.machines();
+        let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        view.machine = Machine::clone(&*self.learn(&api, &name, &self.world.machines, written).await?);
+        Ok(())
+    }
+
+    async fn patch_node(&self, action: &Action, node: &str, machine: &str) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let known = self.known_node(&api, node).await?;
+        let Some(patch) = action.node_patch(&known, machine) else {
+            return Ok(());
+        };
+        let written = api.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await;
+        self.learn_node(&api, node, written).await
+    }
+
+    /// A strategic merge patch: other writers of conditions are not disturbed.
+    async fn set_terminating(&self, node: &str, reason: &str, message: &str) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let known = self.known_node(&api, node).await?;
+        let conditions = known.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let present = conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition.type_ == "Terminating");
+        if present.is_some_and(|condition| condition.status == "True") {
+            return Ok(());
+        }
+        let now = Time(self.clock.now());
+        let condition = NodeCondition {
+            type_: "Terminating".to_owned(),
+            status: "True".to_owned(),
+            reason: present
+                .and_then(|condition| condition.reason.clone())
+                .or_else(|| Some(reason.to_owned())),
+            message: present
+                .and_then(|condition| condition.message.clone())
+                .or_else(|| Some(message.to_owned())),
+            last_heartbeat_time: Some(now.clone()),
+            last_transition_time: Some(now),
+        };
+        let patch = json!({ "status": { "conditions": [condition] } });
+        let written = api
+            .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
+            .await;
+        self.learn_node(&api, node, written).await
+    }
+
+    async fn delete_node(&self, node: &str) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let known = self.known_node(&api, node).await?;
+        let preconditions = Preconditions {
+            uid: known.uid(),
+            resource_version: None,
+        };
+        let parameters = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let gone = api.delete(node, &parameters).await?.is_right();
+        if let (true, Some(target)) = (gone, &self.world.target) {
+            target.nodes.removed(&known);
+        }
+        Ok(())
+    }
+
+    async fn evict(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
+        let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
+        let preconditions = Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        };
+        let delete_options = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let parameters = EvictParams {
+            delete_options: Some(delete_options),
+            ..EvictParams::default()
+        };
+        match api.evict(name, &parameters).await {
+            Err(error) if is_not_found(&error) => Ok(()),
+            result => result.map(|_| ()),
+        }
+    }
+
+    /// The secret part of the token: that of the Secret that is there, else a fresh one.
+    async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
+        let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+        let name = format!("bootstrap-token-{}", token.id);
+        if let Some(secret) = api.get_opt(&name).await? {
+            return secret_part(&secret);
+        }
+        let drawn = self
+            .tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .text(TOKEN_LENGTH, TOKEN_ALPHABET);
+        match api
+            .create(&PostParams::default(), &token_secret(&name, token, &drawn))
+            .await
+        {
+            Ok(_) => Ok(drawn),
+            Err(error) if is_already_exists(&error) => secret_part(&api.get(&name).await?),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn call(&self, call: &CloudCall) -> Answer {
+        let request = MachineRequest {
+            machine: call.machine.clone(),
+            class: call.class.clone(),
+            secret: call.secret.0.clone(),
+        };
+        let driver = &self.driver;
+        match call.kind {
+            CallKind::Status => Answer::Status(self.timed(call, driver.get_machine_status(request)).await),
+            CallKind::Create => Answer::Create(self.timed(call, driver.create_machine(request)).await),
+            CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),
+            CallKind::Delete => Answer::Delete(self.timed(call, driver.delete_machine(request)).await),
+            CallKind::DeleteStale => Answer::DeleteStale(self.timed(call, driver.delete_machine(request)).await),
+        }
+    }
+
+    /// The call's result, measured and within its time.
+    async fn timed<T>(
+        &self,
+        call: &CloudCall,
+        answer: impl Future<Output = Result<T, DriverError>>,
+    ) -> Result<T, DriverError> {
+        let operation = operation(call.kind);
+        let machine = call.machine.name_any();
+        let started = self.clock.now();
+        let answer = tokio::time::timeout(DRIVER_TIMEOUT, answer).await.unwrap_or_else(|_| {
+            let text = format!(
+                "the driver did not answer {operation} within {} s",
+                DRIVER_TIMEOUT.as_secs()
+            );
+            Err(DriverError::new(Code::DeadlineExceeded, text))
+        });
+        let took = Duration::try_from(self.clock.now().duration_since(started)).unwrap_or_default();
+        let failure = answer.as_ref().err();
+        let provider = call.class.provider.as_deref().unwrap_or_default();
+        self.metrics
+            .observe_call(provider, operation, took, failure.map(|error| error.code));
+        match failure {
+            None => tracing::info!(machine, operation, "the driver succeeded"),
+            Some(error) => tracing::info!(machine, operation, %error, "the driver failed"),
+        }
+        answer
+    }
+
+    /// The Node as it is known here, else as the server has it.
+    async fn known_node(&self, api: &Api<Node>, name: &str) -> kube::Result<Arc<Node>> {
+        let known = self
+            .world
+            .target
+            .as_ref()
+            .and_then(|target| target.nodes.get(&Key::new("", name)));
+        match known {
+            Some(node) => Ok(node),
+            None => api.get(name).await.map(Arc::new),
+        }
+    }
+
+    async fn learn_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<()> {
+        match &self.world.target {
+            Some(target) => self.learn(api, name, &target.nodes, written).await.map(|_| ()),
+            None => written.map(|_| ()),
+        }
+    }
+
+    /// Takes over what a write returned; after a conflict, what the server has instead.
+    pub(crate) async fn learn<K>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        cache: &Cache<K>,
+        written: kube::Result<K>,
+    ) -> kube::Result<Arc<K>>
+    where
+        K: Resource + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+    {
+        match written {
+            Ok(object) if ended(object.meta()) => {
+                cache.removed(&object);
+                Ok(Arc::new(object))
+            }
+            Ok(object) => Ok(cache.wrote(object)),
+            Err(error) => {
+                if is_conflict(&error)
+                    && let Ok(Some(newer)) = api.get_opt(name).await
+                {
+                    cache.wrote(newer);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Whether the write that returned this removed the object.
+fn ended(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// Deletes; an object that is not there is fine.
+async fn delete<K>(api: &Api<K>, name: &str, preconditions: Preconditions, grace: Option<u32>) -> kube::Result<()>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let preconditions = (preconditions.uid.is_some()).then_some(preconditions);
+    let parameters = DeleteParams {
+        preconditions,
+        grace_period_seconds: grace,
+        ..DeleteParams::default()
+    };
+    match api.delete(name, &parameters).await {
+        Err(error) if is_not_found(&error) => Ok(()),
+        result => result.map(|_| ()),
+    }
+}
+
+fn operation(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Status => "GetMachineStatus",
+        CallKind::Create => "CreateMachine",
+        CallKind::Initialize => "InitializeMachine",
+        CallKind::Delete | CallKind::DeleteStale => "DeleteMachine",
+    }
+}
+
+fn secret_part(secret: &Secret) -> kube::Result<String> {
+    let part = secret.data.as_ref().and_then(|data| data.get("token-secret"));
+    part.and_then(|part| String::from_utf8(part.0.clone()).ok())
+        .ok_or_else(|| {
+            absent(&format!(
+                "the Secret {TOKEN_NAMESPACE}/{} has no token-secret",
+                secret.name_any()
+            ))
+        })
+}
+
+fn token_secret(name: &str, token: &BootstrapToken, drawn: &str) -> Secret {
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    let data = [
+        ("description", token.description.clone()),
+        ("token-id", token.id.clone()),
+        ("token-secret", drawn.to_owned()),
+        (
+            "expiration",
+            token.expiration.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        ),
+        ("usage-bootstrap-authentication", "true".to_owned()),
+        ("usage-bootstrap-signing", "true".to_owned()),
+        ("auth-extra-groups", token.extra_groups.clone()),
+    ];
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(TOKEN_NAMESPACE.to_owned()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("bootstrap.kubernetes.io/token".to_owned()),
+        data: Some(
+            data.iter()
+                .map(|(key, value)| ((*key).to_owned(), bytes(value)))
+                .collect(),
+        ),
+        ..Secret::default()
+    }
+}
+
+/// An error of our own in the shape of the API's.
+fn absent(message: &str) -> kube::Error {
+    kube::Error::Api(Status::failure(message, "Invalid").with_code(422).boxed())
+}

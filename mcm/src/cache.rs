@@ -1,0 +1,274 @@
+//! One kind's objects as this process knows them: what the watch delivered, and what this process
+//! wrote and has not seen back yet.
+//!
+//! What lives here: ordered storage with indexes, and the rule that nothing known is replaced by
+//! anything older. What must not: what the objects mean.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt};
+
+/// Namespace (empty for cluster-scoped kinds) and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+impl Key {
+    pub(crate) fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+
+    pub(crate) fn of<K: Resource>(object: &K) -> Self {
+        Self::new(object.namespace().unwrap_or_default(), object.name_any())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_str() {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}
+
+/// The values under which an object is found.
+pub(crate) type Indexer<K> = fn(&K) -> Option<String>;
+
+/// What one event changed.
+#[derive(Clone, Debug)]
+pub(crate) struct Change<K> {
+    pub(crate) old: Option<Arc<K>>,
+    pub(crate) new: Option<Arc<K>>,
+}
+
+/// The objects of one kind. Clones share them.
+pub(crate) struct Cache<K: 'static>(Arc<Mutex<State<K>>>);
+
+struct State<K: 'static> {
+    objects: BTreeMap<Key, Arc<K>>,
+    /// Uids that this process saw go (by its own delete) and the watch has not reported yet.
+    deleted: BTreeSet<String>,
+    /// Keys that were there and were reported gone.
+    gone: BTreeSet<Key>,
+    /// The list under way.
+    listing: Option<BTreeMap<Key, Arc<K>>>,
+    synced: bool,
+    indexers: &'static [Indexer<K>],
+    indexes: Vec<BTreeMap<String, BTreeSet<Key>>>,
+}
+
+impl<K: 'static> Clone for Cache<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: 'static> fmt::Debug for Cache<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").finish_non_exhaustive()
+    }
+}
+
+impl<K: Resource + 'static> Cache<K> {
+    /// An empty cache with these indexes; [`Self::find`] names them by their position.
+    pub(crate) fn new(indexers: &'static [Indexer<K>]) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            objects: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            listing: None,
+            synced: false,
+            indexers,
+            indexes: vec![BTreeMap::new(); indexers.len()],
+        })))
+    }
+
+    /// Whether the first list is complete.
+    pub(crate) fn synced(&self) -> bool {
+        self.lock().synced
+    }
+
+    /// The object of that key.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// All objects in the order of their keys.
+    pub(crate) fn all(&self) -> Vec<Arc<K>> {
+        self.lock().objects.values().cloned().collect()
+    }
+
+    /// The objects with this value in the index of that position, in the order of their keys.
+    pub(crate) fn find(&self, index: usize, value: &str) -> Vec<Arc<K>> {
+        let state = self.lock();
+        let keys = state.indexes.get(index).and_then(|index| index.get(value));
+        keys.into_iter()
+            .flatten()
+            .filter_map(|key| state.objects.get(key).cloned())
+            .collect()
+    }
+
+    /// Whether an object of that key was there and went while this process watched.
+    pub(crate) fn is_gone(&self, key: &Key) -> bool {
+        self.lock().gone.contains(key)
+    }
+
+    /// Forgets that an object of that key was ever there.
+    pub(crate) fn forget_gone(&self, key: &Key) {
+        self.lock().gone.remove(key);
+    }
+
+    /// Takes over what a write of this process returned.
+    pub(crate) fn wrote(&self, object: K) -> Arc<K> {
+        let object = Arc::new(object);
+        let mut state = self.lock();
+        if state.accepts(&object) {
+            state.put(Key::of(&*object), Arc::clone(&object));
+        }
+        object
+    }
+
+    /// Takes over that a delete of this process removed an object.
+    pub(crate) fn removed(&self, object: &K) {
+        let mut state = self.lock();
+        let key = Key::of(object);
+        if let Some(uid) = object.uid()
+            && state
+                .objects
+                .get(&key)
+                .is_some_and(|known| known.uid().as_ref() == Some(&uid))
+        {
+            state.take(&key);
+            state.deleted.insert(uid);
+        }
+    }
+
+    /// Takes over an event of the watch; gives what changed. An event about what is known already, or
+    /// about something older, changes nothing.
+    pub(crate) fn apply(&self, event: Event<K>) -> Vec<Change<K>> {
+        let mut state = self.lock();
+        match event {
+            Event::Init => {
+                state.listing = Some(BTreeMap::new());
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                let object = Arc::new(object);
+                state.listing.get_or_insert_default().insert(Key::of(&*object), object);
+                Vec::new()
+            }
+            Event::InitDone => state.finish_list(),
+            Event::Apply(object) => state.apply(Arc::new(object)).into_iter().collect(),
+            Event::Delete(object) => state.delete(object).into_iter().collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Resource + 'static> State<K> {
+    /// Whether `object` is newer than what is known of it.
+    fn accepts(&self, object: &K) -> bool {
+        if object.uid().is_some_and(|uid| self.deleted.contains(&uid)) {
+            return false;
+        }
+        let known = self.objects.get(&Key::of(object));
+        known.is_none_or(|known| revision(object).is_none() || revision(object) > revision(&**known))
+    }
+
+    fn apply(&mut self, object: Arc<K>) -> Option<Change<K>> {
+        if !self.accepts(&object) {
+            return None;
+        }
+        let old = self.put(Key::of(&*object), Arc::clone(&object));
+        Some(Change { old, new: Some(object) })
+    }
+
+    fn delete(&mut self, object: K) -> Option<Change<K>> {
+        let key = Key::of(&object);
+        let uid = object.uid();
+        if let Some(uid) = &uid {
+            self.deleted.remove(uid);
+        }
+        let another = self.objects.get(&key).is_some_and(|known| known.uid() != uid);
+        if another {
+            return None;
+        }
+        self.gone.insert(key.clone());
+        Some(Change {
+            old: Some(self.take(&key).unwrap_or_else(|| Arc::new(object))),
+            new: None,
+        })
+    }
+
+    fn finish_list(&mut self) -> Vec<Change<K>> {
+        let listed = self.listing.take().unwrap_or_default();
+        let uids: BTreeSet<String> = listed.values().filter_map(|object| object.uid()).collect();
+        self.deleted.retain(|uid| uids.contains(uid));
+        let missing: Vec<Key> = self
+            .objects
+            .keys()
+            .filter(|key| !listed.contains_key(*key))
+            .cloned()
+            .collect();
+        let mut changes = Vec::new();
+        for key in missing {
+            let old = self.take(&key);
+            self.gone.insert(key);
+            changes.push(Change { old, new: None });
+        }
+        changes.extend(listed.into_values().filter_map(|object| self.apply(object)));
+        self.synced = true;
+        changes
+    }
+
+    fn put(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
+        let old = self.take(&key);
+        self.gone.remove(&key);
+        for (indexer, index) in self.indexers.iter().zip(&mut self.indexes) {
+            if let Some(value) = indexer(&object) {
+                index.entry(value).or_default().insert(key.clone());
+            }
+        }
+        self.objects.insert(key, object);
+        old
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Arc<K>> {
+        let old = self.objects.remove(key)?;
+        for (indexer, index) in self.indexers.iter().zip(&mut self.indexes) {
+            if let Some(value) = indexer(&old)
+                && let Some(keys) = index.get_mut(&value)
+            {
+                keys.remove(key);
+                if keys.is_empty() {
+                    index.remove(&value);
+                }
+            }
+        }
+        Some(old)
+    }
+}
+
+/// The revision as a number: servers of today promise that it can be compared.
+fn revision<K: Resource>(object: &K) -> Option<u64> {
+    object
+        .meta()
+        .resource_version
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+}
+
+#[cfg(test)]
+mod tests;

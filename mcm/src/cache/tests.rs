@@ -1,0 +1,113 @@
+//! Nothing known is replaced by anything older, whatever the watch delivers and when.
+
+use k8s_openapi::api::core::v1::Node;
+
+use super::*;
+
+const BY_ZONE: usize = 0;
+
+fn cache() -> Cache<Node> {
+    Cache::new(&[|node| node.labels().get("zone").cloned()])
+}
+
+fn node(name: &str, revision: u64) -> Node {
+    let mut node = Node::default();
+    node.metadata.name = Some(name.into());
+    node.metadata.uid = Some(format!("uid-of-{name}"));
+    node.metadata.resource_version = Some(revision.to_string());
+    node.metadata.labels = Some([("zone".to_owned(), format!("z{}", revision % 2))].into());
+    node
+}
+
+fn list(cache: &Cache<Node>, nodes: Vec<Node>) -> Vec<Change<Node>> {
+    cache.apply(Event::Init);
+    for node in nodes {
+        cache.apply(Event::InitApply(node));
+    }
+    cache.apply(Event::InitDone)
+}
+
+fn revision_of(cache: &Cache<Node>, name: &str) -> Option<u64> {
+    cache.get(&Key::new("", name)).as_deref().and_then(revision)
+}
+
+#[test]
+fn a_list_replaces_what_was_there_and_tells_what_went() {
+    let cache = cache();
+    assert!(!cache.synced());
+    list(&cache, vec![node("a", 1), node("b", 2)]);
+    assert!(cache.synced());
+    let changes = list(&cache, vec![node("b", 2), node("c", 3)]);
+    let changed: Vec<_> = changes
+        .iter()
+        .map(|change| {
+            (
+                change.old.as_ref().map(|old| old.name_any()),
+                change.new.as_ref().map(|new| new.name_any()),
+            )
+        })
+        .collect();
+    assert_eq!(changed, [(Some("a".into()), None), (None, Some("c".into()))]);
+    assert!(cache.is_gone(&Key::new("", "a")) && !cache.is_gone(&Key::new("", "b")));
+}
+
+#[test]
+fn an_own_write_is_known_at_once_and_its_echo_changes_nothing() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.wrote(node("a", 5));
+    assert_eq!(revision_of(&cache, "a"), Some(5));
+    assert!(
+        cache.apply(Event::Apply(node("a", 3))).is_empty(),
+        "older than the write"
+    );
+    assert!(cache.apply(Event::Apply(node("a", 5))).is_empty(), "the write's echo");
+    assert_eq!(cache.apply(Event::Apply(node("a", 6))).len(), 1);
+    assert!(
+        list(&cache, vec![node("a", 4)]).is_empty(),
+        "a list from a server that lags"
+    );
+    assert_eq!(revision_of(&cache, "a"), Some(6));
+}
+
+#[test]
+fn an_own_delete_is_not_undone_by_late_events() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.removed(&node("a", 1));
+    assert!(cache.apply(Event::Apply(node("a", 2))).is_empty());
+    assert_eq!(revision_of(&cache, "a"), None);
+    cache.apply(Event::Delete(node("a", 3)));
+    let mut successor = node("a", 9);
+    successor.metadata.uid = Some("another".into());
+    assert_eq!(cache.apply(Event::Apply(successor)).len(), 1);
+    assert!(!cache.is_gone(&Key::new("", "a")));
+}
+
+#[test]
+fn a_late_delete_of_a_predecessor_leaves_the_successor() {
+    let cache = cache();
+    let mut successor = node("a", 9);
+    successor.metadata.uid = Some("another".into());
+    list(&cache, vec![successor]);
+    assert!(cache.apply(Event::Delete(node("a", 3))).is_empty());
+    assert_eq!(revision_of(&cache, "a"), Some(9));
+}
+
+#[test]
+fn indexes_follow_the_objects() {
+    let cache = cache();
+    list(&cache, vec![node("b", 1), node("a", 3)]);
+    let names = |zone: &str| {
+        cache
+            .find(BY_ZONE, zone)
+            .iter()
+            .map(|node| node.name_any())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("z1"), ["a", "b"]);
+    cache.apply(Event::Apply(node("a", 4)));
+    assert_eq!((names("z0"), names("z1")), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    cache.apply(Event::Delete(node("b", 5)));
+    assert!(names("z1").is_empty());
+}

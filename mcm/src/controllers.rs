@@ -1,0 +1,280 @@
+//! The loop that works on machines, classes and Secrets: views to decisions to actions.
+//!
+//! What lives here: which key is worked on when, and how a plan is carried out. What must not: any
+//! decision about a machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{FuturesUnordered, StreamExt};
+use jiff::Timestamp;
+use kube::Client;
+use mcm_api::Machine;
+use mcm_core::machine::{Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
+use tokio_util::sync::CancellationToken;
+
+use crate::act::{Done, Hands};
+use crate::cache::Key;
+use crate::error::{brief, is_conflict, is_not_found};
+use crate::queue::Queue;
+use crate::view::{Intents, answered_node_exists, view};
+use crate::world::{Trigger, Work};
+
+/// How long work under way may take to end when the process is told to stop.
+const GRACE: Duration = Duration::from_secs(5);
+/// Decisions in one pass; a machine that needs more is looked at again after the short period.
+const DECISIONS: usize = 16;
+/// Passes of one key that may follow each other without a pause.
+const PASSES: u32 = 32;
+
+/// All that a pass needs.
+pub(crate) struct Controllers {
+    pub(crate) hands: Hands,
+    pub(crate) settings: Settings,
+    pub(crate) intents: Intents,
+}
+
+/// How a piece of work ended.
+pub(crate) struct Outcome {
+    /// When to look again; `None`: only when something changes; zero: at once.
+    pub(crate) wake: Option<Duration>,
+    /// What else is to be looked at.
+    pub(crate) triggers: Vec<Trigger>,
+}
+
+impl Outcome {
+    pub(crate) fn after(wake: Duration) -> Self {
+        Self {
+            wake: Some(wake),
+            triggers: Vec::new(),
+        }
+    }
+}
+
+/// What the loop knows of its keys.
+#[derive(Default)]
+struct Agenda {
+    queue: Queue<Work>,
+    hurry: BTreeSet<Work>,
+    /// Passes in a row that asked to go on at once.
+    restless: BTreeMap<Work, u32>,
+}
+
+impl Controllers {
+    /// Works until `cancel`, on at most `concurrency` keys at a time; then lets what is under way end.
+    pub(crate) async fn run(
+        self,
+        control: &Client,
+        target: Option<&Client>,
+        concurrency: usize,
+        cancel: CancellationToken,
+    ) {
+        let controllers = Arc::new(self);
+        let world = &controllers.hands.world;
+        let clock = &controllers.hands.clock;
+        let mut changes = world.triggers(control, target);
+        let mut agenda = Agenda::default();
+        let mut tasks: FuturesUnordered<BoxFuture<'_, (Work, Outcome)>> = FuturesUnordered::new();
+        let mut announced = false;
+        loop {
+            if world.synced() {
+                if !std::mem::replace(&mut announced, true) {
+                    tracing::info!(namespace = world.namespace, "the caches are filled: working");
+                }
+                while tasks.len() < concurrency
+                    && let Some(work) = agenda.queue.pop(clock.now())
+                {
+                    let hurry = agenda.hurry.remove(&work);
+                    let controllers = Arc::clone(&controllers);
+                    tasks.push(async move { (work.clone(), controllers.work(&work, hurry).await) }.boxed());
+                }
+            }
+            let deadline = agenda
+                .queue
+                .next_deadline()
+                .filter(|_| announced && tasks.len() < concurrency);
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                Some(triggers) = changes.next() => agenda.take(triggers),
+                Some((work, outcome)) = tasks.next() => agenda.ended(work, outcome, clock.now(), &controllers.settings),
+                () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
+            }
+        }
+        tracing::info!(under_way = tasks.len(), "stopping");
+        let mut rest = pin!(tasks.collect::<Vec<_>>());
+        tokio::select! {
+            _ = &mut rest => {}
+            () = clock.sleep(GRACE) => tracing::warn!("some work did not end in time; the next process goes on from it"),
+        }
+    }
+
+    async fn work(&self, work: &Work, hurry: bool) -> Outcome {
+        match work {
+            Work::Machine(key) => self.machine(key, hurry).await,
+            Work::Class(key) => self.class(key).await,
+            Work::Secret(key) => self.secret(key).await,
+        }
+    }
+
+    /// One pass over a machine: decisions and their actions, until there is nothing more to do now.
+    async fn machine(&self, key: &Key, hurry: bool) -> Outcome {
+        let mut pass = Pass {
+            hurry,
+            ..Pass::default()
+        };
+        for _ in 0..DECISIONS {
+            let Some(machine) = self.hands.world.machines.get(key) else {
+                return Outcome {
+                    wake: None,
+                    triggers: Vec::new(),
+                };
+            };
+            let view = self.view(&machine, &pass);
+            let plan = decide(&view, &self.settings, self.hands.clock.now());
+            log(key, &plan);
+            match self.carry_out(plan, view, &mut pass).await {
+                Next::Decide => {}
+                Next::Wake(wake) => {
+                    return Outcome {
+                        wake,
+                        triggers: Vec::new(),
+                    };
+                }
+            }
+        }
+        tracing::warn!(machine = %key, "the machine needs very many decisions; going on later");
+        Outcome::after(self.settings.retry.short)
+    }
+
+    fn view(&self, machine: &Machine, pass: &Pass) -> View {
+        let world = &self.hands.world;
+        View {
+            answered_node_exists: answered_node_exists(world, &pass.answers),
+            answers: pass.answers.clone(),
+            bootstrap_token: pass.token.clone(),
+            hurry: pass.hurry,
+            failure: pass.failure.clone(),
+            ..view(world, &self.intents, machine.clone())
+        }
+    }
+
+    async fn carry_out(&self, plan: Plan, mut view: View, pass: &mut Pass) -> Next {
+        pass.failure = None;
+        let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
+        for action in plan.actions {
+            match self.hands.perform(&action, &mut view).await {
+                Ok(Done::Nothing) => {}
+                Ok(Done::Answer(answer)) => {
+                    pass.answers.push(answer);
+                    return Next::Decide;
+                }
+                Ok(Done::Token(secret)) => {
+                    pass.token = TokenView::Present(secret);
+                    return Next::Decide;
+                }
+                Err(error) if action.may_fail() => {
+                    tracing::debug!(
+                        error = brief(&error),
+                        "an action failed; the rest does not depend on it"
+                    );
+                }
+                Err(error) => {
+                    pass.failure = Some(failure(action, &error));
+                    return Next::Decide;
+                }
+            }
+        }
+        if let Some(status) = plan.status {
+            let key = Key::of(&view.machine);
+            self.intents.set(key.clone(), status.clone());
+            let written = self.hands.write_status(&view.machine, &status).await;
+            self.intents.clear(&key);
+            if let Err(error) = written {
+                tracing::info!(machine = %key, error = brief(&error), "the status was not written");
+                return Next::Wake(Some(self.settings.retry.after_failed_write(is_conflict(&error))));
+            }
+        }
+        match plan.wake {
+            Some(wake) if wake.is_zero() && idle => Next::Wake(Some(self.settings.retry.short)),
+            wake => Next::Wake(wake),
+        }
+    }
+}
+
+/// What one pass has learnt beside the caches.
+#[derive(Default)]
+struct Pass {
+    answers: Vec<Answer>,
+    token: TokenView,
+    failure: Option<Failure>,
+    hurry: bool,
+}
+
+enum Next {
+    Decide,
+    Wake(Option<Duration>),
+}
+
+fn failure(action: mcm_core::machine::Action, error: &kube::Error) -> Failure {
+    Failure {
+        action,
+        conflict: is_conflict(error),
+        not_found: is_not_found(error),
+        message: brief(error),
+    }
+}
+
+fn log(key: &Key, plan: &Plan) {
+    let quiet = plan.actions.is_empty() && plan.status.is_none();
+    match &plan.reason {
+        Reason::ActionFailed(_) => tracing::info!(machine = %key, reason = %plan.reason),
+        reason if quiet => tracing::debug!(machine = %key, %reason),
+        reason => tracing::info!(machine = %key, %reason),
+    }
+}
+
+impl Agenda {
+    fn take(&mut self, triggers: Vec<Trigger>) {
+        for Trigger { work, hurry } in triggers {
+            if hurry {
+                self.hurry.insert(work.clone());
+            }
+            self.queue.add(work);
+        }
+    }
+
+    fn ended(&mut self, work: Work, outcome: Outcome, now: Timestamp, settings: &Settings) {
+        self.queue.done(&work);
+        self.take(outcome.triggers);
+        match outcome.wake {
+            Some(Duration::ZERO) => {
+                let passes = self.restless.entry(work.clone()).or_default();
+                *passes += 1;
+                let pause = if *passes < PASSES {
+                    Duration::ZERO
+                } else {
+                    settings.retry.short
+                };
+                self.later(work, pause, now);
+            }
+            Some(wake) => {
+                self.restless.remove(&work);
+                self.later(work, wake, now);
+            }
+            None => {
+                self.restless.remove(&work);
+            }
+        }
+    }
+
+    fn later(&mut self, work: Work, wake: Duration, now: Timestamp) {
+        self.queue.add_at(work, now.checked_add(wake).unwrap_or(Timestamp::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,443 @@
+//! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
+//! server and a cloud in this process, on virtual time.
+
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use async_trait::async_trait;
+use clock::{Clock, Seed};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+use mcm_api::{Code, DriverError, MachineClass, VmIdentity};
+use mcm_driver::{Driver, MachineRequest};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::FakeServer;
+use crate::{Environment, LeaderElectionOptions, Metrics, Options};
+
+const MACHINES: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machines";
+const MACHINE: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machines/m-12345";
+const CLASS: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machineclasses/small";
+const SECRET: &str = "/api/v1/namespaces/default/secrets/cloud";
+const NODE: &str = "/api/v1/nodes/m-12345";
+const POD: &str = "/api/v1/namespaces/shop/pods/web";
+const TOKENS: &str = "/api/v1/namespaces/kube-system/secrets/";
+const PLANTED: &str = "planted-credential";
+
+/// VMs by machine name, the user data of the last creation, and failures still to be given.
+#[derive(Debug, Default)]
+struct Cloud(Mutex<CloudState>);
+
+#[derive(Debug, Default)]
+struct CloudState {
+    vms: BTreeMap<String, VmIdentity>,
+    user_data: String,
+    failures: Vec<Code>,
+    calls: Vec<&'static str>,
+}
+
+impl Cloud {
+    fn vms(&self) -> usize {
+        self.0.lock().unwrap().vms.len()
+    }
+
+    fn fail_with(&self, codes: &[Code]) {
+        self.0.lock().unwrap().failures = codes.iter().rev().copied().collect();
+    }
+
+    fn calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.0.lock().unwrap().calls)
+    }
+
+    fn user_data(&self) -> String {
+        self.0.lock().unwrap().user_data.clone()
+    }
+}
+
+fn name(request: &MachineRequest) -> String {
+    request.machine.metadata.name.clone().unwrap_or_default()
+}
+
+#[async_trait]
+impl Driver for Cloud {
+    /// Not idempotent: a second creation for the same machine makes another VM.
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let mut state = self.0.lock().unwrap();
+        state.calls.push("create");
+        if let Some(code) = state.failures.pop() {
+            return Err(DriverError::new(code, "as told"));
+        }
+        let name = name(&request);
+        state.user_data = String::from_utf8_lossy(&request.secret["userData"].0).into_owned();
+        let vm = VmIdentity {
+            provider_id: format!("fake:///{name}"),
+            node_name: name.clone(),
+            ..VmIdentity::default()
+        };
+        let key = format!("{name}#{}", state.vms.len());
+        state.vms.insert(key, vm.clone());
+        Ok(vm)
+    }
+
+    async fn initialize_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.0.lock().unwrap().calls.push("initialize");
+        Err(DriverError::new(Code::Unimplemented, "no such call"))
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        let mut state = self.0.lock().unwrap();
+        state.calls.push("delete");
+        let name = name(&request);
+        state.vms.retain(|_, vm| vm.node_name != name);
+        Ok(None)
+    }
+
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let mut state = self.0.lock().unwrap();
+        state.calls.push("status");
+        let name = name(&request);
+        let vm = state.vms.values().find(|vm| vm.node_name == name).cloned();
+        vm.ok_or_else(|| DriverError::new(Code::NotFound, "no VM"))
+    }
+
+    async fn list_machines(
+        &self,
+        _: MachineClass,
+        _: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn get_volume_ids(&self, _: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        Ok(Vec::new())
+    }
+}
+
+struct Stage {
+    server: FakeServer,
+    cloud: Arc<Cloud>,
+    clock: Clock,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
+        let stage = Self {
+            server: FakeServer::default(),
+            cloud: Arc::new(Cloud::default()),
+            clock,
+        };
+        let user_data = ByteString(b"join <<MACHINE_NAME>> by <<BOOTSTRAP_TOKEN>>".to_vec());
+        let credential = ByteString(PLANTED.as_bytes().to_vec());
+        let data = json!({ "userData": user_data, "credential": credential });
+        stage
+            .server
+            .put(SECRET, object("cloud", "Secret", json!({ "data": data })));
+        let class = json!({
+            "providerSpec": {"zone": "z1"}, "provider": "fake",
+            "secretRef": {"name": "cloud", "namespace": "default"},
+        });
+        stage.server.put(CLASS, object("small", "MachineClass", class));
+        stage
+    }
+
+    fn create_machine(&self) {
+        let spec = json!({ "spec": { "class": { "kind": "MachineClass", "name": "small" } } });
+        let mut machine = object("m-12345", "Machine", spec);
+        machine["futureField"] = json!("kept");
+        machine["metadata"]["creationTimestamp"] = json!(self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        self.server.put(MACHINE, machine);
+    }
+
+    /// As the kubelet of the VM would.
+    fn register_node(&self, ready: &str) {
+        let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Kubelet" }]);
+        let mut node = self
+            .server
+            .get(NODE)
+            .unwrap_or_else(|| object("m-12345", "Node", json!({})));
+        node["metadata"].as_object_mut().unwrap().remove("namespace");
+        node["spec"]["providerID"] = json!("fake:///m-12345");
+        node["status"]["conditions"] = conditions;
+        self.server.put(NODE, node);
+    }
+
+    fn environment(&self) -> Environment {
+        Environment {
+            control: self.server.client(),
+            target: Some(self.server.client()),
+            driver: Arc::clone(&self.cloud) as Arc<dyn Driver>,
+            clock: self.clock.clone(),
+            seed: Seed::new(7),
+            identity: "me".to_owned(),
+            metrics: Metrics::new(),
+        }
+    }
+
+    /// Runs the controller beside `story`, and stops it at the story's end.
+    async fn run(&self, story: impl Future<Output = ()>) {
+        let cancel = CancellationToken::new();
+        let controller = crate::run(Options::default(), self.environment(), cancel.clone());
+        let story = async {
+            story.await;
+            cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(Box::pin(controller), story);
+        result.unwrap();
+    }
+
+    async fn wait(&self, seconds: u64) {
+        self.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+
+    fn phase(&self) -> Value {
+        self.server.get(MACHINE).unwrap()["status"]["currentStatus"]["phase"].clone()
+    }
+
+    fn finalizers(&self, path: &str) -> usize {
+        self.server.get(path).unwrap()["metadata"]["finalizers"]
+            .as_array()
+            .map_or(0, Vec::len)
+    }
+
+    /// The writes since the last call, without leader election's.
+    fn writes(&self) -> Vec<String> {
+        let requests = self.server.requests().into_iter();
+        requests
+            .filter(|request| !request.contains("GET ") && !request.contains("/leases"))
+            .collect()
+    }
+}
+
+fn object(name: &str, kind: &str, rest: Value) -> Value {
+    let mut object = rest;
+    let version = if kind.starts_with("Machine") {
+        "machine.sapcloud.io/v1alpha1"
+    } else {
+        "v1"
+    };
+    object["apiVersion"] = json!(version);
+    object["kind"] = json!(kind);
+    object["metadata"] = json!({ "name": name, "namespace": "default", "uid": format!("uid-{kind}-{name}") });
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_is_made_joins_is_deleted_and_nothing_is_left() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.wait(5).await;
+            stage.create_machine();
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Pending");
+            assert_eq!(stage.cloud.vms(), 1);
+            assert_eq!(
+                (
+                    stage.finalizers(CLASS),
+                    stage.finalizers(SECRET),
+                    stage.finalizers(MACHINE)
+                ),
+                (1, 1, 1)
+            );
+            let token = &stage.server.all(TOKENS)[0];
+            assert_eq!(token["type"], "bootstrap.kubernetes.io/token");
+            assert!(
+                stage.cloud.user_data().starts_with("join m-12345 by 313233."),
+                "{}",
+                stage.cloud.user_data()
+            );
+
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            let machine = stage.server.get(MACHINE).unwrap();
+            assert_eq!(machine["spec"]["providerID"], "fake:///m-12345");
+            assert_eq!(machine["metadata"]["labels"]["node"], "m-12345");
+            assert_eq!(
+                machine["futureField"], "kept",
+                "fields of another version are left alone"
+            );
+            let node = stage.server.get(NODE).unwrap();
+            assert_eq!(
+                node["metadata"]["labels"]["node.gardener.cloud/machine-name"],
+                "m-12345"
+            );
+            assert!(stage.server.all(TOKENS).is_empty(), "the token has done its work");
+
+            kube::Api::<Machine>::namespaced(stage.server.client(), "default")
+                .delete("m-12345", &kube::api::DeleteParams::default())
+                .await
+                .unwrap();
+            stage.wait(60).await;
+            assert!(
+                stage.server.all(MACHINES).is_empty(),
+                "{:#?}",
+                stage.server.get(MACHINE)
+            );
+            assert_eq!(stage.cloud.vms(), 0);
+            assert_eq!(stage.server.get(NODE), None);
+            assert_eq!(stage.finalizers(CLASS), 0);
+        })
+        .await;
+    let events = format!("{:?}", stage.server.all("/api/v1/namespaces/default/events"));
+    assert!(events.contains("m-12345") && !events.contains(PLANTED), "{events}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_healthy_machine_causes_no_writes() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(60).await;
+            stage.writes();
+            stage.wait(3600).await;
+            assert_eq!(stage.writes(), Vec::<String>::new());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_fails_is_repeated_after_the_period_of_its_code() {
+    let stage = Stage::new();
+    stage
+        .cloud
+        .fail_with(&[Code::ResourceExhausted, Code::Unavailable, Code::Internal]);
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(60).await;
+            assert_eq!(stage.phase(), "CrashLoopBackOff");
+            let machine = stage.server.get(MACHINE).unwrap();
+            assert_eq!(machine["status"]["lastOperation"]["errorCode"], "ResourceExhausted");
+            assert_eq!(stage.cloud.calls(), ["status", "create"]);
+            stage.wait(10 * 60).await;
+            assert_eq!(stage.cloud.calls(), ["status", "create", "status", "create"]);
+            stage.wait(3 * 60).await;
+            assert_eq!(stage.phase(), "Pending");
+            assert_eq!(stage.cloud.vms(), 1);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unhealthy_node_makes_the_machine_unknown_and_a_healthy_one_running_again() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            stage.register_node("Unknown");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Unknown");
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            stage.register_node("Unknown");
+            stage.wait(9 * 60 + 50).await;
+            assert_eq!(stage.phase(), "Unknown");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Failed");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_evicted_before_the_vm_goes() {
+    let stage = Stage::new();
+    let mut pod = object("web", "Pod", json!({ "spec": { "nodeName": "m-12345" } }));
+    pod["metadata"]["namespace"] = json!("shop");
+    stage.server.put(POD, pod);
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            stage.server.requests();
+            kube::Api::<Machine>::namespaced(stage.server.client(), "default")
+                .delete("m-12345", &kube::api::DeleteParams::default())
+                .await
+                .unwrap();
+            stage.wait(120).await;
+            assert_eq!(stage.server.get(POD), None);
+            assert!(
+                stage.server.all(MACHINES).is_empty(),
+                "{:#?}",
+                stage.server.get(MACHINE)
+            );
+            assert!(stage.writes().iter().any(|write| write.ends_with("/pods/web/eviction")));
+        })
+        .await;
+}
+
+/// Polls a controller so many times, or until the machine is Pending, and drops it.
+async fn die_after(polls: usize, stage: &Stage) {
+    let options = Options {
+        leader_election: LeaderElectionOptions {
+            enabled: false,
+            ..LeaderElectionOptions::default()
+        },
+        ..Options::default()
+    };
+    let mut controller = Box::pin(crate::run(options, stage.environment(), CancellationToken::new()));
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        if left == 0 || stage.phase() == "Pending" {
+            return Poll::Ready(());
+        }
+        left -= 1;
+        controller.as_mut().poll(context).map(|_| ())
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_dies_at_any_moment_leaves_one_vm_at_most() {
+    let mut moments = 0;
+    loop {
+        let stage = Stage::new();
+        stage.create_machine();
+        die_after(moments, &stage).await;
+        if stage.phase() == "Pending" {
+            break;
+        }
+        let recovery = async {
+            stage.wait(60).await;
+            assert_eq!(stage.phase(), "Pending", "killed at {moments}");
+            assert_eq!(stage.cloud.vms(), 1, "killed at {moments}");
+        };
+        stage.run(recovery).await;
+        moments += 1;
+    }
+    assert!(moments > 10, "only {moments} moments were tried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_the_api_server_is_waited_for() {
+    let stage = Stage::new();
+    stage.server.set_down(true);
+    stage
+        .run(async {
+            stage.wait(120).await;
+            stage.server.set_down(false);
+            stage.create_machine();
+            stage.wait(60).await;
+            assert_eq!(stage.phase(), "Pending");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_stop_ends_within_seconds_and_gives_the_lease_back() {
+    let stage = Stage::new();
+    stage.run(stage.wait(10)).await;
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
+    assert_eq!(stage.server.get(lease).unwrap()["spec"]["holderIdentity"], "");
+}

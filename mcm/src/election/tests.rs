@@ -1,0 +1,138 @@
+//! Elections over a small API server, on virtual time.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use serde_json::json;
+
+use super::*;
+use crate::testing::FakeServer;
+
+const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
+
+fn clock() -> Clock {
+    Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap())
+}
+
+fn elector(server: &FakeServer, identity: &str, clock: &Clock) -> Elector {
+    Elector::new(
+        server.client(),
+        "default",
+        identity.to_owned(),
+        Settings::default(),
+        clock.clone(),
+    )
+}
+
+fn holder(server: &FakeServer) -> String {
+    server.get(PATH).unwrap()["spec"]["holderIdentity"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+async fn work_until(cancel: CancellationToken) -> Result<(), Error> {
+    cancel.cancelled().await;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_leads_renews_and_gives_the_lease_back() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let story = async {
+        clock.sleep(Duration::from_secs(60)).await;
+        assert_eq!(holder(&server), "a");
+        let renewals = server
+            .requests()
+            .into_iter()
+            .filter(|request| request.starts_with("PUT"))
+            .count();
+        assert!((29..=30).contains(&renewals), "{renewals} renewals in a minute");
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(leading, story);
+    result.unwrap();
+    assert_eq!(holder(&server), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    {
+        let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+        let gone = clock.sleep(Duration::from_secs(5));
+        tokio::select! { _ = leading => unreachable!(), () = gone => {} }
+    }
+    let started = clock.now();
+    let took_over = Rc::new(Cell::new(None));
+    let second = elector(&server, "b", &clock);
+    second
+        .lead(cancel.clone(), || async {
+            took_over.set(Some(clock.now()));
+            Ok(())
+        })
+        .await
+        .unwrap();
+    let waited = took_over.get().unwrap().duration_since(started).as_secs();
+    assert!((14..=17).contains(&waited), "{waited} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_cannot_renew_stops_its_work_before_others_may_start() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let story = async {
+        clock.sleep(Duration::from_secs(5)).await;
+        server.set_down(true);
+        clock.now()
+    };
+    let ended = async {
+        let result = leading.await;
+        (result, clock.now())
+    };
+    let ((result, end), down) = tokio::join!(ended, story);
+    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("refused")));
+    let seconds = end.duration_since(down).as_secs();
+    assert!((8..=10).contains(&seconds), "stopped after {seconds} s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_in_other_hands_ends_the_work_at_once() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let story = async {
+        clock.sleep(Duration::from_secs(5)).await;
+        let mut lease = server.get(PATH).unwrap();
+        lease["spec"]["holderIdentity"] = json!("thief");
+        server.put(PATH, lease);
+    };
+    let (result, ()) = tokio::join!(leading, story);
+    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("thief")));
+    assert_eq!(holder(&server), "thief");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_lease_ends_the_work() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let story = async {
+        clock.sleep(Duration::from_secs(5)).await;
+        server.remove(PATH);
+    };
+    let (result, ()) = tokio::join!(leading, story);
+    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("gone")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    server.set_down(true);
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || async { unreachable!() });
+    let story = async {
+        clock.sleep(Duration::from_secs(5)).await;
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(leading, story);
+    result.unwrap();
+}

@@ -1,0 +1,41 @@
+//! JSON merge patches (RFC 7386) from one value to another.
+
+use serde_json::{Map, Value};
+
+/// The patch that makes `new` of `old`. Fields that neither has stay as they are on the server.
+pub(crate) fn merge_patch(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else {
+        return new.clone();
+    };
+    let mut patch = Map::new();
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    for (key, value) in new {
+        match old.get(key) {
+            Some(before) if before == value => {}
+            Some(before) => {
+                patch.insert(key.clone(), merge_patch(before, value));
+            }
+            None => {
+                patch.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    Value::Object(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_in_the_patch_and_what_goes_is_null() {
+        let old = json!({"phase": "Pending", "same": {"a": 1}, "deep": {"gone": 1, "kept": 2}, "list": [1, 2]});
+        let new = json!({"same": {"a": 1}, "deep": {"kept": 3}, "list": [2], "more": "x"});
+        let patch = json!({"phase": null, "deep": {"gone": null, "kept": 3}, "list": [2], "more": "x"});
+        assert_eq!(merge_patch(&old, &new), patch);
+    }
+}

@@ -1,0 +1,407 @@
+//! The flags of `mcm`: names and meaning as upstream's, with a default for every one.
+//!
+//! What lives here: [`Options`], their defaults, and their validation, which reports all violations
+//! together. What must not: clients and kubeconfigs. A flag is here only when what it sets exists.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, ValueEnum};
+use mcm_api::GoDuration;
+
+/// Everything that can be set from the command line.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Address of the cloud's driver: grpc://HOST:PORT
+    #[arg(long, value_name = "ADDRESS", default_value_t = Options::default().driver, hide_default_value = true)]
+    pub driver: String,
+
+    /// Controllers to run, separated by commas
+    #[arg(long, value_delimiter = ',', default_values_t = Options::default().controllers)]
+    pub controllers: Vec<Controller>,
+
+    /// Namespace of machines, classes, their Secrets and the Lease
+    #[arg(long, default_value_t = Options::default().namespace)]
+    pub namespace: String,
+
+    /// Kubeconfig of the cluster that holds the machines; empty: as --target-kubeconfig;
+    /// inClusterConfig: the service account of this pod
+    #[arg(long, value_name = "PATH", default_value_t = Options::default().control_kubeconfig)]
+    pub control_kubeconfig: String,
+
+    /// Kubeconfig of the cluster that nodes join; empty: the service account of this pod; none: there
+    /// is no such cluster
+    #[arg(long, value_name = "PATH", default_value_t = Options::default().target_kubeconfig)]
+    pub target_kubeconfig: String,
+
+    /// Requests per second to each cluster; 0: no limit
+    #[arg(long, value_name = "RATE", default_value_t = Options::default().kube_api_qps)]
+    pub kube_api_qps: f32,
+
+    /// Requests beyond --kube-api-qps that may come at once
+    #[arg(long, value_name = "COUNT", default_value_t = Options::default().kube_api_burst)]
+    pub kube_api_burst: i32,
+
+    /// Machines that are worked on at the same time
+    #[arg(long, value_name = "COUNT", default_value_t = Options::default().concurrent_syncs)]
+    pub concurrent_syncs: i32,
+
+    /// Address on which /metrics and /healthz are served
+    #[arg(long, value_name = "IP", default_value_t = Options::default().address)]
+    pub address: IpAddr,
+
+    /// Port on which /metrics and /healthz are served
+    #[arg(long, default_value_t = Options::default().port)]
+    pub port: i32,
+
+    /// Detail of the log: 0 to 1 information, 2 to 4 debugging, 5 and more everything
+    #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = Options::default().v)]
+    pub v: i32,
+
+    /// Form of the log
+    #[arg(long, value_enum, default_value_t = Options::default().log_format)]
+    pub log_format: LogFormat,
+
+    /// Limits of a machine's life.
+    #[command(flatten)]
+    pub machine: MachineOptions,
+
+    /// Retry periods.
+    #[command(flatten)]
+    pub retry: RetryOptions,
+
+    /// Leader election.
+    #[command(flatten)]
+    pub leader_election: LeaderElectionOptions,
+
+    /// A defect that is planted on purpose; no flag sets it.
+    #[cfg(feature = "mutants")]
+    #[arg(skip)]
+    pub mutant: Option<mcm_core::machine::Mutant>,
+}
+
+/// Limits of a machine's life; most can be overridden in a machine's spec.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "Machines")]
+pub struct MachineOptions {
+    /// How long a machine may take to join before it is Failed (duration, for example 20m)
+    #[arg(long = "machine-creation-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().creation_timeout)]
+    pub creation_timeout: GoDuration,
+
+    /// How long a machine may be Unknown before it is Failed (duration)
+    #[arg(long = "machine-health-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().health_timeout)]
+    pub health_timeout: GoDuration,
+
+    /// How long a drain may take before the machine is deleted by force (duration)
+    #[arg(long = "machine-drain-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().drain_timeout)]
+    pub drain_timeout: GoDuration,
+
+    /// Conditions of a Node that make it unhealthy unless they are False, separated by commas
+    #[arg(long, value_name = "TYPES", default_value_t = MachineOptions::default().node_conditions)]
+    pub node_conditions: String,
+
+    /// Groups that bootstrap tokens authenticate as beside system:bootstrappers, separated by commas
+    #[arg(long, value_name = "GROUPS", default_value_t = MachineOptions::default().bootstrap_token_auth_extra_groups)]
+    pub bootstrap_token_auth_extra_groups: String,
+}
+
+/// How long to wait before something is tried again.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "Retry periods")]
+pub struct RetryOptions {
+    /// After a write conflict (duration)
+    #[arg(long = "conflict-retry", value_name = "DURATION", default_value_t = RetryOptions::default().conflict)]
+    pub conflict: GoDuration,
+
+    /// After errors that pass quickly, and between the steps of a creation or deletion (duration)
+    #[arg(long = "short-retry", value_name = "DURATION", default_value_t = RetryOptions::default().short)]
+    pub short: GoDuration,
+
+    /// After errors that take a while to pass (duration)
+    #[arg(long = "medium-retry", value_name = "DURATION", default_value_t = RetryOptions::default().medium)]
+    pub medium: GoDuration,
+
+    /// After errors that a person must mend, and between looks at a healthy machine (duration)
+    #[arg(long = "long-retry", value_name = "DURATION", default_value_t = RetryOptions::default().long)]
+    pub long: GoDuration,
+
+    /// Between attempts to evict a pod (duration)
+    #[arg(long = "eviction-retry", value_name = "DURATION", default_value_t = RetryOptions::default().eviction)]
+    pub eviction: GoDuration,
+
+    /// After the cloud answered ResourceExhausted to a creation; 0: as --long-retry (duration)
+    #[arg(long = "resource-exhausted-retry", value_name = "DURATION", default_value_t = RetryOptions::default().resource_exhausted)]
+    pub resource_exhausted: GoDuration,
+}
+
+/// How one of several processes becomes the one that works.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "Leader election")]
+pub struct LeaderElectionOptions {
+    /// Work only while holding the Lease machine-controller-manager
+    #[arg(
+        long = "leader-elect", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", default_value_t = LeaderElectionOptions::default().enabled,
+        action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+    )]
+    pub enabled: bool,
+
+    /// How long others wait after the leader's last renewal before they take over (duration)
+    #[arg(long = "leader-elect-lease-duration", value_name = "DURATION", default_value_t = LeaderElectionOptions::default().lease_duration)]
+    pub lease_duration: GoDuration,
+
+    /// How long the leader tries to renew before it gives up (duration)
+    #[arg(long = "leader-elect-renew-deadline", value_name = "DURATION", default_value_t = LeaderElectionOptions::default().renew_deadline)]
+    pub renew_deadline: GoDuration,
+
+    /// Between attempts to acquire or renew (duration)
+    #[arg(long = "leader-elect-retry-period", value_name = "DURATION", default_value_t = LeaderElectionOptions::default().retry_period)]
+    pub retry_period: GoDuration,
+}
+
+/// A controller that can be chosen by `--controllers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Controller {
+    /// Machines, and the finalizers of their classes and Secrets.
+    Machine,
+}
+
+impl std::fmt::Display for Controller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Machine => f.write_str("machine"),
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl std::fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text => f.write_str("text"),
+            Self::Json => f.write_str("json"),
+        }
+    }
+}
+
+fn seconds(seconds: u64) -> GoDuration {
+    GoDuration(Duration::from_secs(seconds))
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            driver: String::new(),
+            controllers: vec![Controller::Machine],
+            namespace: "default".to_owned(),
+            control_kubeconfig: String::new(),
+            target_kubeconfig: String::new(),
+            kube_api_qps: 0.0,
+            kube_api_burst: 30,
+            concurrent_syncs: 50,
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            port: 10258,
+            v: 0,
+            log_format: LogFormat::Text,
+            machine: MachineOptions::default(),
+            retry: RetryOptions::default(),
+            leader_election: LeaderElectionOptions::default(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+}
+
+impl Default for MachineOptions {
+    fn default() -> Self {
+        Self {
+            creation_timeout: seconds(20 * 60),
+            health_timeout: seconds(10 * 60),
+            drain_timeout: seconds(2 * 3600),
+            node_conditions: "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable".to_owned(),
+            bootstrap_token_auth_extra_groups: String::new(),
+        }
+    }
+}
+
+impl Default for RetryOptions {
+    fn default() -> Self {
+        Self {
+            conflict: GoDuration(Duration::from_millis(200)),
+            short: seconds(5),
+            medium: seconds(3 * 60),
+            long: seconds(10 * 60),
+            eviction: seconds(20),
+            resource_exhausted: seconds(10 * 60),
+        }
+    }
+}
+
+impl Default for LeaderElectionOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            lease_duration: seconds(15),
+            renew_deadline: seconds(10),
+            retry_period: seconds(2),
+        }
+    }
+}
+
+/// What is wrong with the flags, all of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct OptionsError(pub Vec<String>);
+
+/// The kubeconfig value for a cluster that is not there.
+pub(crate) const NO_CLUSTER: &str = "none";
+/// The kubeconfig value for the pod's service account.
+pub(crate) const IN_CLUSTER: &str = "inClusterConfig";
+
+impl Options {
+    /// Checks all values against each other.
+    ///
+    /// # Errors
+    /// All violations at once; each names its flag and what to write instead.
+    pub fn validate(&self) -> Result<(), OptionsError> {
+        let mut wrong = Vec::new();
+        let mut check = |holds: bool, text: String| {
+            if !holds {
+                wrong.push(text);
+            }
+        };
+        check(
+            !self.controllers.is_empty(),
+            "--controllers names none: give at least one, for example --controllers=machine".into(),
+        );
+        check(
+            !self.namespace.is_empty(),
+            "--namespace is empty: name the namespace of the machines".into(),
+        );
+        check(
+            (1..=65535).contains(&self.port),
+            format!("--port={} is no port: choose one between 1 and 65535", self.port),
+        );
+        check(
+            self.concurrent_syncs > 0,
+            format!(
+                "--concurrent-syncs={} lets nothing happen: choose 1 or more",
+                self.concurrent_syncs
+            ),
+        );
+        check(
+            self.kube_api_qps.is_finite() && self.kube_api_qps >= 0.0,
+            format!(
+                "--kube-api-qps={} is no rate: choose 0 (no limit) or more",
+                self.kube_api_qps
+            ),
+        );
+        check(
+            self.kube_api_burst >= 0,
+            format!("--kube-api-burst={} is negative: choose 0 or more", self.kube_api_burst),
+        );
+        check(self.v >= 0, format!("--v={} is negative: choose 0 or more", self.v));
+        check(
+            !(self.target_kubeconfig == NO_CLUSTER && self.control_kubeconfig.is_empty()),
+            "--control-kubeconfig cannot be empty if --target-kubeconfig=none is specified: \
+             give a path or inClusterConfig"
+                .into(),
+        );
+        check(
+            self.control_kubeconfig != NO_CLUSTER,
+            "--control-kubeconfig=none: there must be a cluster that holds the machines; give a path".into(),
+        );
+        for (flag, period) in [
+            ("--conflict-retry", self.retry.conflict),
+            ("--short-retry", self.retry.short),
+            ("--medium-retry", self.retry.medium),
+            ("--long-retry", self.retry.long),
+            ("--eviction-retry", self.retry.eviction),
+        ] {
+            check(
+                !period.0.is_zero(),
+                format!("{flag}=0s would retry without a pause: choose 1ms or more"),
+            );
+        }
+        self.leader_election.violations(&mut check);
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(OptionsError(wrong))
+        }
+    }
+
+    /// Checks what only the program needs, not a controller that is handed its driver.
+    ///
+    /// # Errors
+    /// All violations at once, those of [`Self::validate`] included.
+    pub fn validate_program(&self) -> Result<(), OptionsError> {
+        let mut wrong = self.validate().err().map(|error| error.0).unwrap_or_default();
+        if self.driver.is_empty() {
+            wrong.push("--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT".to_owned());
+        }
+        for (flag, path) in [
+            ("--control-kubeconfig", &self.control_kubeconfig),
+            ("--target-kubeconfig", &self.target_kubeconfig),
+        ] {
+            let is_path = !path.is_empty() && path != NO_CLUSTER && path != IN_CLUSTER;
+            if is_path && !PathBuf::from(path).is_file() {
+                wrong.push(format!("{flag}={path}: there is no such file"));
+            }
+        }
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(OptionsError(wrong))
+        }
+    }
+}
+
+impl LeaderElectionOptions {
+    fn violations(&self, check: &mut impl FnMut(bool, String)) {
+        if !self.enabled {
+            return;
+        }
+        check(
+            self.lease_duration.0 >= Duration::from_secs(1),
+            format!(
+                "--leader-elect-lease-duration={}: a Lease counts whole seconds; choose 1s or more",
+                self.lease_duration
+            ),
+        );
+        check(
+            self.lease_duration > self.renew_deadline,
+            format!(
+                "--leader-elect-renew-deadline={} must be shorter than --leader-elect-lease-duration={}: \
+                 another process could take over before this one has given up",
+                self.renew_deadline, self.lease_duration
+            ),
+        );
+        check(
+            self.renew_deadline > self.retry_period,
+            format!(
+                "--leader-elect-retry-period={} must be shorter than --leader-elect-renew-deadline={}: \
+                 one failed attempt would end the leadership",
+                self.retry_period, self.renew_deadline
+            ),
+        );
+        check(
+            !self.retry_period.0.is_zero(),
+            "--leader-elect-retry-period=0s would retry without a pause: choose 1ms or more".to_owned(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! The flags as a table: names, defaults, accepted and refused values.
+
+use clap::{Command, FromArgMatches};
+use rstest::rstest;
+
+use super::*;
+
+fn command() -> Command {
+    Options::augment_args(Command::new("mcm"))
+}
+
+fn parse(arguments: &[&str]) -> Result<Options, String> {
+    let arguments = std::iter::once("mcm").chain(arguments.iter().copied());
+    let matches = command()
+        .try_get_matches_from(arguments)
+        .map_err(|error| error.to_string())?;
+    Options::from_arg_matches(&matches).map_err(|error| error.to_string())
+}
+
+#[test]
+fn no_flag_at_all_gives_the_defaults() {
+    assert_eq!(parse(&[]).unwrap(), Options::default());
+    Options::default().validate().unwrap();
+}
+
+#[test]
+fn every_flag_has_a_help_text_and_shows_its_default() {
+    let shown: Vec<String> = command()
+        .get_arguments()
+        .map(|argument| {
+            assert!(argument.get_help().is_some(), "{argument} has no help");
+            let default: Vec<_> = argument
+                .get_default_values()
+                .iter()
+                .map(|value| value.to_string_lossy())
+                .collect();
+            format!("--{}={}", argument.get_long().unwrap_or_default(), default.join(","))
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    --driver=
+    --controllers=machine
+    --namespace=default
+    --control-kubeconfig=
+    --target-kubeconfig=
+    --kube-api-qps=0
+    --kube-api-burst=30
+    --concurrent-syncs=50
+    --address=0.0.0.0
+    --port=10258
+    --v=0
+    --log-format=text
+    --machine-creation-timeout=20m0s
+    --machine-health-timeout=10m0s
+    --machine-drain-timeout=2h0m0s
+    --node-conditions=KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable
+    --bootstrap-token-auth-extra-groups=
+    --conflict-retry=200ms
+    --short-retry=5s
+    --medium-retry=3m0s
+    --long-retry=10m0s
+    --eviction-retry=20s
+    --resource-exhausted-retry=10m0s
+    --leader-elect=true
+    --leader-elect-lease-duration=15s
+    --leader-elect-renew-deadline=10s
+    --leader-elect-retry-period=2s
+    ");
+}
+
+#[rstest]
+#[case::on_without_a_value("--leader-elect", true)]
+#[case::on("--leader-elect=true", true)]
+#[case::off("--leader-elect=false", false)]
+fn leader_election_is_switched_as_upstreams_is(#[case] flag: &str, #[case] enabled: bool) {
+    assert_eq!(parse(&[flag]).unwrap().leader_election.enabled, enabled);
+}
+
+#[test]
+fn durations_are_gos() {
+    let options = parse(&["--machine-health-timeout=1h30m", "--conflict-retry=50ms"]).unwrap();
+    assert_eq!(options.machine.health_timeout, seconds(5400));
+    assert_eq!(options.retry.conflict, GoDuration(Duration::from_millis(50)));
+}
+
+#[rstest]
+#[case::no_unit("--machine-health-timeout=10", "write for example 300ms, 90s, 10m or 1h30m")]
+#[case::negative("--short-retry=-5s", "negative")]
+#[case::unknown_controller("--controllers=machine,elevator", "[possible values: machine]")]
+#[case::no_address("--address=localhost", "--address")]
+#[case::misspelt("--machine-healt-timeout=1m", "--machine-health-timeout")]
+fn a_value_that_cannot_be_read_is_refused(#[case] flag: &str, #[case] hint: &str) {
+    let error = parse(&[flag]).unwrap_err();
+    assert!(error.contains(hint), "{error}");
+}
+
+#[test]
+fn all_violations_are_reported_together_each_with_its_flag() {
+    let options = parse(&[
+        "--port=0",
+        "--concurrent-syncs=0",
+        "--kube-api-qps=-1",
+        "--namespace=",
+        "--target-kubeconfig=none",
+        "--short-retry=0",
+        "--leader-elect-renew-deadline=15s",
+        "--leader-elect-retry-period=15s",
+    ]);
+    let error = options.unwrap().validate_program().unwrap_err().0;
+    let flags = [
+        "--namespace",
+        "--port",
+        "--concurrent-syncs",
+        "--kube-api-qps",
+        "--control-kubeconfig",
+        "--short-retry",
+        "--leader-elect-renew-deadline",
+        "--leader-elect-retry-period",
+        "--driver",
+    ];
+    assert_eq!(error.len(), flags.len(), "{error:#?}");
+    for (line, flag) in error.iter().zip(flags) {
+        assert!(line.starts_with(flag), "{line}");
+    }
+}
+
+#[test]
+fn a_kubeconfig_that_is_not_there_is_named() {
+    let options = parse(&["--driver=grpc://localhost:1", "--control-kubeconfig=/no/such/file"]).unwrap();
+    let error = options.validate_program().unwrap_err();
+    assert_eq!(error.0, ["--control-kubeconfig=/no/such/file: there is no such file"]);
+}
+
+#[test]
+fn without_leader_election_its_periods_do_not_matter() {
+    let options = parse(&["--leader-elect=false", "--leader-elect-retry-period=1h"]).unwrap();
+    options.validate().unwrap();
+}

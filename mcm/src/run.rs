@@ -1,0 +1,158 @@
+//! From flags and an environment to running controllers.
+
+use std::sync::{Arc, Mutex};
+
+use clock::{Clock, Seed};
+use kube::Client;
+use mcm_core::machine::{Retry, Settings};
+use mcm_driver::Driver;
+use tokio_util::sync::CancellationToken;
+
+use crate::act::Hands;
+use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
+use crate::controllers::Controllers;
+use crate::election::Elector;
+use crate::recorder::Recorder;
+use crate::view::Intents;
+use crate::world::World;
+use crate::{Error, Metrics, Options};
+
+/// What a controller is given beside its flags.
+#[derive(Clone)]
+pub struct Environment {
+    /// The cluster that holds machines, classes and Secrets.
+    pub control: Client,
+    /// The cluster that nodes join, if there is one; often the same.
+    pub target: Option<Client>,
+    /// The cloud.
+    pub driver: Arc<dyn Driver>,
+    /// The time.
+    pub clock: Clock,
+    /// The source of tokens and event names.
+    pub seed: Seed,
+    /// The name under which this process is a candidate for leadership; unique to it.
+    pub identity: String,
+    /// Where it is measured.
+    pub metrics: Metrics,
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Environment")
+            .field("identity", &self.identity)
+            .field("driver", &self.driver)
+            .field("target", &self.target.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs leader election and the controllers until `cancel`. Dropping the future stops everything at
+/// once, as a crash would; nothing of it runs elsewhere.
+///
+/// # Errors
+/// When the flags contradict each other, or when leadership is lost.
+pub async fn run(options: Options, environment: Environment, cancel: CancellationToken) -> Result<(), Error> {
+    options.validate()?;
+    let election = &options.leader_election;
+    if !election.enabled {
+        return work(&options, &environment, cancel).await;
+    }
+    let settings = mcm_core::election::Settings {
+        lease_duration: election.lease_duration.0,
+        renew_deadline: election.renew_deadline.0,
+        retry_period: election.retry_period.0,
+    };
+    let no_limit = RateLimit::new(0.0, 0);
+    let client = behind_layers(&environment, "control", ELECTION_AGENT, no_limit, &environment.control);
+    let identity = environment.identity.clone();
+    let elector = Elector::new(
+        client,
+        &options.namespace,
+        identity,
+        settings,
+        environment.clock.clone(),
+    );
+    elector
+        .lead(cancel.clone(), || work(&options, &environment, cancel))
+        .await
+}
+
+async fn work(options: &Options, environment: &Environment, cancel: CancellationToken) -> Result<(), Error> {
+    let layers = |cluster, client| {
+        let limit = RateLimit::new(options.kube_api_qps, options.kube_api_burst);
+        behind_layers(environment, cluster, CONTROLLER_AGENT, limit, client)
+    };
+    let control = layers("control", &environment.control);
+    let target = environment.target.as_ref().map(|target| layers("target", target));
+    let world = World::new(&options.namespace, target.is_some());
+    environment.metrics.show(world.machines.clone());
+    let clock = environment.clock.clone();
+    let hands = Hands {
+        control: control.clone(),
+        target: target.clone(),
+        driver: Arc::clone(&environment.driver),
+        clock: clock.clone(),
+        metrics: environment.metrics.clone(),
+        recorder: Recorder::new(
+            clock,
+            environment.identity.clone(),
+            environment.seed.stream("event names"),
+        ),
+        tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
+        world,
+    };
+    let controllers = Controllers {
+        hands,
+        settings: settings(options),
+        intents: Intents::default(),
+    };
+    let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
+    controllers.run(&control, target.as_ref(), concurrency, cancel).await;
+    Ok(())
+}
+
+fn behind_layers(
+    environment: &Environment,
+    cluster: &'static str,
+    user_agent: &'static str,
+    limit: RateLimit,
+    client: &Client,
+) -> Client {
+    let clock = environment.clock.clone();
+    layered(
+        client,
+        Layers {
+            cluster,
+            user_agent,
+            limit,
+            clock,
+            metrics: environment.metrics.clone(),
+        },
+    )
+}
+
+fn settings(options: &Options) -> Settings {
+    let retry = &options.retry;
+    let long = retry.long.0;
+    Settings {
+        creation_timeout: options.machine.creation_timeout.0,
+        health_timeout: options.machine.health_timeout.0,
+        drain_timeout: options.machine.drain_timeout.0,
+        node_conditions: options.machine.node_conditions.clone(),
+        bootstrap_token_extra_groups: options.machine.bootstrap_token_auth_extra_groups.clone(),
+        retry: Retry {
+            conflict: retry.conflict.0,
+            short: retry.short.0,
+            medium: retry.medium.0,
+            long,
+            resource_exhausted: if retry.resource_exhausted.0.is_zero() {
+                long
+            } else {
+                retry.resource_exhausted.0
+            },
+            eviction: retry.eviction.0,
+        },
+        #[cfg(feature = "mutants")]
+        mutant: options.mutant,
+    }
+}

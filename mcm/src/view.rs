@@ -1,0 +1,152 @@
+//! From caches to the view that a decision is made from.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use k8s_openapi::api::core::v1;
+use kube::ResourceExt;
+use mcm_api::{Machine, MachineClass, MachineStatus, keys};
+use mcm_core::class::secret_key;
+use mcm_core::machine::{Answer, NodeView, Pod, Secret, SecretData, Sibling, View};
+
+use crate::cache::Key;
+use crate::world::{Target, World};
+
+/// Statuses that are being written at this moment: a sibling's decision must not overlook them.
+#[derive(Debug, Default)]
+pub(crate) struct Intents(Mutex<BTreeMap<Key, MachineStatus>>);
+
+impl Intents {
+    pub(crate) fn set(&self, key: Key, status: MachineStatus) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key, status);
+    }
+
+    pub(crate) fn clear(&self, key: &Key) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+
+    fn get(&self, key: &Key) -> Option<MachineStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+}
+
+/// What is known about one machine, without what the pass adds to it (answers, token, failure).
+pub(crate) fn view(world: &World, intents: &Intents, machine: Machine) -> View {
+    let class = world.classes.get(&Key::new(&world.namespace, &machine.spec.class.name));
+    let class = class.map(|class| MachineClass::clone(&class));
+    let mut view = View {
+        secret: class.as_ref().map(|class| secret(world, class)).unwrap_or_default(),
+        class,
+        target: world.target.is_some(),
+        siblings: siblings(world, intents, &machine),
+        machine,
+        ..View::default()
+    };
+    if let Some(target) = &world.target {
+        look_at_target(&mut view, target);
+    }
+    view
+}
+
+/// Whether a Node of the name that the last answer gives is there.
+pub(crate) fn answered_node_exists(world: &World, answers: &[Answer]) -> bool {
+    let Some(target) = &world.target else { return false };
+    let vm = match answers.last() {
+        Some(Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm))) => vm,
+        _ => return false,
+    };
+    target.nodes.get(&Key::new("", &vm.node_name)).is_some()
+}
+
+fn look_at_target(view: &mut View, target: &Target) {
+    let labelled = target.nodes_labelled(&view.machine.name_any());
+    view.labelled_node = labelled.first().map(|node| node.name_any());
+    let node = view
+        .machine
+        .labels()
+        .get(keys::NODE_LABEL)
+        .filter(|name| !name.is_empty());
+    let Some(node) = node.or(view.labelled_node.as_ref()).cloned() else {
+        return;
+    };
+    if view.machine.labels().contains_key(keys::NODE_LABEL) {
+        view.node = node_view(target, &node);
+    }
+    view.pods = Some(target.pods_on(&node).iter().map(|pod| pod_view(pod)).collect());
+    view.volume_attachments = target
+        .attachments_of(&node)
+        .iter()
+        .filter(|attachment| attachment.metadata.deletion_timestamp.is_none())
+        .map(|attachment| attachment.name_any())
+        .collect();
+}
+
+fn node_view(target: &Target, name: &str) -> NodeView {
+    let key = Key::new("", name);
+    match target.nodes.get(&key) {
+        Some(node) => NodeView::Present(Box::new(v1::Node::clone(&node))),
+        None if target.nodes.is_gone(&key) => NodeView::Gone,
+        None => NodeView::Absent,
+    }
+}
+
+fn pod_view(pod: &v1::Pod) -> Pod {
+    let controller = pod
+        .owner_references()
+        .iter()
+        .find(|owner| owner.controller == Some(true));
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    Pod {
+        namespace: pod.namespace().unwrap_or_default(),
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        daemon: controller.is_some_and(|owner| owner.kind == "DaemonSet"),
+        mirror: pod.annotations().contains_key("kubernetes.io/config.mirror"),
+        finished: matches!(phase, Some("Succeeded" | "Failed")),
+        deleting: pod.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+/// The data of the class's Secrets. Only the controller's own namespace is read.
+fn secret(world: &World, class: &MachineClass) -> Secret {
+    let mut merged = Secret::default();
+    for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
+        let Some((namespace, name)) = secret_key(class, reference) else {
+            continue;
+        };
+        let key = Key::new(namespace, name);
+        match world.secrets.get(&key) {
+            Some(secret) => merge(&mut merged.data, &secret),
+            None => merged.missing.push(key.to_string()),
+        }
+    }
+    merged
+}
+
+fn merge(data: &mut SecretData, secret: &v1::Secret) {
+    let entries = secret.data.iter().flatten();
+    data.0.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
+}
+
+fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling> {
+    let Some(deployment) = machine.labels().get(keys::DEPLOYMENT_LABEL) else {
+        return Vec::new();
+    };
+    let others = world.machines_of_deployment(deployment).into_iter();
+    others
+        .filter(|other| other.name_any() != machine.name_any())
+        .map(|other| {
+            let status = intents.get(&Key::of(&*other));
+            let current = &status.as_ref().unwrap_or(&other.status).current_status;
+            Sibling {
+                name: other.name_any(),
+                phase: current.phase.clone(),
+                preserved: current.preserve_expiry_time.is_some(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,310 @@
+//! What this process watches: one cache a kind, and which work a change means.
+//!
+//! What lives here: the watches and the table from change to work. What must not: what the work is.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::runtime::utils::{Backoff, StreamBackoff};
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use mcm_api::{Machine, MachineClass, keys};
+use mcm_core::class::secrets_of;
+use serde::de::DeserializeOwned;
+
+use crate::cache::{Cache, Change, Key};
+
+/// One thing to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Work {
+    Machine(Key),
+    Class(Key),
+    Secret(Key),
+}
+
+/// Something to be looked at, and whether somebody changed what it is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trigger {
+    pub(crate) work: Work,
+    pub(crate) hurry: bool,
+}
+
+/// Position of the machines' index by label `node`.
+const BY_NODE: usize = 0;
+/// Position of the machines' index by label `name`, their deployment.
+const BY_DEPLOYMENT: usize = 1;
+/// Position of the machines' index by the name of their class.
+const BY_CLASS: usize = 2;
+/// The only index of the other kinds: Nodes by their machine; pods and attachments by their Node.
+const FIRST: usize = 0;
+
+/// All that is watched. Clones share the caches.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) namespace: String,
+    pub(crate) machines: Cache<Machine>,
+    pub(crate) classes: Cache<MachineClass>,
+    pub(crate) secrets: Cache<Secret>,
+    pub(crate) target: Option<Target>,
+}
+
+/// What is watched in the cluster that nodes join.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) nodes: Cache<Node>,
+    pods: Cache<Pod>,
+    attachments: Cache<VolumeAttachment>,
+}
+
+impl World {
+    pub(crate) fn new(namespace: &str, with_target: bool) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            machines: Cache::new(&[
+                |machine| machine.labels().get(keys::NODE_LABEL).cloned(),
+                |machine| machine.labels().get(keys::DEPLOYMENT_LABEL).cloned(),
+                |machine| Some(machine.spec.class.name.clone()),
+            ]),
+            classes: Cache::new(&[]),
+            secrets: Cache::new(&[]),
+            target: with_target.then(|| Target {
+                nodes: Cache::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()]),
+                pods: Cache::new(&[|pod| pod.spec.as_ref()?.node_name.clone()]),
+                attachments: Cache::new(&[|attachment| Some(attachment.spec.node_name.clone())]),
+            }),
+        }
+    }
+
+    /// Whether every first list is complete; before that nothing is decided.
+    pub(crate) fn synced(&self) -> bool {
+        let control = self.machines.synced() && self.classes.synced() && self.secrets.synced();
+        control && self.target.as_ref().is_none_or(Target::synced)
+    }
+
+    pub(crate) fn machines_of_deployment(&self, deployment: &str) -> Vec<Arc<Machine>> {
+        self.machines.find(BY_DEPLOYMENT, deployment)
+    }
+
+    pub(crate) fn machines_of_class(&self, class: &str) -> Vec<Arc<Machine>> {
+        self.machines.find(BY_CLASS, class)
+    }
+
+    /// Everything that comes of the watches, for ever. The caches are filled by polling this.
+    pub(crate) fn triggers(&self, control: &Client, target: Option<&Client>) -> BoxStream<'static, Vec<Trigger>> {
+        let world = self.clone();
+        let machines = watch(Api::namespaced(control.clone(), &self.namespace), self.machines.clone())
+            .map(move |changes| world.all(changes, World::machine_changed));
+        let world = self.clone();
+        let classes = watch(Api::namespaced(control.clone(), &self.namespace), self.classes.clone())
+            .map(move |changes| world.all(changes, World::class_changed));
+        let world = self.clone();
+        let secrets = watch(Api::namespaced(control.clone(), &self.namespace), self.secrets.clone())
+            .map(move |changes| world.all(changes, World::secret_changed));
+        let mut streams = vec![machines.boxed(), classes.boxed(), secrets.boxed()];
+        if let (Some(caches), Some(client)) = (&self.target, target) {
+            let world = self.clone();
+            let nodes = watch(Api::all(client.clone()), caches.nodes.clone())
+                .map(move |changes| world.all(changes, World::node_changed));
+            let world = self.clone();
+            let pods = watch(Api::all(client.clone()), caches.pods.clone())
+                .map(move |changes| world.all(changes, World::pod_changed));
+            let world = self.clone();
+            let attachments = watch(Api::all(client.clone()), caches.attachments.clone())
+                .map(move |changes| world.all(changes, World::attachment_changed));
+            streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
+        }
+        stream::select_all(streams).boxed()
+    }
+
+    fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
+        changes.iter().flat_map(|change| rule(self, change)).collect()
+    }
+
+    fn machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        let edited = change.old.as_ref().zip(change.new.as_ref());
+        let hurry = edited.is_some_and(|(old, new)| old.metadata.generation != new.metadata.generation);
+        let Some(machine) = change.either() else {
+            return Vec::new();
+        };
+        if change.new.is_none()
+            && let Some(target) = &self.target
+            && let Some(node) = machine.labels().get(keys::NODE_LABEL)
+        {
+            target.nodes.forget_gone(&Key::new("", node));
+        }
+        let mut triggers = vec![Trigger {
+            work: Work::Machine(Key::of(&**machine)),
+            hurry,
+        }];
+        if edited.is_none() {
+            triggers.push(quiet(Work::Class(Key::new(&self.namespace, &machine.spec.class.name))));
+        }
+        triggers
+    }
+
+    fn class_changed(&self, change: &Change<MachineClass>) -> Vec<Trigger> {
+        let Some(class) = change.either() else {
+            return Vec::new();
+        };
+        let mut triggers = vec![quiet(Work::Class(Key::of(&**class)))];
+        let secrets = [&change.old, &change.new]
+            .into_iter()
+            .flatten()
+            .flat_map(|class| secrets_of(class));
+        triggers.extend(secrets.map(|(namespace, name)| quiet(Work::Secret(Key::new(namespace, name)))));
+        triggers.extend(self.machines_behind(class, change.old.is_some()));
+        triggers
+    }
+
+    fn secret_changed(&self, change: &Change<Secret>) -> Vec<Trigger> {
+        let Some(secret) = change.either() else {
+            return Vec::new();
+        };
+        let key = Key::of(&**secret);
+        let own = (key.namespace.clone(), key.name.clone());
+        let classes = self
+            .classes
+            .all()
+            .into_iter()
+            .filter(|class| secrets_of(class).contains(&own));
+        let mut triggers: Vec<_> = classes
+            .flat_map(|class| self.machines_behind(&class, change.old.is_some()))
+            .collect();
+        triggers.push(quiet(Work::Secret(key)));
+        triggers
+    }
+
+    fn machines_behind(&self, class: &MachineClass, hurry: bool) -> Vec<Trigger> {
+        let machines = self.machines_of_class(&class.name_any());
+        machines
+            .iter()
+            .map(|machine| Trigger {
+                work: Work::Machine(Key::of(&**machine)),
+                hurry,
+            })
+            .collect()
+    }
+
+    fn node_changed(&self, change: &Change<Node>) -> Vec<Trigger> {
+        let Some(node) = change.either() else { return Vec::new() };
+        let mut triggers = self.machines_on(&node.name_any());
+        if let Some(machine) = node.labels().get(keys::MACHINE_NAME_LABEL) {
+            let key = Key::new(&self.namespace, machine);
+            if self.machines.get(&key).is_some() {
+                triggers.push(quiet(Work::Machine(key)));
+            }
+        }
+        triggers
+    }
+
+    fn pod_changed(&self, change: &Change<Pod>) -> Vec<Trigger> {
+        let node = change
+            .either()
+            .and_then(|pod| pod.spec.as_ref())
+            .and_then(|spec| spec.node_name.as_deref());
+        node.map(|node| self.machines_on(node)).unwrap_or_default()
+    }
+
+    fn attachment_changed(&self, change: &Change<VolumeAttachment>) -> Vec<Trigger> {
+        change
+            .either()
+            .map(|attachment| self.machines_on(&attachment.spec.node_name))
+            .unwrap_or_default()
+    }
+
+    fn machines_on(&self, node: &str) -> Vec<Trigger> {
+        let machines = self.machines.find(BY_NODE, node);
+        machines
+            .iter()
+            .map(|machine| quiet(Work::Machine(Key::of(&**machine))))
+            .collect()
+    }
+}
+
+fn quiet(work: Work) -> Trigger {
+    Trigger { work, hurry: false }
+}
+
+impl<K> Change<K> {
+    fn either(&self) -> Option<&Arc<K>> {
+        self.new.as_ref().or(self.old.as_ref())
+    }
+}
+
+impl Target {
+    fn synced(&self) -> bool {
+        self.nodes.synced() && self.pods.synced() && self.attachments.synced()
+    }
+
+    /// The Nodes whose label says that they are this machine's.
+    pub(crate) fn nodes_labelled(&self, machine: &str) -> Vec<Arc<Node>> {
+        self.nodes.find(FIRST, machine)
+    }
+
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<Arc<Pod>> {
+        self.pods.find(FIRST, node)
+    }
+
+    pub(crate) fn attachments_of(&self, node: &str) -> Vec<Arc<VolumeAttachment>> {
+        self.attachments.find(FIRST, node)
+    }
+}
+
+/// Fills `cache` from a watch of `api` and gives what changed. Failures are logged and tried again.
+fn watch<K>(api: Api<K>, cache: Cache<K>) -> impl Stream<Item = Vec<Change<K>>> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let events = StreamBackoff::new(watcher(api, watcher::Config::default()), WatchBackoff::default());
+    // An empty batch passes too: after the end of the last list the loop has to look again.
+    events.map(move |event| match event {
+        Ok(event) => cache.apply(event.modify(|object| object.managed_fields_mut().clear())),
+        Err(error) => {
+            tracing::warn!(kind = %K::kind(&()), error = watch_error(&error), "the watch broke; again soon");
+            Vec::new()
+        }
+    })
+}
+
+fn watch_error(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => crate::error::brief(error),
+        other => other.to_string(),
+    }
+}
+
+/// From 200 ms to 10 s, doubling, without jitter: one process watches few kinds.
+#[derive(Debug)]
+struct WatchBackoff(Duration);
+
+const SHORTEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_secs(10);
+
+impl Default for WatchBackoff {
+    fn default() -> Self {
+        Self(SHORTEST)
+    }
+}
+
+impl Iterator for WatchBackoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let wait = self.0;
+        self.0 = (wait * 2).min(LONGEST);
+        Some(wait)
+    }
+}
+
+impl Backoff for WatchBackoff {
+    fn reset(&mut self) {
+        self.0 = SHORTEST;
+    }
+}
