@@ -165,33 +165,15 @@ mod tests {
     use super::*;
     use crate::GoDuration;
 
-    #[rstest]
-    fn the_pattern_of_durations_takes_what_our_type_takes(
-        #[values(
-            "0",
-            "+0",
-            "2h",
-            "1h30m",
-            "1.5h",
-            ".5h",
-            "1.h",
-            "300ms",
-            "1µs",
-            "1us",
-            "",
-            "10",
-            "3d",
-            "h",
-            ".s",
-            "-5s",
-            "1h 30m",
-            "1h30",
-            "three days"
-        )]
-        text: &str,
-    ) {
+    #[test]
+    fn the_pattern_of_durations_takes_what_our_type_takes() {
+        let good = ["0", "+0", "2h", "1h30m", "1.5h", ".5h", "1.h", "300ms", "1µs", "1us"];
+        let bad = ["", "10", "3d", "h", ".s", "-5s", "1h 30m", "1h30", "three days"];
         let pattern = Regex::new(DURATION).unwrap();
-        assert_eq!(pattern.is_match(text), text.parse::<GoDuration>().is_ok());
+        for text in good.into_iter().chain(bad) {
+            assert_eq!(pattern.is_match(text), good.contains(&text), "{text}");
+            assert_eq!(text.parse::<GoDuration>().is_ok(), good.contains(&text), "{text}");
+        }
     }
 
     #[rstest]

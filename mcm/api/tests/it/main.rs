@@ -1,6 +1,10 @@
 //! The machine API as its users meet it: fields, definitions, examples.
 
+#[cfg(test)]
 mod definitions;
+#[cfg(test)]
 mod fields;
+#[cfg(test)]
 mod samples;
+#[cfg(test)]
 mod schemas;

@@ -284,7 +284,7 @@ fn failed(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
     let mut status = failure(pass, error, format!("Cloud provider message - {error}"));
     match error.vm.as_ref().and_then(|vm| vm.last_known_state.clone()) {
         Some(state) => status.last_known_state = state,
-        None if !is_transient(error.code) => status.last_known_state.clear(),
+        None if !is_transient(error.code) && error.code != Code::ResourceExhausted => status.last_known_state.clear(),
         None => {}
     }
     give_reason(

@@ -67,3 +67,25 @@ impl Stage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_stage_reads_back_whatever_text_stands_before_it(text in ".*", other in 0..6usize, index in 0..6usize) {
+            let text = format!("{text} {}", Stage::ALL[other].phrase());
+            prop_assert_eq!(Stage::parse(&Stage::ALL[index].describe(&text)), Some(Stage::ALL[index]));
+        }
+    }
+
+    #[test]
+    fn no_phrase_ends_with_another() {
+        for stage in Stage::ALL {
+            assert_eq!(Stage::parse(stage.phrase()), Some(stage));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Views in the words of the domain, and plans as short texts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use mcm_api::machine::{ClassSpec, LastOperation};
+use mcm_api::{Code, DriverError, Machine, MachineClass, Operation, Phase, State, VmIdentity, keys};
+use mcm_core::machine::{Action, Answer, NodeView, Plan, Pod, Secret, SecretData, Settings, TokenView, View, decide};
+
+pub const NAME: &str = "worker-x7k2p";
+pub const PROVIDER_ID: &str = "fakecloud:///z1/worker-x7k2p";
+
+/// The moment at which every machine of these tests was created.
+pub fn start() -> Timestamp {
+    "2026-01-02T03:04:05Z".parse().unwrap()
+}
+
+/// So many minutes after [`start`].
+pub fn minute(minutes: i64) -> Timestamp {
+    start().checked_add(SignedDuration::from_mins(minutes)).unwrap()
+}
+
+pub fn mins(minutes: u64) -> Duration {
+    Duration::from_mins(minutes)
+}
+
+pub fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+pub fn class() -> MachineClass {
+    MachineClass {
+        metadata: ObjectMeta {
+            name: Some("small".to_owned()),
+            namespace: Some("garden".to_owned()),
+            finalizers: Some(vec![keys::MACHINE_FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        },
+        ..MachineClass::default()
+    }
+}
+
+pub fn machine() -> Machine {
+    let mut machine = Machine {
+        metadata: ObjectMeta {
+            name: Some(NAME.to_owned()),
+            namespace: Some("garden".to_owned()),
+            creation_timestamp: Some(Time(start())),
+            resource_version: Some("1".to_owned()),
+            finalizers: Some(vec![keys::MACHINE_FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        },
+        ..Machine::default()
+    };
+    machine.spec.class = ClassSpec {
+        kind: "MachineClass".into(),
+        name: "small".into(),
+        ..ClassSpec::default()
+    };
+    machine
+}
+
+pub fn secret() -> Secret {
+    let user_data = format!(
+        "join {} {}",
+        keys::BOOTSTRAP_TOKEN_PLACEHOLDER,
+        keys::MACHINE_NAME_PLACEHOLDER
+    );
+    let entries = [(keys::USER_DATA_KEY, user_data), ("apiToken", "planted".to_owned())];
+    let data: BTreeMap<String, ByteString> = entries
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes())))
+        .collect();
+    Secret {
+        data: SecretData(data),
+        missing: Vec::new(),
+    }
+}
+
+/// A new machine with all that its creation needs, its bootstrap token included.
+pub fn new_machine() -> View {
+    View {
+        machine: machine(),
+        class: Some(class()),
+        secret: secret(),
+        target: true,
+        bootstrap_token: TokenView::Present("0123456789abcdef".to_owned()),
+        ..View::default()
+    }
+}
+
+/// A machine whose VM is recorded, in that phase since [`start`].
+pub fn with_vm(phase: Phase) -> View {
+    let mut view = new_machine();
+    view.machine.metadata.labels = Some(BTreeMap::from([(keys::NODE_LABEL.to_owned(), NAME.to_owned())]));
+    view.machine.metadata.annotations = Some(BTreeMap::from([(
+        keys::PRIORITY_ANNOTATION.to_owned(),
+        keys::DEFAULT_PRIORITY.to_owned(),
+    )]));
+    view.machine.spec.provider_id = PROVIDER_ID.to_owned();
+    view.machine.status.current_status.last_update_time = Some(Time(start()));
+    let state = if phase == Phase::Running {
+        State::Successful
+    } else {
+        State::Processing
+    };
+    set_operation(
+        &mut view,
+        Operation::Create,
+        state,
+        "Creating machine on cloud provider",
+    );
+    view.machine.status.current_status.phase = Some(phase);
+    view.node = NodeView::Absent;
+    view
+}
+
+/// A machine that runs on a healthy node.
+pub fn running() -> View {
+    with_conditions(with_vm(Phase::Running), &healthy())
+}
+
+pub fn set_operation(view: &mut View, operation: Operation, state: State, description: &str) {
+    view.machine.status.last_operation = Some(LastOperation {
+        description: description.to_owned(),
+        error_code: String::new(),
+        last_update_time: Some(Time(start())),
+        state: Some(state),
+        operation: Some(operation),
+    });
+}
+
+/// A machine that is being deleted since [`start`], in the stage that the description ends with.
+pub fn deleting(description: &str) -> View {
+    let mut view = running();
+    view.machine.metadata.deletion_timestamp = Some(Time(start()));
+    view.machine.status.current_status.phase = Some(Phase::Terminating);
+    set_operation(&mut view, Operation::Delete, State::Processing, description);
+    view.pods = Some(Vec::new());
+    view
+}
+
+/// `view` with a claimed node of these conditions, which the machine has copied.
+pub fn with_conditions(mut view: View, conditions: &[NodeCondition]) -> View {
+    view.machine.status.conditions = conditions.to_vec();
+    with_node(view, node(conditions))
+}
+
+pub fn with_node(mut view: View, node: Node) -> View {
+    view.node = NodeView::Present(Box::new(node));
+    view
+}
+
+pub fn node(conditions: &[NodeCondition]) -> Node {
+    Node {
+        metadata: ObjectMeta {
+            name: Some(NAME.to_owned()),
+            labels: Some(BTreeMap::from([(keys::MACHINE_NAME_LABEL.to_owned(), NAME.to_owned())])),
+            finalizers: Some(vec![keys::NODE_FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(NodeSpec::default()),
+        status: Some(NodeStatus {
+            conditions: Some(conditions.to_vec()),
+            ..NodeStatus::default()
+        }),
+    }
+}
+
+pub fn taint(key: &str) -> Taint {
+    Taint {
+        key: key.to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..Taint::default()
+    }
+}
+
+pub fn condition(type_: &str, status: &str) -> NodeCondition {
+    NodeCondition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        last_transition_time: Some(Time(start())),
+        ..NodeCondition::default()
+    }
+}
+
+pub fn healthy() -> Vec<NodeCondition> {
+    vec![condition("Ready", "True"), condition("DiskPressure", "False")]
+}
+
+pub fn unhealthy() -> Vec<NodeCondition> {
+    vec![condition("Ready", "Unknown"), condition("DiskPressure", "False")]
+}
+
+pub fn pod(name: &str) -> Pod {
+    Pod {
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        uid: format!("uid-{name}"),
+        ..Pod::default()
+    }
+}
+
+pub fn vm() -> VmIdentity {
+    VmIdentity {
+        provider_id: PROVIDER_ID.to_owned(),
+        node_name: NAME.to_owned(),
+        ..VmIdentity::default()
+    }
+}
+
+pub fn error(code: Code) -> DriverError {
+    DriverError::new(code, "it broke")
+}
+
+pub fn answered(mut view: View, answer: Answer) -> View {
+    view.answers.push(answer);
+    view
+}
+
+/// The decision with the default settings.
+pub fn decided(view: &View, now: Timestamp) -> Plan {
+    decide(view, &Settings::default(), now)
+}
+
+/// The phase, state, error code and description that a plan writes; all empty where it writes none.
+pub fn written(plan: &Plan) -> (String, String, String, String) {
+    let Some(status) = &plan.status else {
+        return <_>::default();
+    };
+    let operation = status.last_operation.clone().unwrap_or_default();
+    let phase = status.current_status.phase.as_ref().map(Phase::to_string);
+    let state = operation.state.as_ref().map(State::to_string);
+    (
+        phase.unwrap_or_default(),
+        state.unwrap_or_default(),
+        operation.error_code,
+        operation.description,
+    )
+}
+
+/// What a plan does, one short word an action; events and metrics apart.
+pub fn actions(plan: &Plan) -> Vec<String> {
+    let word = |action: &Action| match action {
+        Action::AddFinalizer => "add finalizer".to_owned(),
+        Action::RemoveFinalizer => "remove finalizer".to_owned(),
+        Action::PatchMachine(patch) => format!(
+            "patch{}{}{}{}",
+            patch
+                .node
+                .as_ref()
+                .map(|value| format!(" node={value}"))
+                .unwrap_or_default(),
+            patch
+                .priority
+                .as_ref()
+                .map(|value| format!(" priority={value}"))
+                .unwrap_or_default(),
+            patch
+                .provider_id
+                .as_ref()
+                .map(|value| format!(" provider={value}"))
+                .unwrap_or_default(),
+            patch
+                .join_duration
+                .as_ref()
+                .map(|value| format!(" joined={value}"))
+                .unwrap_or_default(),
+        ),
+        Action::DeleteMachine => "delete machine".to_owned(),
+        Action::Call(call) => format!("call {:?}", call.kind),
+        Action::EnsureBootstrapToken(token) => format!("ensure token {}", token.id),
+        Action::DeleteBootstrapToken(name) => format!("delete {name}"),
+        Action::ClaimNode { .. } => "claim node".to_owned(),
+        Action::SetTerminatingCondition { reason, .. } => format!("terminating condition {reason}"),
+        Action::CordonNode { .. } => "cordon".to_owned(),
+        Action::EvictPod { name, .. } => format!("evict {name}"),
+        Action::DeletePod { name, .. } => format!("delete pod {name}"),
+        Action::DeleteVolumeAttachment(name) => format!("delete attachment {name}"),
+        Action::RemoveNodeFinalizer { .. } => "remove node finalizer".to_owned(),
+        Action::DeleteNode { .. } => "delete node".to_owned(),
+        Action::RecordEvent { .. } | Action::Observe(_) => String::new(),
+    };
+    plan.actions.iter().map(word).filter(|word| !word.is_empty()).collect()
+}

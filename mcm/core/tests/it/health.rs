@@ -1,0 +1,315 @@
+//! Health: what the Node's conditions and the passing of time lead to.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::NodeCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{GoDuration, Operation, Phase, State, keys};
+use mcm_core::machine::{NodeView, Reason, Sibling, View};
+use rstest::rstest;
+
+use crate::fixtures::*;
+
+fn sibling(phase: Option<Phase>) -> Sibling {
+    Sibling {
+        name: "worker-other".to_owned(),
+        phase,
+        preserved: false,
+    }
+}
+
+/// An Unknown machine on an unhealthy node.
+fn unknown() -> View {
+    let mut view = with_conditions(with_vm(Phase::Unknown), &unhealthy());
+    set_operation(&mut view, Operation::HealthCheck, State::Processing, "unhealthy");
+    view
+}
+
+#[test]
+fn a_machine_whose_node_is_healthy_joins() {
+    let mut view = with_conditions(with_vm(Phase::Pending), &healthy());
+    view.machine.status.conditions.clear();
+    let plan = decided(&view, minute(2));
+    assert_eq!(actions(&plan), ["delete bootstrap-token-78376b", "patch joined=2m0s"]);
+    let (phase, state, _, description) = written(&plan);
+    assert_eq!((&*phase, &*state), ("Running", "Successful"));
+    assert_eq!(
+        description,
+        "Machine worker-x7k2p successfully joined the cluster in 2m0s"
+    );
+    let status = plan.status.unwrap();
+    assert_eq!(status.conditions, healthy());
+    assert!(!status.current_status.timeout_active);
+    assert_eq!(plan.reason, Reason::Joined(mins(2)));
+}
+
+#[test]
+fn an_unknown_machine_whose_node_is_healthy_rejoins() {
+    let mut view = unknown();
+    view = with_node(view, node(&healthy()));
+    let plan = decided(&view, minute(2));
+    assert_eq!(actions(&plan), Vec::<String>::new(), "no token, no duration");
+    assert_eq!(
+        written(&plan),
+        (
+            "Running".into(),
+            "Successful".into(),
+            String::new(),
+            "Machine worker-x7k2p successfully re-joined the cluster".into()
+        )
+    );
+    assert_eq!(
+        plan.status.unwrap().last_operation.unwrap().operation,
+        Some(Operation::HealthCheck)
+    );
+}
+
+#[rstest]
+#[case::pending_waits(Phase::Pending, "")]
+#[case::unknown_does_not(Phase::Unknown, "Running")]
+fn critical_components_hold_back_a_pending_machine_only(#[case] phase: Phase, #[case] expected: &str) {
+    let mut node = node(&healthy());
+    node.spec.as_mut().unwrap().taints = Some(vec![taint(keys::CRITICAL_COMPONENTS_TAINT)]);
+    let mut view = with_node(with_vm(phase), node);
+    view.machine.status.conditions = healthy();
+    assert_eq!(written(&decided(&view, minute(2))).0, expected);
+}
+
+#[rstest]
+#[case::failed(Phase::Failed)]
+#[case::crash_loop(Phase::CrashLoopBackOff)]
+#[case::available(Phase::Available)]
+#[case::updated_in_place(Phase::InPlaceUpdateSuccessful)]
+fn a_healthy_node_makes_a_machine_run_from_any_phase(#[case] phase: Phase) {
+    let plan = decided(&with_conditions(with_vm(phase), &healthy()), minute(2));
+    assert_eq!(written(&plan).0, "Running");
+}
+
+#[rstest]
+#[case::no_conditions(vec![], "Unknown")]
+#[case::not_ready(vec![condition("Ready", "False")], "Unknown")]
+#[case::ready_unknown(vec![condition("Ready", "Unknown")], "Unknown")]
+#[case::disk_pressure(vec![condition("Ready", "True"), condition("DiskPressure", "True")], "Unknown")]
+#[case::disk_pressure_unknown(vec![condition("Ready", "True"), condition("DiskPressure", "Unknown")], "Unknown")]
+#[case::a_condition_that_is_not_listed(vec![condition("Ready", "True"), condition("PIDPressure", "True")], "Running")]
+#[case::no_ready_condition(vec![condition("DiskPressure", "False")], "Running")]
+fn a_running_machine_is_unknown_when_its_node_is_unhealthy(
+    #[case] conditions: Vec<NodeCondition>,
+    #[case] expected: &str,
+) {
+    let mut view = with_conditions(with_vm(Phase::Running), &conditions);
+    view.machine.status.conditions = healthy();
+    let plan = decided(&view, minute(2));
+    let (phase, state, _, description) = written(&plan);
+    assert_eq!(phase, expected);
+    if expected == "Unknown" {
+        assert_eq!(state, "Processing");
+        let prefix = "Machine worker-x7k2p is unhealthy - changing MachinePhase to Unknown. Node conditions: ";
+        assert!(description.starts_with(prefix), "{description}");
+    }
+}
+
+#[test]
+fn the_machine_own_list_of_conditions_wins() {
+    let mut view = with_conditions(
+        with_vm(Phase::Running),
+        &[condition("Ready", "True"), condition("Custom", "True")],
+    );
+    assert_eq!(decided(&view, minute(2)).status, None);
+    view.machine.spec.configuration.node_conditions = Some("Custom".to_owned());
+    assert_eq!(written(&decided(&view, minute(2))).0, "Unknown");
+}
+
+#[test]
+fn a_running_machine_whose_node_is_missing_is_unknown() {
+    let view = View {
+        node: NodeView::Absent,
+        ..running()
+    };
+    let plan = decided(&view, minute(2));
+    assert_eq!(
+        written(&plan).3,
+        "Node object went missing. Machine worker-x7k2p is unhealthy - changing MachinePhase to Unknown"
+    );
+    assert_eq!(written(&plan).0, "Unknown");
+    assert_eq!(actions(&plan), Vec::<String>::new(), "an absent node deletes nothing");
+}
+
+#[test]
+fn a_node_that_is_not_known_changes_nothing() {
+    let view = View {
+        node: NodeView::Unknown,
+        ..running()
+    };
+    assert_eq!(decided(&view, minute(2)).reason, Reason::Nothing);
+}
+
+#[rstest]
+#[case::heartbeat(|condition: &mut NodeCondition| condition.last_heartbeat_time = Some(Time(Timestamp::UNIX_EPOCH)), false)]
+#[case::message(|condition: &mut NodeCondition| condition.message = Some("other".to_owned()), false)]
+#[case::reason(|condition: &mut NodeCondition| condition.reason = Some("other".to_owned()), false)]
+#[case::another_type(|condition: &mut NodeCondition| condition.type_ = "PIDPressure".to_owned(), true)]
+fn conditions_are_copied_when_more_than_heartbeats_changed(
+    #[case] change: fn(&mut NodeCondition),
+    #[case] copied: bool,
+) {
+    let mut conditions = healthy();
+    change(&mut conditions[1]);
+    let mut view = with_conditions(with_vm(Phase::Running), &conditions);
+    view.machine.status.conditions = healthy();
+    let plan = decided(&view, minute(2));
+    assert_eq!(plan.status.is_some(), copied);
+}
+
+#[test]
+fn a_healthy_running_machine_needs_nothing() {
+    let plan = decided(&running(), minute(2));
+    assert_eq!(
+        (plan.reason, plan.status, plan.actions.len(), plan.wake),
+        (Reason::Nothing, None, 0, Some(mins(10)))
+    );
+}
+
+#[test]
+fn a_machine_that_does_not_join_in_time_fails() {
+    let view = with_vm(Phase::Pending);
+    assert_eq!(decided(&view, minute(19)).reason, Reason::WaitingToJoin(mins(1)));
+    assert_eq!(decided(&view, minute(19)).wake, Some(mins(1)));
+    let plan = decided(&view, minute(20));
+    assert_eq!(
+        written(&plan),
+        (
+            "Failed".into(),
+            "Failed".into(),
+            String::new(),
+            "Machine worker-x7k2p failed to join the cluster in 20m0s minutes.".into()
+        )
+    );
+    assert_eq!(
+        plan.status.unwrap().last_operation.unwrap().operation,
+        Some(Operation::Create)
+    );
+}
+
+#[test]
+fn a_pending_machine_with_an_unhealthy_node_stays_pending_until_its_timeout() {
+    let view = with_conditions(with_vm(Phase::Pending), &unhealthy());
+    assert_eq!(decided(&view, minute(19)).status, None);
+    assert_eq!(written(&decided(&view, minute(20))).0, "Failed");
+}
+
+#[rstest]
+#[case::with_node(true)]
+#[case::without_node(false)]
+fn a_machine_that_is_unknown_for_too_long_fails(#[case] node: bool) {
+    let mut view = unknown();
+    if !node {
+        view.node = NodeView::Absent;
+    }
+    assert_eq!(decided(&view, minute(9)).reason, Reason::WaitingToRecover(mins(1)));
+    let plan = decided(&view, minute(10));
+    assert_eq!(written(&plan).0, "Failed");
+    assert_eq!(
+        written(&plan).3,
+        "Machine worker-x7k2p health checks failing since last 10m0s minutes. Updating machine phase to Failed. \
+         Node Conditions: [Ready=Unknown, DiskPressure=False]"
+    );
+}
+
+#[test]
+fn the_machine_own_health_timeout_wins_and_can_be_switched_off() {
+    let mut view = unknown();
+    view.machine.spec.configuration.health_timeout = Some(GoDuration(mins(1)));
+    assert_eq!(written(&decided(&view, minute(1))).0, "Failed");
+    view.machine.spec.configuration.disable_health_timeout = Some(true);
+    assert_eq!(decided(&view, minute(60)).reason, Reason::Nothing);
+}
+
+#[rstest]
+#[case::alone(None, false, true)]
+#[case::other_is_running(Some(Some(Phase::Running)), false, true)]
+#[case::other_is_unknown(Some(Some(Phase::Unknown)), false, true)]
+#[case::other_is_failed(Some(Some(Phase::Failed)), false, false)]
+#[case::other_is_failed_and_preserved(Some(Some(Phase::Failed)), true, true)]
+#[case::other_is_terminating(Some(Some(Phase::Terminating)), false, false)]
+#[case::other_is_terminating_and_preserved(Some(Some(Phase::Terminating)), true, false)]
+#[case::other_is_new(Some(None), false, false)]
+#[case::other_is_pending(Some(Some(Phase::Pending)), false, false)]
+#[case::other_crashes(Some(Some(Phase::CrashLoopBackOff)), false, false)]
+fn one_machine_of_a_deployment_fails_at_a_time(
+    #[case] other: Option<Option<Phase>>,
+    #[case] preserved: bool,
+    #[case] fails: bool,
+) {
+    let mut view = unknown();
+    view.siblings = other
+        .map(|phase| Sibling {
+            preserved,
+            ..sibling(phase)
+        })
+        .into_iter()
+        .collect();
+    let plan = decided(&view, minute(10));
+    if fails {
+        assert_eq!(written(&plan).0, "Failed");
+    } else {
+        assert_eq!(plan.reason, Reason::OthersBeingReplaced("worker-other".to_owned()));
+        assert_eq!((plan.status, plan.wake), (None, Some(secs(5))));
+    }
+}
+
+#[test]
+fn a_node_is_marked_as_the_machine_own() {
+    let mut node = node(&healthy());
+    node.metadata.labels = None;
+    node.metadata.finalizers = Some(vec!["other/finalizer".to_owned()]);
+    node.metadata.resource_version = Some("4".to_owned());
+    let plan = decided(&with_node(running(), node.clone()), minute(2));
+    assert_eq!(actions(&plan), ["claim node"]);
+    assert_eq!(
+        plan.actions[0].node_patch(&node, NAME).unwrap(),
+        serde_json::json!({ "metadata": {
+            "resourceVersion": "4",
+            "labels": { "node.gardener.cloud/machine-name": NAME },
+            "finalizers": ["node.machine.sapcloud.io/machine-controller", "other/finalizer"],
+        }})
+    );
+}
+
+#[rstest]
+#[case::running(Phase::Running)]
+#[case::pending(Phase::Pending)]
+fn a_node_that_a_person_deletes_takes_its_machine_along(#[case] phase: Phase) {
+    let mut node = node(&healthy());
+    node.metadata.deletion_timestamp = Some(Time(start()));
+    let plan = decided(&with_node(with_vm(phase), node), minute(2));
+    assert_eq!(actions(&plan), ["delete machine"]);
+    assert_eq!(plan.reason, Reason::NodeDeleted(NAME.to_owned()));
+}
+
+#[rstest]
+#[case::running(Phase::Running, true, true)]
+#[case::unknown(Phase::Unknown, true, true)]
+#[case::not_joined_yet(Phase::Pending, false, false)]
+#[case::pending_with_conditions(Phase::Pending, true, false)]
+#[case::never_had_conditions(Phase::Running, false, false)]
+fn a_node_that_went_while_we_watched_takes_a_joined_machine_along(
+    #[case] phase: Phase,
+    #[case] conditions: bool,
+    #[case] deleted: bool,
+) {
+    let mut view = with_vm(phase);
+    view.machine.status.conditions = if conditions { healthy() } else { vec![] };
+    view.node = NodeView::Gone;
+    assert_eq!(actions(&decided(&view, minute(2))) == ["delete machine"], deleted);
+}
+
+#[test]
+fn a_node_that_is_not_ours_deletes_nothing() {
+    let mut node = node(&healthy());
+    node.metadata.deletion_timestamp = Some(Time(start()));
+    node.metadata.annotations = Some([(keys::NOT_MANAGED_ANNOTATION.to_owned(), "1".to_owned())].into());
+    assert_eq!(
+        actions(&decided(&with_node(running(), node), minute(2))),
+        Vec::<String>::new()
+    );
+}

@@ -1,0 +1,153 @@
+//! Whole lives: create, run, delete, in a fixed order and in many random ones, with a controller that
+//! dies at any moment.
+
+use mcm_api::Code;
+use mcm_core::machine::Settings;
+
+use crate::world::{End, World};
+
+/// SplitMix64: the order of one seed.
+struct Order(u64);
+
+impl Order {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+/// Runs the controller whenever it wakes, without trouble, until the phase is reached.
+fn settle(world: &mut World, phase: &str) {
+    for _ in 0..1000 {
+        match world.run(usize::MAX) {
+            End::Sleeps(wake) if world.phase() == phase => {
+                world.narrative.push(format!("  (it sleeps for {wake:?})"));
+                return;
+            }
+            End::Sleeps(_) if world.phase() == "Pending" => {
+                world.pass(std::time::Duration::from_secs(30));
+                world.boot();
+            }
+            End::Sleeps(wake) => world.pass(wake),
+            End::Gone => return,
+            End::Crashed => {}
+        }
+    }
+    panic!("{phase} is never reached:\n{}", world.narrative.join("\n"));
+}
+
+#[test]
+fn a_machine_is_created_runs_and_is_deleted() {
+    let mut world = World::new(Settings::default());
+    settle(&mut world, "Running");
+    world.delete();
+    settle(&mut world, "gone");
+    assert!(world.machine.is_none() && world.node.is_none() && world.vms.is_empty() && world.token.is_none());
+    insta::assert_snapshot!(world.narrative.join("\n"));
+}
+
+#[test]
+fn a_creation_that_fails_three_times_makes_one_vm() {
+    let mut world = World::new(Settings::default());
+    let (not_yet, done) = (false, true);
+    world.errors = vec![
+        (Code::Internal, done),
+        (Code::NotFound, not_yet),
+        (Code::ResourceExhausted, not_yet),
+        (Code::NotFound, not_yet),
+    ];
+    settle(&mut world, "Running");
+    assert_eq!(world.vms.len(), 1);
+    insta::assert_snapshot!(world.narrative.join("\n"));
+}
+
+/// One life in the order of `seed`: the controller dies between any two actions, calls fail before or
+/// after their effect, the node joins and the person deletes at any time.
+fn live(seed: u64, settings: Settings) -> Result<(), String> {
+    let mut order = Order(seed);
+    let mut world = World::new(settings);
+    let mut deleted = false;
+    for step in 0..400 {
+        match order.below(8) {
+            0 => world.boot(),
+            1 if step > 150 || order.below(60) == 0 => {
+                world.delete();
+                deleted = true;
+            }
+            2 if step < 300 => {
+                let code = Code::ALL[1 + order.below(17) as usize];
+                let after = order.below(2) == 0;
+                let uncertain = !matches!(code, Code::NotFound | Code::Unimplemented | Code::Uninitialized);
+                world.errors.extend(uncertain.then_some((code, after)));
+            }
+            3 | 4 => {
+                world.run(order.below(6) as usize);
+            }
+            _ => match world.run(usize::MAX) {
+                End::Sleeps(wake) => world.pass(wake.min(std::time::Duration::from_mins(3))),
+                End::Gone if deleted => return Ok(()),
+                End::Gone | End::Crashed => return Err(format!("gone\n{}", world.narrative.join("\n"))),
+            },
+        }
+        if let Some(breach) = world.breach() {
+            return Err(format!("seed {seed}: {breach}\n{}", world.narrative.join("\n")));
+        }
+    }
+    world.delete();
+    world.errors.clear();
+    settle(&mut world, "gone");
+    if world.machine.is_some() || world.node.is_some() || !world.vms.is_empty() {
+        return Err(format!(
+            "seed {seed}: something is left\n{}",
+            world.narrative.join("\n")
+        ));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_hundred_lives_in_random_orders_keep_every_invariant() {
+    for seed in 0..100 {
+        live(seed, Settings::default()).unwrap_or_else(|breach| panic!("{breach}"));
+    }
+}
+
+#[test]
+fn a_controller_that_dies_after_any_action_still_brings_a_machine_up_and_down() {
+    for survives in 0..40 {
+        let mut world = World::new(Settings::default());
+        let mut crashes = 0;
+        for phase in ["Running", "gone"] {
+            if matches!(world.run(survives), End::Crashed) {
+                crashes += 1;
+            }
+            settle(&mut world, phase);
+            world.delete();
+        }
+        assert!(
+            world.machine.is_none() && world.node.is_none() && world.vms.is_empty(),
+            "died after {survives}"
+        );
+        assert!(
+            crashes > 0 || survives > 5,
+            "a run of {survives} actions ends by a crash"
+        );
+    }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_controller_that_does_not_ask_first_makes_a_second_vm() {
+    let settings = Settings {
+        mutant: Some(mcm_core::machine::Mutant::CreateWithoutAsking),
+        ..Settings::default()
+    };
+    let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, settings.clone())));
+    assert!(
+        !matches!(caught, Ok(Ok(()))),
+        "the mutant lives a hundred lives unnoticed"
+    );
+}
