@@ -1,0 +1,339 @@
+//! Errors in Kubernetes' own shape: the `Status` object with its reasons, details and wording.
+
+use serde_json::{Map, Value, json};
+
+use crate::resource::Resource;
+
+/// A refusal, ready to be sent. Constructors follow `k8s.io/apimachinery/pkg/api/errors`.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The HTTP code.
+    pub code: u16,
+    /// One word that clients match on; empty where upstream sends none.
+    pub reason: &'static str,
+    /// For people; some clients match on parts of it.
+    pub message: String,
+    /// `details` of the Status.
+    pub details: Option<Value>,
+    /// `metadata.continue`: where an expired list may go on.
+    pub continue_token: Option<String>,
+}
+
+impl ApiError {
+    /// An error without details.
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+        }
+    }
+
+    /// 400: the request itself is wrong.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 404: `pods "x" not found`.
+    pub fn not_found(resource: &Resource, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.qualified())).about(resource, name)
+    }
+
+    /// 409: `pods "x" already exists`.
+    pub fn already_exists(resource: &Resource, name: &str) -> Self {
+        Self::new(
+            409,
+            "AlreadyExists",
+            format!("{} {name:?} already exists", resource.qualified()),
+        )
+        .about(resource, name)
+    }
+
+    /// 409: the write was based on something that is no longer so.
+    pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: {why}",
+            resource.qualified()
+        );
+        Self::new(409, "Conflict", message).about(resource, name)
+    }
+
+    /// 409: a stale `resourceVersion`.
+    pub fn modified(resource: &Resource, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    /// 403: `pods "x" is forbidden: why`.
+    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
+        let message = if name.is_empty() {
+            format!("{} is forbidden: {why}", resource.qualified())
+        } else {
+            format!("{} {name:?} is forbidden: {why}", resource.qualified())
+        };
+        Self::new(403, "Forbidden", message).about(resource, name)
+    }
+
+    /// 422: `Pod "x" is invalid: spec.containers: Required value`.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let qualified = if group.is_empty() {
+            kind.to_owned()
+        } else {
+            format!("{kind}.{group}")
+        };
+        let list = match texts.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let causes: Vec<Value> = errors.iter().map(FieldError::cause).collect();
+        let mut details = Map::new();
+        insert_nonempty(&mut details, "name", name);
+        insert_nonempty(&mut details, "group", group);
+        insert_nonempty(&mut details, "kind", kind);
+        details.insert("causes".into(), causes.into());
+        Self {
+            details: Some(details.into()),
+            ..Self::new(422, "Invalid", format!("{qualified} {name:?} is invalid: {list}"))
+        }
+    }
+
+    /// 405 with the verb in the message.
+    pub fn method_not_allowed(resource: &Resource, verb: &str) -> Self {
+        let message = format!(
+            "{verb} is not supported on resources of kind {:?}",
+            resource.qualified()
+        );
+        Self::new(405, "MethodNotAllowed", message).about(resource, "")
+    }
+
+    /// 410: history does not reach back that far.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 500: a bug of the server.
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let text = message.to_string();
+        Self {
+            details: Some(json!({ "causes": [{ "message": text }] })),
+            ..Self::new(500, "InternalError", format!("Internal error occurred: {text}"))
+        }
+    }
+
+    /// 501: honest about what this server leaves out.
+    pub fn not_implemented(what: &str) -> Self {
+        Self::new(
+            501,
+            "NotImplemented",
+            format!("the embedded server does not implement {what}"),
+        )
+    }
+
+    /// Adds a cause to the details.
+    pub fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {
+        let mut cause = Map::new();
+        insert_nonempty(&mut cause, "reason", reason);
+        insert_nonempty(&mut cause, "message", message);
+        insert_nonempty(&mut cause, "field", field);
+        let details = self.details.get_or_insert_with(|| json!({}));
+        if let Some(causes) = details
+            .as_object_mut()
+            .map(|details| details.entry("causes").or_insert_with(|| json!([])))
+            .and_then(Value::as_array_mut)
+        {
+            causes.push(cause.into());
+        }
+        self
+    }
+
+    /// Adds `retryAfterSeconds` to the details.
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        let details = self.details.get_or_insert_with(|| json!({}));
+        if let Some(details) = details.as_object_mut() {
+            details.insert("retryAfterSeconds".into(), seconds.into());
+        }
+        self
+    }
+
+    fn about(mut self, resource: &Resource, name: &str) -> Self {
+        let mut details = Map::new();
+        insert_nonempty(&mut details, "name", name);
+        insert_nonempty(&mut details, "group", &resource.group);
+        insert_nonempty(&mut details, "kind", &resource.plural);
+        self.details = Some(details.into());
+        self
+    }
+
+    /// The Status object.
+    pub fn to_value(&self) -> Value {
+        let mut metadata = Map::new();
+        if let Some(token) = &self.continue_token {
+            metadata.insert("continue".into(), token.clone().into());
+        }
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": metadata,
+            "status": "Failure",
+            "message": self.message,
+            "code": self.code,
+        });
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if let Some(details) = &self.details {
+            status["details"] = details.clone();
+        }
+        status
+    }
+}
+
+fn insert_nonempty(map: &mut Map<String, Value>, key: &str, value: &str) {
+    if !value.is_empty() {
+        map.insert(key.into(), value.into());
+    }
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorType {
+    /// `Required value`
+    Required,
+    /// `Invalid value: <value>`
+    Invalid,
+    /// `Invalid value: <type>` for a value of the wrong JSON type
+    TypeInvalid,
+    /// `Unsupported value: <value>`
+    NotSupported,
+    /// `Duplicate value: <value>`
+    Duplicate,
+    /// `Forbidden`
+    Forbidden,
+    /// `Not found: <value>`
+    NotFound,
+    /// `Too long`
+    TooLong,
+    /// `Too many: <value>`
+    TooMany,
+}
+
+/// One field that is wrong; prints as `k8s.io/apimachinery/pkg/util/validation/field` does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    /// What is wrong.
+    pub kind: FieldErrorType,
+    /// The path, as `spec.containers[0].name`.
+    pub field: String,
+    /// The value as it is shown; `None` where the text has none.
+    pub value: Option<Value>,
+    /// More words; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// `spec.foo: Required value: detail`.
+    pub fn required(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            kind: FieldErrorType::Required,
+            field: field.into(),
+            value: None,
+            detail: detail.into(),
+        }
+    }
+
+    /// `spec.foo: Invalid value: "x": detail`.
+    pub fn invalid(field: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self {
+            kind: FieldErrorType::Invalid,
+            field: field.into(),
+            value: Some(value.into()),
+            detail: detail.into(),
+        }
+    }
+
+    /// `spec.foo: Forbidden: detail`.
+    pub fn forbidden(field: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self {
+            kind: FieldErrorType::Forbidden,
+            field: field.into(),
+            value: None,
+            detail: detail.into(),
+        }
+    }
+
+    /// `spec.foo: Duplicate value: "x"`.
+    pub fn duplicate(field: impl Into<String>, value: impl Into<Value>) -> Self {
+        let value = Some(value.into());
+        Self {
+            kind: FieldErrorType::Duplicate,
+            field: field.into(),
+            value,
+            detail: String::new(),
+        }
+    }
+
+    /// `spec.foo: Unsupported value: "x": supported values: "a", "b"`.
+    pub fn not_supported(field: impl Into<String>, value: impl Into<Value>, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|text| format!("{text:?}")).collect();
+        let detail = if list.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", list.join(", "))
+        };
+        Self {
+            kind: FieldErrorType::NotSupported,
+            field: field.into(),
+            value: Some(value.into()),
+            detail,
+        }
+    }
+
+    /// The text without the field: what a cause's message says.
+    fn body(&self) -> String {
+        let word = match self.kind {
+            FieldErrorType::Required => "Required value",
+            FieldErrorType::Invalid | FieldErrorType::TypeInvalid => "Invalid value",
+            FieldErrorType::NotSupported => "Unsupported value",
+            FieldErrorType::Duplicate => "Duplicate value",
+            FieldErrorType::Forbidden => "Forbidden",
+            FieldErrorType::NotFound => "Not found",
+            FieldErrorType::TooLong => "Too long",
+            FieldErrorType::TooMany => "Too many",
+        };
+        let mut text = word.to_owned();
+        if let Some(value) = &self.value {
+            text.push_str(": ");
+            text.push_str(&value.to_string());
+        }
+        if !self.detail.is_empty() {
+            text.push_str(": ");
+            text.push_str(&self.detail);
+        }
+        text
+    }
+
+    fn cause(&self) -> Value {
+        let reason = match self.kind {
+            FieldErrorType::Required => "FieldValueRequired",
+            FieldErrorType::Invalid => "FieldValueInvalid",
+            FieldErrorType::TypeInvalid => "FieldValueTypeInvalid",
+            FieldErrorType::NotSupported => "FieldValueNotSupported",
+            FieldErrorType::Duplicate => "FieldValueDuplicate",
+            FieldErrorType::Forbidden => "FieldValueForbidden",
+            FieldErrorType::NotFound => "FieldValueNotFound",
+            FieldErrorType::TooLong => "FieldValueTooLong",
+            FieldErrorType::TooMany => "FieldValueTooMany",
+        };
+        json!({ "reason": reason, "message": self.body(), "field": self.field })
+    }
+}
+
+impl std::fmt::Display for FieldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}

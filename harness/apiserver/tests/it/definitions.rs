@@ -1,0 +1,144 @@
+//! CustomResourceDefinitions, from their creation to their end.
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const NAME: &str = "widgets.example.com";
+const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
+
+fn definition() -> Value {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {
+                    "size": { "type": "integer", "minimum": 1, "default": 3 },
+                    "colour": { "type": "string" },
+                },
+            },
+            "status": { "type": "object", "properties": { "ready": { "type": "boolean" } } },
+        },
+    });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": NAME },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": schema },
+            }],
+        },
+    })
+}
+
+async fn cluster() -> Cluster {
+    let cluster = Cluster::new();
+    let created = cluster.post(DEFINITIONS, definition()).await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    let conditions = created.body["status"]["conditions"].as_array().unwrap();
+    let established = conditions
+        .iter()
+        .find(|condition| condition["type"] == "Established")
+        .unwrap();
+    assert_eq!(established["status"], "True");
+    cluster
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_serves_its_objects_at_once() {
+    let cluster = cluster().await;
+    let created = cluster
+        .post(
+            WIDGETS,
+            json!({ "metadata": { "name": "a" }, "spec": { "shade": "x" } }),
+        )
+        .await;
+    assert_eq!(created.code, 201, "{}", created.body);
+    assert_eq!(created.body["spec"], json!({ "size": 3 }));
+    assert_eq!(created.body["apiVersion"], "example.com/v1");
+    assert_eq!(created.headers["warning"], r#"299 - "unknown field \"spec.shade\"""#);
+
+    let refused = cluster
+        .post(WIDGETS, json!({ "metadata": { "name": "b" }, "spec": { "size": 0 } }))
+        .await;
+    assert_eq!(refused.code, 422);
+    let message = refused.body["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("Widget.example.com \"b\" is invalid: spec.size: Invalid value: 0"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_and_generation_of_custom_objects_follow_their_endpoints() {
+    let cluster = cluster().await;
+    let path = format!("{WIDGETS}/a");
+    cluster.post(WIDGETS, json!({ "metadata": { "name": "a" } })).await;
+    let status = cluster
+        .merge(&format!("{path}/status"), json!({ "status": { "ready": true } }))
+        .await
+        .body;
+    assert_eq!(
+        (&status["status"]["ready"], &status["metadata"]["generation"]),
+        (&json!(true), &json!(1))
+    );
+    let labelled = cluster
+        .merge(&path, json!({ "metadata": { "labels": { "a": "b" } } }))
+        .await
+        .body;
+    assert_eq!(labelled["metadata"]["generation"], 1);
+    let changed = cluster
+        .merge(&path, json!({ "spec": { "size": 5 }, "status": { "ready": false } }))
+        .await
+        .body;
+    assert_eq!(
+        (&changed["status"]["ready"], &changed["metadata"]["generation"]),
+        (&json!(true), &json!(2))
+    );
+    let patch = json!({ "spec": {} });
+    let refused = cluster
+        .request_as("PATCH", &path, "application/strategic-merge-patch+json", &patch)
+        .await;
+    assert_eq!(refused.code, 415);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_takes_its_objects_and_their_watches_with_it() {
+    let cluster = cluster().await;
+    cluster.post(WIDGETS, json!({ "metadata": { "name": "a" } })).await;
+    let mut watch = cluster.watch(&format!("{WIDGETS}?watch=true")).await;
+    let deleted = cluster.delete(&format!("{DEFINITIONS}/{NAME}"), Value::Null).await;
+    assert_eq!(deleted.code, 200, "{}", deleted.body);
+    assert_eq!(cluster.get(&format!("{DEFINITIONS}/{NAME}")).await.code, 404);
+    assert_eq!(cluster.get(WIDGETS).await.code, 404);
+    let mut kinds = Vec::new();
+    while let Some((kind, ..)) = watch.brief().await {
+        kinds.push(kind);
+    }
+    assert_eq!(kinds, ["DELETED"]);
+    assert_eq!(cluster.post(DEFINITIONS, definition()).await.code, 201);
+    assert_eq!(cluster.get(WIDGETS).await.body["items"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_waits_for_objects_with_finalizers() {
+    let cluster = cluster().await;
+    let held = json!({ "metadata": { "name": "a", "finalizers": ["example.com/hold"] } });
+    cluster.post(WIDGETS, held).await;
+    let path = format!("{DEFINITIONS}/{NAME}");
+    let deleted = cluster.delete(&path, Value::Null).await.body;
+    assert_eq!(
+        deleted["metadata"]["finalizers"],
+        json!(["customresourcecleanup.apiextensions.k8s.io"])
+    );
+    let refused = cluster.post(WIDGETS, json!({ "metadata": { "name": "b" } })).await;
+    assert_eq!(refused.code, 405);
+    cluster
+        .merge(&format!("{WIDGETS}/a"), json!({ "metadata": { "finalizers": null } }))
+        .await;
+    assert_eq!(cluster.get(&path).await.code, 404);
+}

@@ -1,0 +1,111 @@
+//! Over a socket: TLS, who a client is, and the end of connections.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use apiserver::serve::{ServeError, Serving, write_private};
+use apiserver::{Identity, Options, Server};
+use clock::{Clock, Seed};
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::json;
+
+async fn serve() -> (Server, Serving) {
+    let server = Server::new(Options::new(Clock::wall(), Seed::new(7))).unwrap();
+    let serving = server.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+    (server, serving)
+}
+
+async fn client(kubeconfig: &str) -> Client {
+    let kubeconfig = Kubeconfig::from_yaml(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    Client::try_from(config).unwrap()
+}
+
+async fn namespaces(client: Client) -> Result<usize, kube::Error> {
+    Ok(Api::<Namespace>::all(client)
+        .list(&ListParams::default())
+        .await?
+        .items
+        .len())
+}
+
+#[tokio::test]
+async fn a_kubeconfig_with_a_certificate_opens_the_door() {
+    let (_server, serving) = serve().await;
+    let client = client(&serving.kubeconfig(&Identity::admin()).unwrap()).await;
+    assert_eq!(namespaces(client.clone()).await.unwrap(), 4);
+    assert_eq!(client.apiserver_version().await.unwrap().major, "1");
+}
+
+#[tokio::test]
+async fn tokens_are_accepted_once_they_are_known() {
+    let (server, serving) = serve().await;
+    let client = client(&serving.kubeconfig_with_token("bob", "abc").unwrap()).await;
+    let refused = namespaces(client.clone()).await.unwrap_err();
+    assert!(matches!(refused, kube::Error::Api(status) if status.code == 401));
+    server.add_token("abc", Identity::user("bob"));
+    assert_eq!(namespaces(client).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn a_bootstrap_token_is_as_good_as_its_secret() {
+    let (_server, serving) = serve().await;
+    let joining = client(
+        &serving
+            .kubeconfig_with_token("node", "abcdef.0123456789abcdef")
+            .unwrap(),
+    )
+    .await;
+    assert!(namespaces(joining.clone()).await.is_err());
+    let admin = client(&serving.kubeconfig(&Identity::admin()).unwrap()).await;
+    let secret = json!({
+        "metadata": { "name": "bootstrap-token-abcdef" }, "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true",
+        },
+    });
+    let secrets: Api<Secret> = Api::namespaced(admin, "kube-system");
+    secrets
+        .create(&PostParams::default(), &serde_json::from_value(secret).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(namespaces(joining).await.unwrap(), 4);
+}
+
+#[tokio::test]
+async fn shutting_down_ends_open_watches() {
+    let (_server, serving) = serve().await;
+    let client = client(&serving.kubeconfig(&Identity::admin()).unwrap()).await;
+    let namespaces: Api<Namespace> = Api::all(client);
+    let mut watch = namespaces.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    for _ in 0..4 {
+        assert!(matches!(watch.next().await, Some(Ok(WatchEvent::Added(_)))));
+    }
+    let (end, ()) = tokio::join!(watch.next(), serving.shutdown());
+    assert!(end.is_none(), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_named() {
+    let (server, serving) = serve().await;
+    let error = server.serve(serving.address()).await.unwrap_err();
+    assert!(matches!(error, ServeError::AddressInUse { .. }));
+    assert!(error.to_string().contains(&serving.address().to_string()));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_kubeconfig_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    std::fs::write(&path, "old").unwrap();
+    write_private(&path, "new").unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+}

@@ -1,0 +1,316 @@
+//! Requests and answers, one at a time.
+
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn config_map(name: &str, value: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": { "key": value } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_created_read_changed_and_deleted() {
+    let cluster = Cluster::new();
+    let created = cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    assert_eq!(created.code, 201);
+    assert_eq!(created.body["metadata"]["namespace"], "default");
+    let path = format!("{CONFIG_MAPS}/a");
+    let read = cluster.get(&path).await;
+    assert_eq!((read.code, &read.body), (200, &created.body));
+    assert_eq!(read.headers["cache-control"], "no-cache, private");
+    assert!(read.headers.contains_key("audit-id"));
+
+    let mut changed = read.body;
+    changed["data"]["key"] = "2".into();
+    assert_eq!(cluster.put(&path, changed.clone()).await.body["data"]["key"], "2");
+    let conflict = cluster.put(&path, changed).await;
+    assert_eq!((conflict.code, &conflict.body["reason"]), (409, &json!("Conflict")));
+    assert_eq!(conflict.body["details"], json!({ "name": "a", "kind": "configmaps" }));
+
+    let deleted = cluster.delete(&path, Value::Null).await;
+    assert_eq!((deleted.code, &deleted.body["status"]), (200, &json!("Success")));
+    let missing = cluster.get(&path).await;
+    assert_eq!(
+        (missing.code, &missing.body["message"]),
+        (404, &json!("configmaps \"a\" not found"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_cluster_has_its_namespaces_and_what_belongs_into_them() {
+    let cluster = Cluster::new();
+    let list = cluster.get("/api/v1/namespaces").await.body;
+    let names: Vec<&str> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|item| item["metadata"]["name"].as_str())
+        .collect();
+    assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
+    assert_eq!(list["kind"], "NamespaceList");
+    assert_eq!(list["items"][0]["status"]["phase"], "Active");
+    assert_eq!(
+        cluster
+            .get("/api/v1/namespaces/default/serviceaccounts/default")
+            .await
+            .code,
+        200
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_a_list_all_show_its_first_revision() {
+    let cluster = Cluster::new();
+    cluster
+        .delete(&format!("{CONFIG_MAPS}/kube-root-ca.crt"), Value::Null)
+        .await;
+    for name in ["a", "b", "c"] {
+        cluster.post(CONFIG_MAPS, config_map(name, "1")).await;
+    }
+    let first = cluster.get(&format!("{CONFIG_MAPS}?limit=2")).await.body;
+    assert_eq!(first["items"].as_array().unwrap().len(), 2);
+    assert_eq!(first["metadata"]["remainingItemCount"], 1);
+    let token = first["metadata"]["continue"].as_str().unwrap();
+    cluster.delete(&format!("{CONFIG_MAPS}/c"), Value::Null).await;
+    let second = cluster
+        .get(&format!("{CONFIG_MAPS}?limit=2&continue={token}"))
+        .await
+        .body;
+    assert_eq!(second["items"][0]["metadata"]["name"], "c");
+    assert_eq!(
+        second["metadata"]["resourceVersion"],
+        first["metadata"]["resourceVersion"]
+    );
+    assert!(second["metadata"].get("continue").is_none());
+
+    cluster.server.compact();
+    let expired = cluster.get(&format!("{CONFIG_MAPS}?limit=2&continue={token}")).await;
+    assert_eq!((expired.code, &expired.body["reason"]), (410, &json!("Expired")));
+    let token = expired.body["metadata"]["continue"].as_str().unwrap();
+    let rest = cluster
+        .get(&format!("{CONFIG_MAPS}?limit=2&continue={token}"))
+        .await
+        .body;
+    assert_eq!(rest["items"], json!([]));
+}
+
+#[rstest]
+#[case::field("?fieldSelector=spec.colour%3Dred", 400, "field label not supported: spec.colour")]
+#[case::revision("?resourceVersion=abc", 400, "")]
+#[case::token("?continue=abc", 400, "invalid continue token")]
+#[case::exact_zero(
+    "?resourceVersion=0&resourceVersionMatch=Exact",
+    422,
+    "is forbidden for resourceVersion"
+)]
+#[case::match_alone("?resourceVersionMatch=Exact", 422, "forbidden unless resourceVersion is provided")]
+#[case::old("?resourceVersion=5&resourceVersionMatch=Exact", 410, "too old")]
+#[case::future("?resourceVersion=999999", 504, "Too large resource version: 999999")]
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_answers_why(#[case] query: &str, #[case] code: u16, #[case] message: &str) {
+    let cluster = Cluster::new();
+    let answer = cluster.get(&format!("{CONFIG_MAPS}{query}")).await;
+    assert_eq!(answer.code, code);
+    let text = answer.body["message"].as_str().unwrap();
+    assert!(text.contains(message), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_select_by_label_and_field() {
+    let cluster = Cluster::new();
+    for (name, app) in [("a", "web"), ("b", "db")] {
+        let mut object = config_map(name, "1");
+        object["metadata"]["labels"] = json!({ "app": app });
+        cluster.post(CONFIG_MAPS, object).await;
+    }
+    for query in [
+        "labelSelector=app+in+(web)",
+        "fieldSelector=metadata.name%3Da",
+        "labelSelector=app,app!%3Ddb",
+    ] {
+        let list = cluster.get(&format!("/api/v1/configmaps?{query}")).await.body;
+        let items = list["items"].as_array().unwrap();
+        assert_eq!(items.len(), 1, "{query}");
+        assert_eq!(items[0]["metadata"]["name"], "a");
+    }
+}
+
+#[rstest]
+#[case("GET", "/api/v1/colours", 404, "the server could not find the requested resource")]
+#[case(
+    "GET",
+    "/api/v1/namespaces/default/nodes",
+    404,
+    "the server could not find the requested resource"
+)]
+#[case("GET", "/nowhere", 404, "the server could not find the requested resource")]
+#[case(
+    "POST",
+    "/api/v1/configmaps",
+    405,
+    "create is not supported on resources of kind \"configmaps\""
+)]
+#[case(
+    "POST",
+    "/api/v1/nodes/n",
+    405,
+    "create is not supported on resources of kind \"nodes\""
+)]
+#[tokio::test(start_paused = true)]
+async fn what_is_not_served_says_so(
+    #[case] method: &str,
+    #[case] path: &str,
+    #[case] code: u16,
+    #[case] message: &str,
+) {
+    let answer = Cluster::new().request_as(method, path, "", &Value::Null).await;
+    assert_eq!((answer.code, answer.body["message"].as_str()), (code, Some(message)));
+    assert_eq!(answer.body["kind"], "Status");
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_patches_are_refused_with_what_is_accepted() {
+    let cluster = Cluster::new();
+    cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    let path = format!("{CONFIG_MAPS}/a?fieldManager=x");
+    let answer = cluster
+        .request_as("PATCH", &path, "application/apply-patch+yaml", &config_map("a", "2"))
+        .await;
+    assert_eq!(
+        (answer.code, &answer.body["reason"]),
+        (415, &json!("UnsupportedMediaType"))
+    );
+    assert!(
+        answer.body["message"]
+            .as_str()
+            .unwrap()
+            .contains("application/strategic-merge-patch+json")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_may_be_yaml_and_may_not_be_huge() {
+    let cluster = Cluster::new();
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  key: value\n";
+    let request = Request::post(CONFIG_MAPS).header("content-type", "application/yaml");
+    assert_eq!(
+        cluster.send(request.body(Full::from(yaml)).unwrap()).await.status(),
+        201
+    );
+    let huge = Request::post(CONFIG_MAPS)
+        .body(Full::from("x".repeat(3 * 1024 * 1024 + 1)))
+        .unwrap();
+    assert_eq!(cluster.send(huge).await.status(), 413);
+    let broken = cluster
+        .request_as("POST", CONFIG_MAPS, "application/json", &json!("text"))
+        .await;
+    assert_eq!(broken.code, 400);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_and_duplicate_fields_are_told_in_headers_or_refused() {
+    let cluster = Cluster::new();
+    let text = r#"{"metadata":{"name":"a"},"data":{"k":"1"},"data":{"k":"2"},"colour":"red"}"#;
+    let post = |query: &str| {
+        Request::post(format!("{CONFIG_MAPS}{query}"))
+            .body(Full::from(text))
+            .unwrap()
+    };
+    let strict = cluster.send(post("?fieldValidation=Strict")).await;
+    assert_eq!(strict.status(), 400);
+    let body = strict.into_body().collect().await.unwrap().to_bytes();
+    let status: Value = serde_json::from_slice(&body).unwrap();
+    let message = status["message"].as_str().unwrap();
+    assert!(
+        message.ends_with(r#"strict decoding error: unknown field "colour", duplicate field "data""#),
+        "{message}"
+    );
+    let warned = cluster.send(post("")).await;
+    let warnings: Vec<_> = warned.headers().get_all("warning").iter().collect();
+    assert_eq!(
+        warnings,
+        [
+            r#"299 - "duplicate field \"data\"""#,
+            r#"299 - "unknown field \"colour\"""#
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_evicted_pod_is_deleted_gracefully() {
+    let cluster = Cluster::new();
+    let pods = "/api/v1/namespaces/default/pods";
+    let spec = json!({ "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] });
+    let created = cluster
+        .post(pods, json!({ "metadata": { "name": "p" }, "spec": spec }))
+        .await;
+    assert_eq!(created.code, 201, "{:?}", created.body);
+    let eviction = json!({
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": "p", "namespace": "default" },
+        "deleteOptions": { "gracePeriodSeconds": 5 },
+    });
+    let evicted = cluster.post(&format!("{pods}/p/eviction"), eviction).await;
+    assert_eq!((evicted.code, &evicted.body["status"]), (201, &json!("Success")));
+    let pod = cluster.get(&format!("{pods}/p")).await.body;
+    assert_eq!(pod["metadata"]["deletionTimestamp"], "2026-01-01T00:00:05Z");
+    let gone = cluster
+        .delete(&format!("{pods}/p?gracePeriodSeconds=0"), Value::Null)
+        .await;
+    assert_eq!((gone.code, &gone.body["kind"]), (200, &json!("Pod")));
+    assert_eq!(cluster.get(&format!("{pods}/p")).await.code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_say_who_they_are_sees_health_and_version_only() {
+    let cluster = Cluster::new();
+    for (path, code) in [
+        ("/healthz", 200),
+        ("/readyz?verbose", 200),
+        ("/version", 200),
+        ("/api/v1/nodes", 401),
+    ] {
+        let request = Request::get(path).body(bytes::Bytes::new()).unwrap();
+        assert_eq!(cluster.server.handle(None, request).await.status(), code, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_is_told_of_commits_and_requests_in_order() {
+    let cluster = Cluster::new();
+    let before = cluster.seen.lines().len();
+    let revision = cluster.server.revision() + 1;
+    cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    let lines = cluster.seen.lines().split_off(before);
+    let expected = [
+        format!("commit configmaps ADDED a {revision}"),
+        format!("request tester create {CONFIG_MAPS} 201 {revision}"),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_alone_can_be_asked_for() {
+    let cluster = Cluster::new();
+    cluster.post(CONFIG_MAPS, config_map("a", "1")).await;
+    let accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+    let request = Request::get(format!("{CONFIG_MAPS}/a"))
+        .header("accept", accept)
+        .body(Full::default())
+        .unwrap();
+    let body = cluster
+        .send(request)
+        .await
+        .into_body()
+        .collect()
+        .await
+        .unwrap()
+        .to_bytes();
+    let object: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(object["kind"], "PartialObjectMetadata");
+    assert_eq!((&object["metadata"]["name"], object.get("data")), (&json!("a"), None));
+}
