@@ -28,7 +28,7 @@ fn schema(kind: &str) -> JSONSchemaProps {
 }
 
 /// What the schema has to say of an object; its metadata is the API server's business.
-fn judge(kind: &str, mut object: Value) -> Vec<String> {
+pub fn judge(kind: &str, mut object: Value) -> Vec<String> {
     object.as_object_mut().unwrap().remove("metadata");
     complaints(&schema(kind), &object, "")
 }

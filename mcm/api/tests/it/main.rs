@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod definitions;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod fields;
 #[cfg(test)]
 mod samples;

@@ -7,7 +7,7 @@ use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
 
 use super::creation::{is_transient, record};
 use super::decide::problem;
-use super::pass::Pass;
+use super::pass::{Pass, token_secret_name};
 use super::{
     Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain,
     validation,
@@ -52,10 +52,18 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         Stage::VolumeAttachments => volume_attachments(pass),
         Stage::Vm => delete_vm(pass),
         Stage::Node => delete_node(pass),
-        Stage::Finalizer => Plan::new(Reason::Released)
-            .act(Action::RemoveFinalizer)
-            .after(pass.settings.retry.long),
+        Stage::Finalizer => release(pass),
     }
+}
+
+/// The last step. A bootstrap token that no node of this machine has used goes along.
+fn release(pass: &Pass) -> Plan {
+    let unused = pass.view.target && pass.machine().status.conditions.is_empty();
+    let mut plan = Plan::new(Reason::Released).after(pass.settings.retry.long);
+    if unused {
+        plan = plan.act(Action::DeleteBootstrapToken(token_secret_name(pass.name())));
+    }
+    plan.act(Action::RemoveFinalizer)
 }
 
 /// A VM that CreateMachine made while somebody deleted the machine is recorded before all else: a

@@ -590,6 +590,16 @@ fn the_finalizer_goes_last() {
 }
 
 #[test]
+fn a_token_that_no_node_used_goes_with_the_machine() {
+    let mut view = in_stage(Stage::Finalizer);
+    view.machine.status.conditions.clear();
+    assert_eq!(
+        actions(&decided(&view, minute(1))),
+        ["delete bootstrap-token-78376b", "remove finalizer"]
+    );
+}
+
+#[test]
 fn an_answer_without_a_node_name_still_leads_to_the_drain() {
     let nameless = VmIdentity {
         node_name: String::new(),
