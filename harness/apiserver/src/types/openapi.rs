@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::table::{Field, Form, List, Shape, Table, Type, table};
+use super::table::{Field, Form, List, Shape, Type, table};
 
 /// Types that documents name beside those that objects refer to.
 const META: [&str; 3] = [
@@ -33,20 +33,20 @@ pub fn names_in(group: &str, version: &str) -> Vec<&'static str> {
     let table = table();
     let mut names = BTreeSet::new();
     for type_ in table.types().iter().filter(|type_| type_.name.starts_with(&prefix)) {
-        collect(table, type_, &mut names);
+        collect(type_, &mut names);
     }
     if !names.is_empty() {
         META.iter()
             .filter_map(|name| table.find(name))
-            .for_each(|type_| collect(table, type_, &mut names));
+            .for_each(|type_| collect(type_, &mut names));
     }
     names.into_iter().collect()
 }
 
-fn collect(table: &'static Table, type_: &'static Type, names: &mut BTreeSet<&'static str>) {
+fn collect(type_: &'static Type, names: &mut BTreeSet<&'static str>) {
     if names.insert(type_.name) {
         for inner in type_.fields.iter().filter_map(Field::type_) {
-            collect(table, inner, names);
+            collect(inner, names);
         }
     }
 }

@@ -11,8 +11,6 @@ pub(crate) enum Path<'a> {
     Field(&'a Path<'a>, &'a str),
     /// A list's item.
     Index(&'a Path<'a>, usize),
-    /// A place known by its text.
-    Text(&'a str),
 }
 
 impl<'a> Path<'a> {
@@ -30,7 +28,6 @@ impl<'a> Path<'a> {
     pub(crate) fn names(&self) -> String {
         match self {
             Self::Root => String::new(),
-            Self::Text(text) => (*text).to_owned(),
             Self::Index(parent, _) => parent.names(),
             Self::Field(parent, name) => match parent.names() {
                 parent if parent.is_empty() => (*name).to_owned(),
@@ -44,9 +41,8 @@ impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Text(text) => f.write_str(text),
             Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
-            Self::Field(Self::Root | Self::Text(""), name) => f.write_str(name),
+            Self::Field(Self::Root, name) => f.write_str(name),
             Self::Field(parent, name) => write!(f, "{parent}.{name}"),
         }
     }
@@ -58,8 +54,9 @@ mod tests {
 
     #[test]
     fn a_path_prints_as_in_messages() {
-        let (root, text) = (Path::Root, Path::Text("spec"));
-        let containers = text.field("containers");
+        let root = Path::Root;
+        let spec = root.field("spec");
+        let containers = spec.field("containers");
         let first = containers.index(0);
         assert_eq!(first.field("name").to_string(), "spec.containers[0].name");
         assert_eq!(first.field("name").names(), "spec.containers.name");

@@ -1,0 +1,236 @@
+use proptest::prelude::*;
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+
+fn compile(properties: Value) -> StructuralSchema {
+    StructuralSchema::compile(&json!({"type": "object", "properties": properties})).unwrap()
+}
+
+fn texts(errors: &[FieldError]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[rstest]
+#[case::root_without_type(json!({}), "type: Required value: must not be empty at the root")]
+#[case::root_of_wrong_type(json!({"type": "string"}), "type: Invalid value: \"string\": must be object at the root")]
+#[case::property_without_type(json!({"type": "object", "properties": {"a": {}}}), "properties[a].type: Required value: must not be empty for specified object fields")]
+#[case::items_without_type(json!({"type": "object", "properties": {"a": {"type": "array", "items": {}}}}), "properties[a].items.type: Required value: must not be empty for specified array items")]
+#[case::array_without_items(json!({"type": "object", "properties": {"a": {"type": "array"}}}), "properties[a].items: Required value: must be specified")]
+#[case::unknown_type(json!({"type": "object", "properties": {"a": {"type": "text"}}}), "properties[a].type: Unsupported value: \"text\"")]
+#[case::reference(json!({"type": "object", "properties": {"a": {"type": "object", "$ref": "x"}}}), "properties[a].$ref: Forbidden: $ref is not supported")]
+#[case::unique_items(json!({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "string"}}}}), "properties[a].uniqueItems: Forbidden")]
+#[case::both_kinds_of_members(json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": {"type": "string"}}}}), "mutual exclusive")]
+#[case::no_additional(json!({"type": "object", "additionalProperties": false}), "additionalProperties: Forbidden")]
+#[case::preserve_false(json!({"type": "object", "x-kubernetes-preserve-unknown-fields": false}), "must be true or undefined")]
+#[case::typed_int_or_string(json!({"type": "object", "properties": {"a": {"type": "string", "x-kubernetes-int-or-string": true}}}), "must be empty if x-kubernetes-int-or-string is true")]
+#[case::type_in_any_of(json!({"type": "object", "properties": {"a": {"type": "object", "anyOf": [{"type": "object", "required": ["b"]}]}}}), "properties[a].anyOf[0].type: Forbidden: must be empty to be structural")]
+#[case::only_in_any_of(json!({"type": "object", "anyOf": [{"properties": {"b": {"minimum": 1}}}]}), "properties[b]: Required value")]
+#[case::map_without_keys(json!({"type": "object", "properties": {"a": {"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}}}}), "x-kubernetes-list-map-keys: Required value")]
+#[case::optional_key(json!({"type": "object", "properties": {"a": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {"k": {"type": "string"}}}}}}), "x-kubernetes-list-map-keys[0]: Required value")]
+#[case::bad_pattern(json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}), "properties[a].pattern: Invalid value: \"(\"")]
+#[case::bad_default(json!({"type": "object", "properties": {"a": {"type": "string", "default": 1}}}), "properties[a].default: Invalid value: \"integer\"")]
+#[case::unknown_default(json!({"type": "object", "properties": {"a": {"type": "object", "default": {"x": 1}}}}), "must not have unknown fields: x")]
+#[case::metadata(json!({"type": "object", "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}}), "properties[metadata]: Forbidden")]
+fn what_is_not_structural_is_refused(#[case] schema: Value, #[case] message: &str) {
+    let errors = texts(&StructuralSchema::compile(&schema).unwrap_err());
+    assert!(errors.iter().any(|error| error.contains(message)), "{errors:#?}");
+}
+
+#[test]
+fn rules_and_int_or_string_alternatives_are_accepted() {
+    let schema = json!({
+        "type": "object",
+        "x-kubernetes-validations": [{"rule": "true"}],
+        "properties": {
+            "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 63}}},
+            "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "any": {"x-kubernetes-preserve-unknown-fields": true},
+        },
+    });
+    let compiled = StructuralSchema::compile(&schema).unwrap();
+    assert_eq!(compiled.raw(), &schema);
+    assert_eq!(compiled.validate(&json!({"port": "80%", "any": [1]}), None), []);
+    assert_eq!(
+        texts(&compiled.validate(&json!({"port": true}), None)),
+        ["port: Invalid value: \"boolean\": port in body must be of type integer,string: \"boolean\""]
+    );
+}
+
+#[test]
+fn what_is_not_specified_is_pruned() {
+    let schema = compile(json!({
+        "spec": {"type": "object", "properties": {
+            "known": {"type": "string"},
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "closed": {"type": "object", "properties": {"a": {"type": "string"}}},
+            }},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            "template": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {"spec": {"type": "object"}}},
+        }},
+    }));
+    let mut object = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "unknown": 1,
+        "metadata": {"name": "w", "labels": {"a": "b"}, "nme": 1},
+        "spec": {
+            "known": "x", "unknown": 1,
+            "open": {"anything": {"goes": 1}, "closed": {"a": "b", "c": 1}},
+            "map": {"k": {"a": "b", "c": 1}},
+            "list": [{"a": "b"}, {"c": 1}],
+            "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "x": 1}, "spec": {"x": 1}, "status": {}},
+        },
+    });
+    assert_eq!(
+        schema.prune(&mut object),
+        [
+            "metadata.nme",
+            "spec.list[1].c",
+            "spec.map.k.c",
+            "spec.open.closed.c",
+            "spec.template.metadata.x",
+            "spec.template.spec.x",
+            "spec.template.status",
+            "spec.unknown",
+            "unknown",
+        ]
+    );
+    assert_eq!(
+        object,
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "labels": {"a": "b"}},
+            "spec": {
+                "known": "x",
+                "open": {"anything": {"goes": 1}, "closed": {"a": "b"}},
+                "map": {"k": {"a": "b"}},
+                "list": [{"a": "b"}, {}],
+                "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}},
+            },
+        })
+    );
+}
+
+#[test]
+fn defaults_fill_what_is_absent() {
+    let schema = compile(json!({
+        "spec": {"type": "object", "default": {}, "properties": {
+            "replicas": {"type": "integer", "default": 1},
+            "nullable": {"type": "string", "nullable": true, "default": "x"},
+            "plain": {"type": "string"},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"protocol": {"type": "string", "default": "TCP"}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "string", "default": "b"}}}},
+        }},
+    }));
+    let default = |mut object: Value| {
+        schema.default(&mut object);
+        object
+    };
+    assert_eq!(default(json!({})), json!({"spec": {"replicas": 1, "nullable": "x"}}));
+    assert_eq!(
+        default(json!({"spec": {"replicas": null, "nullable": null, "plain": null, "list": [{}], "map": {"k": {}}}})),
+        json!({"spec": {"replicas": 1, "nullable": null, "list": [{"protocol": "TCP"}], "map": {"k": {"a": "b"}}}})
+    );
+}
+
+#[rstest]
+#[case(json!({"type": "integer"}), json!("string"), "a: Invalid value: \"string\": a in body must be of type integer: \"string\"")]
+#[case(json!({"type": "string"}), json!(null), "a: Invalid value: \"null\": a in body must be of type string: \"null\"")]
+#[case(json!({"type": "integer"}), json!(1.5), "a: Invalid value: \"number\": a in body must be of type integer: \"number\"")]
+#[case(json!({"type": "string", "minLength": 3}), json!("ab"), "a: Invalid value: \"ab\": a in body should be at least 3 chars long")]
+#[case(json!({"type": "string", "maxLength": 1}), json!("ab"), "a: Too long: may not be more than 1 bytes")]
+#[case(json!({"type": "string", "pattern": "^x$"}), json!("ab"), "a: Invalid value: \"ab\": a in body should match '^x$'")]
+#[case(json!({"type": "string", "format": "date-time"}), json!("ab"), "a: Invalid value: \"ab\": a in body must be of type date-time: \"ab\"")]
+#[case(json!({"type": "string", "enum": ["x", "y"]}), json!("ab"), "a: Unsupported value: \"ab\": supported values: \"x\", \"y\"")]
+#[case(json!({"type": "integer", "maximum": 3}), json!(4), "a: Invalid value: 4: a in body should be less than or equal to 3")]
+#[case(json!({"type": "integer", "maximum": 3, "exclusiveMaximum": true}), json!(3), "a: Invalid value: 3: a in body should be less than 3")]
+#[case(json!({"type": "integer", "minimum": 1}), json!(0), "a: Invalid value: 0: a in body should be greater than or equal to 1")]
+#[case(json!({"type": "integer", "multipleOf": 5}), json!(4), "a: Invalid value: 4: a in body should be a multiple of 5")]
+#[case(json!({"type": "integer", "format": "int32"}), json!(3_000_000_000_u32), "a: Invalid value: 3000000000: a in body must be of type int32: \"3000000000\"")]
+#[case(json!({"type": "array", "items": {"type": "string"}, "minItems": 1}), json!([]), "a: Invalid value: 0: a in body should have at least 1 items")]
+#[case(json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}), json!(["x", "y"]), "a: Too many: 2: must have at most 1 items")]
+#[case(json!({"type": "array", "items": {"type": "string"}}), json!(["x", 1]), "a[1]: Invalid value: \"integer\": a[1] in body must be of type string: \"integer\"")]
+#[case(json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}), json!(["x", "x"]), "a[1]: Duplicate value: \"x\"")]
+#[case(json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "required": ["k"], "properties": {"k": {"type": "string"}}}}), json!([{"k": "x"}, {"k": "x"}]), "a[1]: Duplicate value: {\"k\":\"x\"}")]
+#[case(json!({"type": "object", "required": ["b"], "properties": {"b": {"type": "string"}}}), json!({}), "a.b: Required value")]
+#[case(json!({"type": "object", "additionalProperties": {"type": "string"}}), json!({"k": 1}), "a.k: Invalid value: \"integer\": a.k in body must be of type string: \"integer\"")]
+#[case(json!({"type": "object", "properties": {"b": {"type": "integer"}}, "allOf": [{"properties": {"b": {"minimum": 2}}}]}), json!({"b": 1}), "a.b: Invalid value: 1: a.b in body should be greater than or equal to 2")]
+#[case(json!({"type": "integer", "anyOf": [{"minimum": 5}, {"maximum": 1}]}), json!(3), "a: Invalid value: \"\": \"a\" must validate at least one schema (anyOf)")]
+#[case(json!({"type": "integer", "oneOf": [{"minimum": 1}, {"minimum": 2}]}), json!(3), "a: Invalid value: \"\": \"a\" must validate one and only one schema (oneOf). Found 2 valid alternatives")]
+#[case(json!({"type": "integer", "not": {"minimum": 1}}), json!(3), "a: Invalid value: \"\": \"a\" must not validate the schema (not)")]
+#[case(json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}), json!({"kind": "Pod"}), "a.apiVersion: Required value: must not be empty")]
+fn messages(#[case] schema: Value, #[case] value: Value, #[case] message: &str) {
+    let schema = compile(json!({"a": schema}));
+    assert_eq!(texts(&schema.validate(&json!({"a": value}), None)), [message]);
+}
+
+#[test]
+fn what_was_invalid_before_is_tolerated_as_long_as_it_stays() {
+    let schema = compile(json!({
+        "spec": {"type": "object", "properties": {
+            "a": {"type": "string", "minLength": 3},
+            "b": {"type": "string", "minLength": 3},
+            "list": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {
+                "type": "object", "required": ["k"], "properties": {"k": {"type": "string"}, "v": {"type": "integer", "maximum": 1}},
+            }},
+        }},
+    }));
+    let old = json!({"spec": {"a": "x", "b": "long", "list": [{"k": "one", "v": 5}]}});
+    let new = json!({"spec": {"a": "x", "b": "y", "list": [{"k": "two", "v": 7}, {"k": "one", "v": 5}]}});
+    let fields: Vec<String> = schema
+        .validate(&new, Some(&old))
+        .into_iter()
+        .map(|error| error.field)
+        .collect();
+    assert_eq!(fields, ["spec.b", "spec.list[0].v"]);
+    assert_eq!(schema.validate(&old, Some(&old)), []);
+}
+
+/// A schema with a bit of everything that prunes and defaults.
+fn rich() -> StructuralSchema {
+    compile(json!({
+        "a": {"type": "object", "default": {}, "properties": {
+            "b": {"type": "integer", "default": 1},
+            "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"d": {"type": "string", "default": "x"}}},
+        }},
+        "b": {"type": "array", "items": {"type": "object", "properties": {"c": {"type": "string", "nullable": true, "default": "y"}}}},
+        "c": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "integer", "default": 2}}}},
+    }))
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        (0..3).prop_map(Value::from),
+        "[x-z]".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map("[a-e]", inner, 0..5).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn pruning_and_defaulting_are_idempotent(mut object in any_json()) {
+        let schema = rich();
+        schema.prune(&mut object);
+        schema.default(&mut object);
+        let once = object.clone();
+        prop_assert_eq!(schema.prune(&mut object), Vec::<String>::new());
+        schema.default(&mut object);
+        prop_assert_eq!(object, once);
+    }
+
+    #[test]
+    fn an_object_is_valid_as_an_update_of_itself(object in any_json()) {
+        prop_assert_eq!(rich().validate(&object, Some(&object)), vec![]);
+    }
+
+    #[test]
+    fn any_json_compiles_or_is_refused(schema in any_json()) {
+        let _ = StructuralSchema::compile(&json!({"type": "object", "properties": {"a": schema}}));
+    }
+}

@@ -1,0 +1,283 @@
+//! Validation, in the words of upstream's validator. A value that is as it was is not looked at.
+
+use serde_json::{Map, Number, Value};
+
+use super::formats;
+use super::node::{Limits, ListType, Node, Type};
+use crate::status::{FieldError, FieldErrorType};
+use crate::types::path::Path;
+
+/// Checks a value against its schema; `old` is what stood in its place before.
+pub(super) fn validate(node: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check(node, new, old, Path::Root, &mut errors);
+    errors
+}
+
+fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    if old == Some(new) || new.is_null() && node.nullable {
+        return;
+    }
+    let fits = match node.type_ {
+        Some(type_) => type_.fits(new),
+        None if node.int_or_string => Type::Integer.fits(new) || Type::String.fits(new),
+        None => true,
+    };
+    if !fits {
+        let wanted = node.type_.map_or("integer,string", Type::name);
+        errors.push(wrong_type(new, wanted, path));
+        return;
+    }
+    limits(&node.limits, new, path, errors);
+    match new {
+        Value::Object(map) => members(node, map, old.and_then(Value::as_object), path, errors),
+        Value::Array(items) => list(node, items, old.and_then(Value::as_array), path, errors),
+        _ => {}
+    }
+    logic(&node.limits, new, path, errors);
+}
+
+fn wrong_type(value: &Value, wanted: &str, path: Path<'_>) -> FieldError {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if Type::Integer.fits(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    FieldError {
+        kind: FieldErrorType::TypeInvalid,
+        field: path.to_string(),
+        value: Some(found.into()),
+        detail: format!("{path} in body must be of type {wanted}: {found:?}"),
+    }
+}
+
+fn invalid(value: &Value, path: Path<'_>, why: impl std::fmt::Display) -> FieldError {
+    FieldError::invalid(path.to_string(), value.clone(), format!("{path} in body {why}"))
+}
+
+fn members(
+    node: &Node,
+    map: &Map<String, Value>,
+    old: Option<&Map<String, Value>>,
+    path: Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    if node.embedded {
+        for name in ["apiVersion", "kind"] {
+            let empty = map
+                .get(name)
+                .is_none_or(|value| value.as_str().is_none_or(str::is_empty));
+            if empty {
+                errors.push(FieldError::required(path.field(name).to_string(), "must not be empty"));
+            }
+        }
+    }
+    for (name, value) in map {
+        if let Some(node) = node.member(name) {
+            check(node, value, old.and_then(|old| old.get(name)), path.field(name), errors);
+        }
+    }
+}
+
+fn list(node: &Node, items: &[Value], old: Option<&Vec<Value>>, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(inner) = &node.items {
+        for (index, item) in items.iter().enumerate() {
+            let old = match (&node.list, old) {
+                (ListType::Map(keys), Some(old)) => old.iter().find(|old| key_of(old, keys) == key_of(item, keys)),
+                _ => None,
+            };
+            check(inner, item, old, path.index(index), errors);
+        }
+    }
+    let keys: Vec<Value> = match &node.list {
+        ListType::Atomic => return,
+        ListType::Set => items.to_vec(),
+        ListType::Map(keys) => items.iter().map(|item| key_of(item, keys)).collect(),
+    };
+    for (index, key) in keys.iter().enumerate() {
+        if keys[..index].contains(key) {
+            errors.push(FieldError::duplicate(path.index(index).to_string(), key.clone()));
+        }
+    }
+}
+
+/// The members that tell an item from others.
+fn key_of(item: &Value, keys: &[String]) -> Value {
+    keys.iter()
+        .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn limits(limits: &Limits, value: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(allowed) = &limits.allowed
+        && !allowed.contains(value)
+    {
+        errors.push(not_supported(value, allowed, path));
+    }
+    match value {
+        Value::String(text) => text_limits(limits, value, text, path, errors),
+        Value::Number(number) => number_limits(limits, value, number, path, errors),
+        Value::Array(items) => {
+            let count = items.len() as u64;
+            if let Some(least) = limits.min_items.filter(|least| count < *least) {
+                errors.push(invalid(
+                    &count.into(),
+                    path,
+                    format_args!("should have at least {least} items"),
+                ));
+            }
+            if let Some(most) = limits.max_items.filter(|most| count > *most) {
+                errors.push(too_many(count, most, path));
+            }
+        }
+        Value::Object(map) => {
+            for name in limits.required.iter().filter(|name| !map.contains_key(*name)) {
+                errors.push(FieldError::required(path.field(name).to_string(), ""));
+            }
+            let count = map.len() as u64;
+            if let Some(least) = limits.min_properties.filter(|least| count < *least) {
+                errors.push(invalid(
+                    &count.into(),
+                    path,
+                    format_args!("should have at least {least} properties"),
+                ));
+            }
+            if let Some(most) = limits.max_properties.filter(|most| count > *most) {
+                errors.push(too_many(count, most, path));
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+fn not_supported(value: &Value, allowed: &[Value], path: Path<'_>) -> FieldError {
+    let texts: Vec<String> = allowed
+        .iter()
+        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    FieldError::not_supported(path.to_string(), value.clone(), &texts)
+}
+
+fn too_many(count: u64, most: u64, path: Path<'_>) -> FieldError {
+    FieldError {
+        kind: FieldErrorType::TooMany,
+        field: path.to_string(),
+        value: Some(count.into()),
+        detail: format!("must have at most {most} items"),
+    }
+}
+
+fn text_limits(limits: &Limits, value: &Value, text: &str, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    let length = text.chars().count() as u64;
+    if let Some(least) = limits.min_length.filter(|least| length < *least) {
+        errors.push(invalid(
+            value,
+            path,
+            format_args!("should be at least {least} chars long"),
+        ));
+    }
+    if let Some(most) = limits.max_length.filter(|most| length > *most) {
+        errors.push(FieldError {
+            kind: FieldErrorType::TooLong,
+            field: path.to_string(),
+            value: None,
+            detail: format!("may not be more than {most} bytes"),
+        });
+    }
+    if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+        errors.push(invalid(value, path, format_args!("should match '{pattern}'")));
+    }
+    if let Some(format) = limits
+        .format
+        .as_ref()
+        .filter(|format| !formats::text_fits(format, text))
+    {
+        errors.push(invalid(value, path, format_args!("must be of type {format}: {text:?}")));
+    }
+}
+
+fn number_limits(limits: &Limits, value: &Value, number: &Number, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    let float = number.as_f64().unwrap_or(f64::NAN);
+    if let Some(bound) = limits.minimum {
+        let below = if bound.exclusive {
+            float <= bound.value
+        } else {
+            float < bound.value
+        };
+        if below {
+            let or_equal = if bound.exclusive { "" } else { " or equal to" };
+            errors.push(invalid(
+                value,
+                path,
+                format_args!("should be greater than{or_equal} {}", bound.value),
+            ));
+        }
+    }
+    if let Some(bound) = limits.maximum {
+        let above = if bound.exclusive {
+            float >= bound.value
+        } else {
+            float > bound.value
+        };
+        if above {
+            let or_equal = if bound.exclusive { "" } else { " or equal to" };
+            errors.push(invalid(
+                value,
+                path,
+                format_args!("should be less than{or_equal} {}", bound.value),
+            ));
+        }
+    }
+    if let Some(factor) = limits.multiple_of.filter(|factor| (float / factor).fract() != 0.0) {
+        errors.push(invalid(value, path, format_args!("should be a multiple of {factor}")));
+    }
+    if let Some(format) = limits
+        .format
+        .as_ref()
+        .filter(|format| !formats::number_fits(format, number))
+    {
+        let text = number.to_string();
+        errors.push(invalid(value, path, format_args!("must be of type {format}: {text:?}")));
+    }
+}
+
+fn logic(limits: &Limits, value: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    let passes = |node: &Node| {
+        let mut errors = Vec::new();
+        check(node, value, None, path, &mut errors);
+        errors.is_empty()
+    };
+    let mut complain = |why: String| {
+        errors.push(FieldError::invalid(
+            path.to_string(),
+            "",
+            format!("\"{path}\" must {why}"),
+        ));
+    };
+    if !limits.any_of.is_empty() && !limits.any_of.iter().any(passes) {
+        complain("validate at least one schema (anyOf)".to_owned());
+    }
+    if !limits.one_of.is_empty() {
+        match limits.one_of.iter().filter(|node| passes(node)).count() {
+            1 => {}
+            0 => complain("validate one and only one schema (oneOf). Found none valid".to_owned()),
+            count => {
+                complain(format!(
+                    "validate one and only one schema (oneOf). Found {count} valid alternatives"
+                ));
+            }
+        }
+    }
+    if limits.not.as_ref().is_some_and(|node| passes(node)) {
+        complain("not validate the schema (not)".to_owned());
+    }
+    for node in &limits.all_of {
+        check(node, value, None, path, errors);
+    }
+}
