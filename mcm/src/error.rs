@@ -9,9 +9,6 @@ pub enum Error {
     /// The flags contradict each other.
     #[error(transparent)]
     Options(#[from] crate::options::OptionsError),
-    /// The driver's address is none.
-    #[error("--driver: {0}")]
-    DriverAddress(#[from] mcm_driver::client::AddressError),
     /// A kubeconfig is not usable.
     #[error("{flag}={path:?} is not usable: {reason}")]
     Kubeconfig {

@@ -36,3 +36,47 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
         .with_graceful_shutdown(cancel.cancelled_owned())
         .await
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn health_and_metrics_are_served_until_the_stop() {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let cancel = CancellationToken::new();
+        let story = async {
+            let health = get(address, "/healthz").await;
+            assert!(health.starts_with("HTTP/1.1 200") && health.ends_with("OK"), "{health}");
+            assert!(get(address, "/metrics").await.contains("mcm_machine_items_total 0"));
+            assert!(get(address, "/elsewhere").await.starts_with("HTTP/1.1 404"));
+            cancel.cancel();
+        };
+        let (served, ()) = tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
+        served.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_one_clear_line() {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let error = bind(address).await.unwrap_err().to_string();
+        assert!(
+            error.contains(&address.to_string()) && error.contains("in use") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+}

@@ -1,8 +1,10 @@
 //! The program `mcm`: flags, log, signals and exit status around the library.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -12,6 +14,9 @@ use mcm_driver::client::GrpcDriver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
+
+/// How long answers under way may take when the process ends.
+const HTTP_GRACE: Duration = Duration::from_secs(2);
 
 /// Controls machines: VMs in a cloud that join a Kubernetes cluster as nodes.
 ///
@@ -81,11 +86,13 @@ fn start(options: Options) -> anyhow::Result<()> {
 }
 
 fn start_log(options: &Options) {
-    let level = match options.v {
+    let detail = match options.v {
         0..=1 => "info",
         2..=4 => "info,mcm=debug,mcm_driver=debug,mcm_core=debug",
-        _ => "trace",
+        _ => "debug,mcm=trace,mcm_driver=trace,mcm_core=trace",
     };
+    // The client library warns with the whole text of answers that it cannot read: Secrets too.
+    let level = format!("{detail},kube_client=error,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -101,21 +108,27 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     let metrics = Metrics::new();
     let port = u16::try_from(options.port).context("--port")?;
     let listener = mcm::http::bind(SocketAddr::new(options.address, port)).await?;
-    let http = mcm::http::serve(listener, metrics.clone(), cancel.clone());
-    let controller = async {
-        let result = control(options, metrics, cancel.clone()).await;
-        cancel.cancel();
-        result
-    };
-    let (http, controller) = tokio::join!(http, controller);
-    controller?;
-    http.context("/metrics and /healthz are no longer served")
+    let mut http = pin!(mcm::http::serve(listener, metrics.clone(), cancel.clone()));
+    let mut controller = pin!(control(options, metrics, cancel.clone()));
+    tokio::select! {
+        result = &mut controller => {
+            cancel.cancel();
+            // A client that reads slowly does not keep the process alive.
+            let _ = tokio::time::timeout(HTTP_GRACE, http).await;
+            result
+        }
+        result = &mut http => {
+            cancel.cancel();
+            controller.await?;
+            result.context("/metrics and /healthz are no longer served")
+        }
+    }
 }
 
 async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::wall();
     let seed = Seed::from_entropy().map_err(anyhow::Error::msg)?;
-    let driver = GrpcDriver::connect(&options.driver).map_err(mcm::Error::from)?;
+    let driver = GrpcDriver::connect(&options.driver)?;
     let (control, target) = mcm::from_options(&options).await?;
     let ready = async {
         mcm::check_clusters(&control, target.as_ref(), &clock).await?;

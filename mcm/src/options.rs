@@ -350,6 +350,8 @@ impl Options {
         let mut wrong = self.validate().err().map(|error| error.0).unwrap_or_default();
         if self.driver.is_empty() {
             wrong.push("--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT".to_owned());
+        } else if let Err(error) = mcm_driver::client::check_address(&self.driver) {
+            wrong.push(format!("--driver: {error}"));
         }
         for (flag, path) in [
             ("--control-kubeconfig", &self.control_kubeconfig),

@@ -109,3 +109,6 @@ pub async fn check_driver(driver: &dyn Driver, address: &str, clock: &Clock) -> 
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

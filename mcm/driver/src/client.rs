@@ -64,6 +64,14 @@ impl GrpcDriver<Channel> {
     }
 }
 
+/// Whether `address` has the form of a driver's address; nothing is connected.
+///
+/// # Errors
+/// When it has not.
+pub fn check_address(address: &str) -> Result<(), AddressError> {
+    endpoint(address).map(|_| ())
+}
+
 fn endpoint(address: &str) -> Result<Endpoint, AddressError> {
     let wrong = |reason: String| AddressError {
         address: address.to_owned(),

@@ -35,6 +35,11 @@ struct CloudState {
     user_data: String,
     failures: Vec<Code>,
     calls: Vec<&'static str>,
+    /// Whether a status call takes a second.
+    slow: bool,
+    /// Status calls under way, and the most of them at any time.
+    under_way: usize,
+    most: usize,
 }
 
 impl Cloud {
@@ -44,6 +49,19 @@ impl Cloud {
 
     fn fail_with(&self, codes: &[Code]) {
         self.0.lock().unwrap().failures = codes.iter().rev().copied().collect();
+    }
+
+    async fn dawdle(&self) {
+        {
+            let mut state = self.0.lock().unwrap();
+            if !state.slow {
+                return;
+            }
+            state.under_way += 1;
+            state.most = state.most.max(state.under_way);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.0.lock().unwrap().under_way -= 1;
     }
 
     fn calls(&self) -> Vec<&'static str> {
@@ -94,6 +112,7 @@ impl Driver for Cloud {
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.dawdle().await;
         let mut state = self.0.lock().unwrap();
         state.calls.push("status");
         let name = name(&request);
@@ -143,11 +162,16 @@ impl Stage {
     }
 
     fn create_machine(&self) {
+        self.create_machine_named("m-12345");
+    }
+
+    fn create_machine_named(&self, name: &str) {
         let spec = json!({ "spec": { "class": { "kind": "MachineClass", "name": "small" } } });
-        let mut machine = object("m-12345", "Machine", spec);
+        let mut machine = object(name, "Machine", spec);
         machine["futureField"] = json!("kept");
-        machine["metadata"]["creationTimestamp"] = json!(self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-        self.server.put(MACHINE, machine);
+        let created = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        machine["metadata"]["creationTimestamp"] = json!(created);
+        self.server.put(&format!("{MACHINES}/{name}"), machine);
     }
 
     /// As the kubelet of the VM would.
@@ -440,4 +464,50 @@ async fn a_plain_stop_ends_within_seconds_and_gives_the_lease_back() {
     stage.run(stage.wait(10)).await;
     let lease = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
     assert_eq!(stage.server.get(lease).unwrap()["spec"]["holderIdentity"], "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_gives_the_same_requests_in_the_same_order() {
+    let mut stories = Vec::new();
+    for _ in 0..2 {
+        let stage = Stage::new();
+        let story = async {
+            for number in 0..20 {
+                stage.create_machine_named(&format!("m-{number:05}"));
+            }
+            stage.wait(120).await;
+        };
+        stage.run(story).await;
+        let events: Vec<_> = stage
+            .server
+            .all("/api/v1/namespaces/default/events")
+            .into_iter()
+            .collect();
+        stories.push((stage.server.requests(), events));
+    }
+    assert!(stories[0].0.len() > 100);
+    assert_eq!(stories[0], stories[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
+    let stage = Stage::new();
+    stage.cloud.0.lock().unwrap().slow = true;
+    for number in 0..10 {
+        stage.create_machine_named(&format!("m-{number:05}"));
+    }
+    let cancel = CancellationToken::new();
+    let options = Options {
+        concurrent_syncs: 3,
+        ..Options::default()
+    };
+    let controller = crate::run(options, stage.environment(), cancel.clone());
+    let story = async {
+        stage.wait(300).await;
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(Box::pin(controller), story);
+    result.unwrap();
+    let state = stage.cloud.0.lock().unwrap();
+    assert_eq!((state.vms.len(), state.most), (10, 3));
 }
