@@ -2,7 +2,7 @@
 //! dies at any moment.
 
 use mcm_api::Code;
-use mcm_core::machine::Settings;
+use mcm_core::machine::{CallKind, Settings};
 
 use crate::world::{End, World};
 
@@ -52,43 +52,63 @@ fn a_machine_is_created_runs_and_is_deleted() {
 #[test]
 fn a_creation_that_fails_three_times_makes_one_vm() {
     let mut world = World::new(Settings::default());
-    let (not_yet, done) = (false, true);
+    let (before, after) = (false, true);
     world.errors = vec![
-        (Code::Internal, done),
-        (Code::NotFound, not_yet),
-        (Code::ResourceExhausted, not_yet),
-        (Code::NotFound, not_yet),
+        (CallKind::Create, Code::ResourceExhausted, before),
+        (CallKind::Create, Code::Unavailable, before),
+        (CallKind::Create, Code::Internal, after),
     ];
     settle(&mut world, "Running");
     assert_eq!(world.vms.len(), 1);
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
-/// One life in the order of `seed`: the controller dies between any two actions, calls fail before or
-/// after their effect, the node joins and the person deletes at any time.
-fn live(seed: u64, settings: Settings) -> Result<(), String> {
+/// One life in the order of `seed`: the controller dies between any two actions or decides on what was
+/// true a while ago, calls fail before or after their effect, the node joins and the person deletes at
+/// any time.
+fn live(seed: u64, settings: Settings) -> Result<String, String> {
     let mut order = Order(seed);
     let mut world = World::new(settings);
-    let mut deleted = false;
+    world.deleted_during = (order.below(10) == 0).then_some(CallKind::Create);
+    let mut before = None;
     for step in 0..400 {
+        if order.below(4) == 0 {
+            world.stale = before.take();
+        }
+        if order.below(3) == 0 {
+            before = world.machine.clone().map(|machine| (machine, world.node.clone()));
+        }
         match order.below(8) {
             0 => world.boot(),
             1 if step > 150 || order.below(60) == 0 => {
                 world.delete();
-                deleted = true;
             }
             2 if step < 300 => {
                 let code = Code::ALL[1 + order.below(17) as usize];
                 let after = order.below(2) == 0;
                 let uncertain = !matches!(code, Code::NotFound | Code::Unimplemented | Code::Uninitialized);
-                world.errors.extend(uncertain.then_some((code, after)));
+                let kinds = [
+                    CallKind::Status,
+                    CallKind::Create,
+                    CallKind::Initialize,
+                    CallKind::Delete,
+                ];
+                let kind = kinds[order.below(4) as usize];
+                world.errors.extend(uncertain.then_some((kind, code, after)));
             }
             3 | 4 => {
                 world.run(order.below(6) as usize);
             }
             _ => match world.run(usize::MAX) {
                 End::Sleeps(wake) => world.pass(wake.min(std::time::Duration::from_mins(3))),
-                End::Gone if deleted => return Ok(()),
+                End::Gone
+                    if world
+                        .narrative
+                        .iter()
+                        .any(|line| line.contains("the machine is deleted")) =>
+                {
+                    return Ok(world.narrative.join("\n"));
+                }
                 End::Gone | End::Crashed => return Err(format!("gone\n{}", world.narrative.join("\n"))),
             },
         }
@@ -98,6 +118,7 @@ fn live(seed: u64, settings: Settings) -> Result<(), String> {
     }
     world.delete();
     world.errors.clear();
+    world.stale = None;
     settle(&mut world, "gone");
     if world.machine.is_some() || world.node.is_some() || !world.vms.is_empty() {
         return Err(format!(
@@ -105,13 +126,25 @@ fn live(seed: u64, settings: Settings) -> Result<(), String> {
             world.narrative.join("\n")
         ));
     }
-    Ok(())
+    Ok(world.narrative.join("\n"))
 }
 
 #[test]
 fn a_hundred_lives_in_random_orders_keep_every_invariant() {
-    for seed in 0..100 {
-        live(seed, Settings::default()).unwrap_or_else(|breach| panic!("{breach}"));
+    let lives = (0..100).map(|seed| live(seed, Settings::default()).unwrap_or_else(|breach| panic!("{breach}")));
+    let told = lives.collect::<Vec<_>>().join("\n");
+    for event in [
+        "the controller dies",
+        "the machine was written meanwhile",
+        "conflict",
+        "CreateMachine failed",
+        "GetMachineStatus failed",
+        "InitializeMachine failed",
+        "DeleteMachine failed",
+        "the VM was made while the machine was deleted",
+        "the node joined",
+    ] {
+        assert!(told.contains(event), "no life has: {event}");
     }
 }
 
@@ -145,7 +178,7 @@ fn a_controller_that_does_not_ask_first_makes_a_second_vm() {
         mutant: Some(mcm_core::machine::Mutant::CreateWithoutAsking),
         ..Settings::default()
     };
-    let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, settings.clone())));
+    let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, settings.clone()).map(|_| ())));
     assert!(
         !matches!(caught, Ok(Ok(()))),
         "the mutant lives a hundred lives unnoticed"

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Code, DriverError, Machine, VmIdentity, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use mcm_api::{Code, DriverError, Machine, MachineStatus, VmIdentity, keys};
 use mcm_core::machine::{
-    Action, Answer, BootstrapToken, CallKind, CloudCall, NodeView, Plan, Pod, Settings, TokenView, View, decide,
+    Action, Answer, BootstrapToken, CallKind, CloudCall, Failure, NodeView, Plan, Pod, Settings, TokenView, View,
+    decide,
 };
 use serde_json::Value;
 
-use crate::fixtures::{actions, class, condition, healthy, machine, node, secret, start};
+use crate::fixtures::{NAME, actions, class, condition, healthy, machine, node, pod, secret, start};
 
 /// Everything that outlives the controller.
 pub struct World {
@@ -23,12 +24,16 @@ pub struct World {
     pub token: Option<String>,
     /// Provider ids of VMs that exist, and whether each is initialised.
     pub vms: BTreeMap<String, bool>,
-    /// Errors for the next cloud calls; `true`: after the call had its effect.
-    pub errors: Vec<(Code, bool)>,
+    /// Errors for the next cloud calls of each kind; `true`: after the call had its effect.
+    pub errors: Vec<(CallKind, Code, bool)>,
+    /// A person deletes the machine during the next call of this kind.
+    pub deleted_during: Option<CallKind>,
     pub now: Timestamp,
     pub settings: Settings,
     /// What happened, a line each.
     pub narrative: Vec<String>,
+    /// The machine and its node as the controller's cache has them, where that is behind.
+    pub stale: Option<(Machine, Option<Node>)>,
     provider_ids: Vec<String>,
     made: usize,
 }
@@ -54,9 +59,11 @@ impl World {
             token: None,
             vms: BTreeMap::new(),
             errors: Vec::new(),
+            deleted_during: None,
             now: start(),
             settings,
             narrative: Vec::new(),
+            stale: None,
             provider_ids: Vec::new(),
             made: 0,
         }
@@ -66,8 +73,9 @@ impl World {
     pub fn run(&mut self, mut survives: usize) -> End {
         let mut answers = Vec::new();
         let mut token = TokenView::Unknown;
+        let mut failure = None;
         for _ in 0..100 {
-            let Some(view) = self.view(answers.clone(), token.clone()) else {
+            let Some(view) = self.view(answers.clone(), token.clone(), failure.take()) else {
                 return End::Gone;
             };
             let plan = decide(&view, &self.settings, self.now);
@@ -78,18 +86,29 @@ impl World {
                     return self.crash();
                 }
                 survives -= usize::from(!matches!(action, Action::RecordEvent { .. } | Action::Observe(_)));
-                self.perform(action, &mut answers, &mut token);
+                failure = self.perform(action, &view, &mut answers, &mut token);
                 self.check();
+                if failure.is_some() {
+                    break;
+                }
+            }
+            if failure.is_some() {
+                continue;
             }
             if let Some(status) = plan.status {
                 if survives == 0 {
                     return self.crash();
                 }
                 survives -= 1;
-                self.machine.as_mut().unwrap().status = status;
+                if !self.write_status(&view, &plan.actions, status) {
+                    return End::Sleeps(self.settings.retry.conflict);
+                }
             }
             match plan.wake {
-                Some(wake) if !wake.is_zero() => return End::Sleeps(wake),
+                Some(wake) if !wake.is_zero() => {
+                    self.stale = None;
+                    return End::Sleeps(wake);
+                }
                 _ if asks => {}
                 _ => {
                     answers.clear();
@@ -100,20 +119,41 @@ impl World {
         panic!("the controller does not come to rest:\n{}", self.narrative.join("\n"));
     }
 
+    /// A status is written over the version that the decision saw or that its own patches made.
+    fn write_status(&mut self, view: &View, actions: &[Action], status: MachineStatus) -> bool {
+        let patched = actions
+            .iter()
+            .any(|action| action.machine_patch(&view.machine).is_some());
+        let stale = self
+            .stale
+            .take()
+            .is_some_and(|(machine, _)| Some(machine) != self.machine);
+        if stale && !patched {
+            self.narrative.push("  (the machine was written meanwhile)".to_owned());
+            return false;
+        }
+        if let Some(machine) = &mut self.machine {
+            machine.status = status;
+            bump(&mut machine.metadata);
+        }
+        true
+    }
+
     fn crash(&mut self) -> End {
         self.narrative.push("  (the controller dies)".to_owned());
         End::Crashed
     }
 
-    fn view(&self, answers: Vec<Answer>, bootstrap_token: TokenView) -> Option<View> {
-        let machine = self.machine.clone()?;
+    fn view(&self, answers: Vec<Answer>, bootstrap_token: TokenView, failure: Option<Failure>) -> Option<View> {
+        let current = (self.machine.clone()?, self.node.clone());
+        let (machine, node) = self.stale.clone().unwrap_or(current);
         let labelled = machine
             .metadata
             .labels
             .iter()
             .flatten()
             .any(|(key, _)| key == keys::NODE_LABEL);
-        let node = match &self.node {
+        let node = match &node {
             _ if !labelled => NodeView::Unknown,
             Some(node) => NodeView::Present(Box::new(node.clone())),
             None => NodeView::Absent,
@@ -127,6 +167,7 @@ impl World {
             bootstrap_token,
             pods: Some(self.pods.clone()),
             answers,
+            failure,
             ..View::default()
         })
     }
@@ -149,23 +190,40 @@ impl World {
         self.narrative.push(line);
     }
 
-    fn perform(&mut self, action: &Action, answers: &mut Vec<Answer>, token: &mut TokenView) {
-        if let Some(machine) = &mut self.machine
-            && let Some(patch) = action.machine_patch(machine)
+    /// The failure, where the action met a newer object than the decision saw.
+    fn perform(
+        &mut self,
+        action: &Action,
+        view: &View,
+        answers: &mut Vec<Answer>,
+        token: &mut TokenView,
+    ) -> Option<Failure> {
+        let seen = self
+            .stale
+            .as_ref()
+            .map_or_else(|| self.machine.clone(), |_| Some(view.machine.clone()));
+        if let (Some(seen), Some(machine)) = (seen, &mut self.machine)
+            && let Some(patch) = action.machine_patch(&seen)
         {
+            if seen.metadata.resource_version != machine.metadata.resource_version {
+                self.stale = None;
+                return conflict(action);
+            }
             *machine = merged(machine, &patch);
+            bump(&mut machine.metadata);
+            self.stale = None;
             let finished = machine.metadata.finalizers.iter().flatten().next().is_none();
             if finished && machine.metadata.deletion_timestamp.is_some() {
                 self.machine = None;
             }
-            return;
+            return None;
         }
         if let Some(node) = &mut self.node
-            && let Some(patch) = action.node_patch(node, crate::fixtures::NAME)
+            && let Some(patch) = action.node_patch(node, NAME)
         {
             *node = merged(node, &patch);
             self.collect_node();
-            return;
+            return None;
         }
         match action {
             Action::Call(call) => answers.push(self.call(call)),
@@ -190,6 +248,7 @@ impl World {
             }
             _ => {}
         }
+        None
     }
 
     fn collect_node(&mut self) {
@@ -206,9 +265,13 @@ impl World {
     }
 
     fn call(&mut self, call: &CloudCall) -> Answer {
-        let error = self.errors.pop();
-        let effective = error.as_ref().is_none_or(|(_, after)| *after);
-        let failure = error.map(|(code, _)| DriverError::new(code, "injected"));
+        if self.deleted_during == Some(call.kind) {
+            self.delete();
+        }
+        let index = self.errors.iter().position(|(kind, _, _)| *kind == call.kind);
+        let error = index.map(|index| self.errors.remove(index));
+        let effective = error.as_ref().is_none_or(|(_, _, after)| *after);
+        let failure = error.map(|(_, code, _)| DriverError::new(code, "injected"));
         match call.kind {
             CallKind::Status => Answer::Status(failure.map_or_else(|| self.found(), Err)),
             CallKind::Create => {
@@ -236,7 +299,7 @@ impl World {
         self.vms.insert(provider_id.clone(), false);
         VmIdentity {
             provider_id,
-            node_name: crate::fixtures::NAME.to_owned(),
+            node_name: NAME.to_owned(),
             ..VmIdentity::default()
         }
     }
@@ -247,7 +310,7 @@ impl World {
         };
         let vm = VmIdentity {
             provider_id: provider_id.clone(),
-            node_name: crate::fixtures::NAME.to_owned(),
+            node_name: NAME.to_owned(),
             ..VmIdentity::default()
         };
         if *initialized {
@@ -266,7 +329,7 @@ impl World {
             node.metadata.labels = None;
             node.metadata.finalizers = None;
             self.node = Some(node);
-            self.pods = vec![crate::fixtures::pod("web-1")];
+            self.pods = vec![pod("web-1")];
             self.narrative.push("  (the node joins)".to_owned());
         }
     }
@@ -275,6 +338,7 @@ impl World {
     pub fn delete(&mut self) {
         if let Some(machine) = &mut self.machine {
             machine.metadata.deletion_timestamp.get_or_insert(Time(self.now));
+            bump(&mut machine.metadata);
             if machine.metadata.finalizers.iter().flatten().next().is_none() {
                 self.machine = None;
             }
@@ -315,6 +379,20 @@ impl World {
             panic!("{breach}\n{}", self.narrative.join("\n"));
         }
     }
+}
+
+fn conflict(action: &Action) -> Option<Failure> {
+    Some(Failure {
+        action: action.clone(),
+        conflict: true,
+        not_found: false,
+        message: "conflict".to_owned(),
+    })
+}
+
+fn bump(metadata: &mut ObjectMeta) {
+    let version: u64 = metadata.resource_version.as_deref().unwrap_or("0").parse().unwrap();
+    metadata.resource_version = Some((version + 1).to_string());
 }
 
 fn merged<T: serde::Serialize + serde::de::DeserializeOwned>(object: &T, patch: &Value) -> T {
