@@ -1,1 +1,7 @@
-//! e2e
+//! The scenarios, one a file, each a short story in the builder's words.
+//!
+//! What must not live here: how a stage does what it is asked, and how a run is judged (crate `harness`).
+
+mod scenarios;
+
+pub use scenarios::scenarios;

@@ -1,1 +1,15 @@
-//! harness
+//! The harness: stages, scenarios, the engine that performs and judges them, invariants, reports,
+//! and the command line as a library.
+//!
+//! What must not live here: which scenarios there are (crate `e2e`).
+
+pub mod cli;
+pub mod engine;
+pub mod invariants;
+pub mod report;
+pub mod runner;
+pub mod scenario;
+pub mod stage;
+
+pub use scenario::Scenario;
+pub use stage::StageKind;

@@ -1,0 +1,7 @@
+//! The program `drydock`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    harness::cli::main(e2e::scenarios())
+}

@@ -1,0 +1,33 @@
+//! A creation that fails three times in three ways succeeds in the end, with exactly one VM.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, calls, calls_at_least, create_machine, creation_timeout, error_code, fail_call, phase, slack, vm_count,
+};
+use harness::scenario::step::CloudCall;
+use mcm_api::{Code, Phase};
+
+pub(super) fn scenario() -> Scenario {
+    let fail = |name: &str, nth, code| fail_call(name, CloudCall::CreateMachine, "m-1", nth, code);
+    Scenario::new(
+        "create_errors",
+        "Creation fails three times and then succeeds, with exactly one VM.",
+    )
+    .step(fail("quota", 1, Code::ResourceExhausted))
+    .step(fail("outage", 1, Code::Unavailable))
+    .step(fail("broken", 1, Code::Internal))
+    .step(create_machine("m-1"))
+    .eventually(
+        slack(),
+        all([
+            phase("m-1", Phase::CrashLoopBackOff),
+            error_code("m-1", Code::ResourceExhausted),
+        ]),
+    )
+    .eventually(creation_timeout(), phase("m-1", Phase::Running))
+    .eventually(
+        slack(),
+        all([vm_count("m-1", 1), calls_at_least(CloudCall::CreateMachine, "m-1", 4)]),
+    )
+    .at_most(0, slack(), calls(CloudCall::CreateMachine, "m-1"))
+}

@@ -1,0 +1,25 @@
+//! A whole life: created, joined, Running, deleted, nothing left.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, at_any_time, create_machine, delete_machine, history, phase, slack, vm_count};
+use mcm_api::Phase;
+
+use super::{joining, nothing_left};
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "lifecycle",
+        "A machine is created, joins and is Running; deleted, it leaves neither VM nor node.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), all([phase("m-1", Phase::Running), vm_count("m-1", 1)]))
+    .step(delete_machine("m-1"))
+    .eventually(slack(), nothing_left("m-1"))
+    .eventually(
+        slack(),
+        history(
+            "m-1",
+            [Phase::Pending, Phase::Running, Phase::Terminating].map(at_any_time),
+        ),
+    )
+}

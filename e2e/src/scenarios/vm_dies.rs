@@ -1,0 +1,37 @@
+//! A VM dies and nobody tells: node lifecycle finds out, the machine is Unknown, and Failed after the
+//! health timeout and not earlier.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    at_any_time, between, create_machine, health_timeout, history, node_grace, phase, seconds, slack, vm, vm_count,
+};
+use harness::scenario::step::VmAction;
+use mcm_api::Phase;
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "vm_dies",
+        "A VM dies: its machine is Unknown, and Failed after the health timeout, not earlier.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(vm("m-1", VmAction::Kill))
+    .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
+    .eventually(health_timeout() + slack(), phase("m-1", Phase::Failed))
+    .eventually(
+        slack(),
+        history(
+            "m-1",
+            [
+                at_any_time(Phase::Pending),
+                at_any_time(Phase::Running),
+                at_any_time(Phase::Unknown),
+                // The phase's time is written in whole seconds.
+                between(Phase::Failed, health_timeout() - seconds(1), health_timeout() + slack()),
+            ],
+        ),
+    )
+    .always(slack(), vm_count("m-1", 1))
+}

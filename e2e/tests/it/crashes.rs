@@ -1,0 +1,64 @@
+//! mcm may die at any moment between two effects, and a defect that this protects against is found.
+
+use crate::drydock::{drydock, said, simulate};
+
+#[test]
+fn the_lifecycle_ends_well_whenever_mcm_crashes() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(folder.path(), &["crash", "lifecycle"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let said = said(&output);
+    assert!(
+        said.contains("crash points") && said.contains(" passed, 0 failed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_controller_that_creates_without_asking_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(
+        folder.path(),
+        &["crash", "lifecycle", "--mutant", "create-without-asking"],
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("invariant I1 is broken"), "{}", said(&output));
+}
+
+#[test]
+fn a_failed_run_leaves_a_folder_and_the_line_that_replays_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(
+        folder.path(),
+        &["crash", "lifecycle", "--mutant", "create-without-asking"],
+    );
+    let said = said(&output);
+    let replay = said
+        .lines()
+        .skip_while(|line| !line.contains("invariant I1"))
+        .find_map(|line| line.trim().strip_prefix("replay: drydock run "))
+        .unwrap_or_else(|| panic!("no replay line: {said}"));
+    let arguments: Vec<&str> = replay
+        .split(' ')
+        .filter(|word| !["--stage", "sim"].contains(word))
+        .collect();
+    let (again, runs) = simulate(folder.path(), &arguments);
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(runs[0]["failure"]["invariant"], "I1", "{}", runs[0]);
+    let report = folder.path().join(runs[0]["report"].as_str().unwrap());
+    for file in [
+        "narrative.txt",
+        "events.yaml",
+        "objects.yaml",
+        "vms.yaml",
+        "result.json",
+        "log.txt",
+    ] {
+        assert!(report.join(file).is_file(), "{file} is missing in {}", report.display());
+    }
+    let narrative = std::fs::read_to_string(report.join("narrative.txt")).unwrap();
+    assert!(
+        narrative.contains("machine m-1 currentStatus") || narrative.contains("machine m-1 phase"),
+        "{narrative}"
+    );
+}

@@ -1,0 +1,34 @@
+//! A scenario in Rust and one in a file are the same value, and the example runs.
+
+use std::path::Path;
+
+use harness::Scenario;
+
+use crate::drydock::{drydock, said, simulate};
+
+#[test]
+fn every_scenario_is_the_same_after_it_was_written_and_read() {
+    for scenario in e2e::scenarios() {
+        scenario.validate().unwrap();
+        let yaml = scenario.to_yaml().unwrap();
+        assert_eq!(Scenario::from_yaml(&yaml, &scenario.name).unwrap(), scenario, "{yaml}");
+    }
+}
+
+#[test]
+fn a_scenario_from_a_file_runs_as_the_built_in_one_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let listed = drydock(folder.path(), &["list", "--yaml", "lifecycle"]);
+    std::fs::write(folder.path().join("lifecycle.yaml"), &listed.stdout).unwrap();
+    let (_, built_in) = simulate(folder.path(), &["lifecycle", "--seed", "3"]);
+    let (_, from_file) = simulate(folder.path(), &["--file", "lifecycle.yaml", "--seed", "3"]);
+    assert_eq!(built_in[0]["trace"], from_file[0]["trace"]);
+}
+
+#[test]
+fn the_example_scenario_passes() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/quota.yaml");
+    let folder = tempfile::tempdir().unwrap();
+    let (output, _) = simulate(folder.path(), &["--file", example.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", said(&output));
+}

@@ -1,0 +1,12 @@
+//! The scenarios under the command line that people use: several seeds, every crash point, a planted
+//! defect, replay, files, and bad input.
+
+// Helpers of tests are not test functions by themselves.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod command_line;
+mod crashes;
+mod determinism;
+mod drydock;
+mod files;
+mod scenarios;

@@ -1,0 +1,43 @@
+//! Every scenario in virtual time with production's timeouts, over a few seeds.
+
+use rstest::rstest;
+
+use crate::drydock::{said, simulate};
+
+#[rstest]
+#[case::lifecycle("lifecycle")]
+#[case::vm_dies("vm_dies")]
+#[case::create_errors("create_errors")]
+#[case::kubelet_pause("kubelet_pause")]
+#[case::crash("crash")]
+fn the_scenario_passes_with_every_seed(#[case] name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, runs) = simulate(folder.path(), &[name, "--seeds", "3"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("3 passed, 0 failed"), "{}", said(&output));
+    assert_eq!(runs.len(), 3);
+}
+
+#[test]
+fn no_scenario_is_left_out_of_this_file() {
+    let tested = include_str!("scenarios.rs");
+    for scenario in e2e::scenarios() {
+        assert!(
+            tested.contains(&format!("(\"{}\")", scenario.name)),
+            "{} has no case",
+            scenario.name
+        );
+    }
+}
+
+#[test]
+fn each_injected_error_struck_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, runs) = simulate(folder.path(), &["create_errors", "--seed", "4"]);
+    assert_eq!(
+        runs[0]["faults"],
+        serde_json::json!({ "broken": 1, "outage": 1, "quota": 1 }),
+        "{}",
+        runs[0]
+    );
+}

@@ -1,0 +1,108 @@
+//! `drydock crash`: mcm crashes at every effect of a scenario, before and after it, and is started
+//! again; every run must pass and end as the undisturbed one does.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sim::{CrashPoint, Effect, Side};
+
+use super::run::summarise;
+use super::{Ended, Usage, find, jobs};
+use crate::runner::{FailureResult, Job, RunResult};
+use crate::scenario::Scenario;
+use crate::stage::StageKind;
+
+#[derive(Args, Debug)]
+pub(super) struct CrashCommand {
+    /// The scenario
+    name: String,
+
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Runs at the same time; the default is the number of cores
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<usize>,
+
+    /// A planted defect of mcm (builds with mutants)
+    #[arg(long, value_name = "NAME", hide = true)]
+    mutant: Option<String>,
+
+    /// Where a failed run leaves its folder
+    #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
+    report: PathBuf,
+}
+
+impl CrashCommand {
+    pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
+        let scenario = find(scenarios, &self.name)?;
+        let clean = Job {
+            mutant: self.mutant.clone(),
+            reports: self.report.clone(),
+            ..Job::new(scenario, StageKind::Sim, self.seed)
+        };
+        let mut results = jobs::run(vec![clean.clone()], self.jobs)?;
+        let Some(undisturbed) = results.first().filter(|result| result.passed()).cloned() else {
+            return Ok(summarise(&results));
+        };
+        let points = crash_points(&undisturbed.effects);
+        if points.is_empty() {
+            return Err(Usage(format!(
+                "mcm does nothing in scenario {}: there is nothing to crash at",
+                self.name
+            )));
+        }
+        println!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
+        let plans = points
+            .into_iter()
+            .map(|point| Job {
+                crash: Some(point),
+                ..clean.clone()
+            })
+            .collect();
+        let mut disturbed = jobs::run(plans, self.jobs)?;
+        for result in &mut disturbed {
+            compare(&undisturbed, result);
+        }
+        results.extend(disturbed);
+        Ok(summarise(&results))
+    }
+}
+
+/// Before and after every effect, less the renewals of a held Lease: a crash there is one between its
+/// neighbours, and a scenario of hours has thousands of them.
+pub(crate) fn crash_points(effects: &[Effect]) -> Vec<CrashPoint> {
+    let mut leases = 0;
+    let mut points = Vec::new();
+    for effect in effects {
+        if effect.description.contains("/leases") {
+            leases += 1;
+            if leases > 2 {
+                continue;
+            }
+        }
+        points.extend([Side::Before, Side::After].map(|side| CrashPoint {
+            effect: effect.number,
+            side,
+        }));
+    }
+    points
+}
+
+/// A run that passed must also end as the undisturbed one did.
+fn compare(undisturbed: &RunResult, result: &mut RunResult) {
+    if result.passed() && result.end != undisturbed.end {
+        let reason = format!(
+            "it ends otherwise than undisturbed: {:?}, not {:?}",
+            result.end, undisturbed.end
+        );
+        println!("FAIL {}: {reason}", result.replay);
+        result.failure = Some(FailureResult {
+            after_seconds: result.stage_seconds,
+            step: 0,
+            invariant: None,
+            reason,
+        });
+    }
+}

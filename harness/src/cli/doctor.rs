@@ -1,0 +1,41 @@
+//! `drydock doctor`: which stages can run here and what the others lack.
+
+use std::net::TcpListener;
+
+use super::{Ended, Outcome};
+use crate::stage::child;
+
+pub(super) fn execute() -> Ended {
+    let exact = if ::sim::exact_replay() {
+        "runs replay exactly"
+    } else {
+        "replay is not exact on this platform"
+    };
+    println!("sim       ready; {exact}");
+    let mut lacks = Vec::new();
+    for program in ["mcm", "fakecloud"] {
+        lacks.extend(child::beside(program).err());
+    }
+    if let Err(error) = TcpListener::bind(("127.0.0.1", 0)) {
+        lacks.push(format!("no port can be opened on the loopback address: {error}"));
+    }
+    if let Err(error) = tempfile::tempdir() {
+        lacks.push(format!("no temporary folder can be made: {error}; set TMPDIR"));
+    }
+    if lacks.is_empty() {
+        println!("embedded  ready");
+    }
+    for lack in &lacks {
+        println!("embedded  not ready: {lack}");
+    }
+    let kubectl = match which::which("kubectl") {
+        Ok(path) => path.display().to_string(),
+        Err(_) => "not found; only needed to look around in `drydock up`".to_owned(),
+    };
+    println!("kubectl   {kubectl}");
+    Ok(if lacks.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed
+    })
+}

@@ -1,0 +1,42 @@
+//! `drydock idle`: one Running machine is let be, to see how fast virtual time passes.
+
+use clap::Args;
+use mcm_api::{GoDuration, Phase};
+
+use super::run::summarise;
+use super::{Ended, jobs};
+use crate::runner::Job;
+use crate::scenario::Scenario;
+use crate::scenario::builder::{boot_delay, create_machine, phase, slack};
+use crate::stage::StageKind;
+
+#[derive(Args, Debug)]
+pub(super) struct Idle {
+    /// For how long (virtual time)
+    #[arg(long, value_name = "DURATION", default_value = "72h")]
+    r#virtual: GoDuration,
+
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Idle {
+    pub(super) fn execute(self) -> Ended {
+        let running = phase("m-1", Phase::Running);
+        let scenario = Scenario::new("idle", "One Running machine is let be.")
+            .step(create_machine("m-1"))
+            .eventually(boot_delay() + slack() + slack(), running.clone())
+            .always(self.r#virtual.0, running);
+        let results = jobs::run(vec![Job::new(scenario, StageKind::Sim, self.seed)], None)?;
+        if let Some(result) = results.first() {
+            println!(
+                "{:.1} virtual hours in {:.2} s: {:.0} times as fast as the wall clock",
+                result.stage_seconds / 3600.0,
+                result.wall_seconds,
+                result.stage_seconds / result.wall_seconds.max(0.001)
+            );
+        }
+        Ok(summarise(&results))
+    }
+}

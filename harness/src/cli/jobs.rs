@@ -1,0 +1,87 @@
+//! Several jobs side by side: a process a simulated job, tasks on the wall clock.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures::StreamExt;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use super::progress::Progress;
+use super::{Usage, block_on, interrupted};
+use crate::runner::{self, Job, RunResult};
+use crate::stage::StageKind;
+
+/// How long one simulated job may take by the wall clock before it is ended.
+const WALL_LIMIT: Duration = Duration::from_secs(600);
+
+/// Runs all jobs and shows how they go; in the order of `jobs`.
+pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>) -> Result<Vec<RunResult>, Usage> {
+    if at_once == Some(0) {
+        return Err(Usage("--jobs 0 would run nothing; give a number from 1".to_owned()));
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    block_on(async {
+        let progress = Progress::new(jobs.len());
+        let work = async {
+            let mut results: Vec<(usize, RunResult)> = futures::stream::iter(jobs.iter().enumerate())
+                .map(|(index, job)| async move { (index, run_one(job).await) })
+                .buffer_unordered(at_once.unwrap_or(cores))
+                .inspect(|(_, result)| progress.finished(result))
+                .collect()
+                .await;
+            results.sort_by_key(|(index, _)| *index);
+            results.into_iter().map(|(_, result)| result).collect()
+        };
+        tokio::select! {
+            results = work => Ok(results),
+            () = interrupted() => Err(Usage("interrupted".to_owned())),
+        }
+    })?
+}
+
+async fn run_one(job: &Job) -> RunResult {
+    match job.stage {
+        StageKind::Sim => match run_in_process(job).await {
+            Ok(result) => result,
+            Err(reason) => RunResult::broken(job, reason),
+        },
+        StageKind::Embedded => runner::run_embedded(job).await,
+    }
+}
+
+/// One seed a process: hash keys drift within one.
+async fn run_in_process(job: &Job) -> Result<RunResult, String> {
+    let cannot = |error: std::io::Error| format!("cannot start a process for the simulation: {error}");
+    let this = std::env::current_exe().map_err(cannot)?;
+    let mut child = Command::new(this)
+        .arg("perform")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(cannot)?;
+    let process = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let text = serde_json::to_vec(job).map_err(|error| format!("the job has no JSON form: {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(&text).await.map_err(cannot)?;
+    }
+    let Ok(output) = tokio::time::timeout(WALL_LIMIT, child.wait_with_output()).await else {
+        if let Some(process) = process {
+            let _ = kill(process, Signal::SIGKILL);
+        }
+        return Err(format!("the simulation took longer than {WALL_LIMIT:?} and was ended"));
+    };
+    let output = output.map_err(cannot)?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        let words = String::from_utf8_lossy(&output.stderr);
+        format!(
+            "the simulation ended without a result ({}): {}",
+            output.status,
+            words.trim()
+        )
+    })
+}

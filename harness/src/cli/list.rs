@@ -1,0 +1,44 @@
+//! `drydock list`: the scenarios, and where and why not they run.
+
+use clap::Args;
+
+use super::{Ended, Outcome, Usage};
+use crate::scenario::Scenario;
+use crate::stage::StageKind;
+
+#[derive(Args, Debug)]
+pub(super) struct List {
+    /// Prints one scenario as the YAML file that `drydock run --file` reads
+    #[arg(long, value_name = "NAME")]
+    yaml: Option<String>,
+}
+
+impl List {
+    pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
+        if let Some(name) = &self.yaml {
+            let yaml = super::find(scenarios, name)?.to_yaml();
+            print!(
+                "{}",
+                yaml.map_err(|error| Usage(format!("scenario {name} has no YAML form: {error}")))?
+            );
+            return Ok(Outcome::Passed);
+        }
+        let width = scenarios
+            .iter()
+            .map(|scenario| scenario.name.len())
+            .max()
+            .unwrap_or_default();
+        for scenario in scenarios {
+            let stages: Vec<String> = StageKind::ALL
+                .into_iter()
+                .filter(|stage| scenario.runs_on(*stage))
+                .map(|stage| stage.to_string())
+                .collect();
+            println!("{:width$}  {:13}  {}", scenario.name, stages.join(" "), scenario.about);
+            if let Some(limits) = &scenario.stages {
+                println!("{:width$}  {:13}  not elsewhere: {}", "", "", limits.because);
+            }
+        }
+        Ok(Outcome::Passed)
+    }
+}

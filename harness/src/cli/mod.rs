@@ -1,0 +1,193 @@
+//! The command line, as a library: the program `drydock` hands in its scenarios.
+//!
+//! What lives here: arguments, what is printed, exit status. What must not: what a run does.
+
+mod crash;
+mod doctor;
+mod idle;
+mod jobs;
+mod list;
+mod perform;
+mod progress;
+mod run;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::scenario::Scenario;
+
+/// Starts a Kubernetes control plane, a fake cloud and a machine controller, and breaks things until the
+/// controller is trusted.
+#[derive(Debug, Parser)]
+#[command(name = "drydock", version, about, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs scenarios
+    Run(run::Run),
+    /// Starts a control plane, fakecloud and mcm to play with; Ctrl-C ends it
+    Up(up::Up),
+    /// Lists the scenarios and where they run
+    List(list::List),
+    /// Says which stages can run here and what the others lack
+    Doctor,
+    /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
+    Crash(crash::CrashCommand),
+    /// Lets one Running machine be for a long virtual time
+    Idle(idle::Idle),
+    /// Performs one job, read from standard input as JSON
+    #[command(hide = true)]
+    Perform,
+    /// Becomes another program that ends with this one's parent
+    #[command(hide = true)]
+    Tether(crate::stage::child::Tether),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Exit status 0.
+    Passed,
+    /// Exit status 1.
+    Failed,
+}
+
+/// A command line that makes no sense, or an environment in which it cannot be done: exit status 2.
+#[derive(Debug)]
+struct Usage(String);
+
+impl From<String> for Usage {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}
+
+type Ended = Result<Outcome, Usage>;
+
+/// Reads the command line and does what it says. Exit status: 0 all passed, 1 something failed, 2 usage.
+pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let ended = match arguments.command {
+        Command::Run(run) => run.execute(scenarios),
+        Command::Up(up) => up.execute(),
+        Command::List(list) => list.execute(&scenarios),
+        Command::Doctor => doctor::execute(),
+        Command::Crash(crash) => crash.execute(&scenarios),
+        Command::Idle(idle) => idle.execute(),
+        Command::Perform => perform::execute(),
+        Command::Tether(tether) => Err(Usage(tether.become_it())),
+    };
+    match ended {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::from(1),
+        Err(Usage(message)) => {
+            eprintln!("drydock: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs asynchronous work on the wall clock.
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Usage(format!("no runtime: {error}")))?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// Returns on Ctrl-C and on SIGTERM.
+async fn interrupted() {
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminate => {}
+    }
+}
+
+/// The scenario of that name.
+fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Usage> {
+    if let Some(scenario) = scenarios.iter().find(|scenario| scenario.name == name) {
+        return Ok(scenario.clone());
+    }
+    let near = near(scenarios, name);
+    Err(Usage(match near.as_slice() {
+        [] => format!("there is no scenario {name:?}; `drydock list` lists them"),
+        near => format!("there is no scenario {name:?}; near it are: {}", near.join(", ")),
+    }))
+}
+
+fn near<'a>(scenarios: &'a [Scenario], name: &str) -> Vec<&'a str> {
+    let mut near: Vec<(usize, &str)> = scenarios
+        .iter()
+        .map(|scenario| (distance(&scenario.name, name), scenario.name.as_str()))
+        .filter(|(distance, called)| *distance <= called.len().max(name.len()) / 2)
+        .collect();
+    near.sort_unstable();
+    near.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// How many letters must be added, removed or replaced to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, facing) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *facing);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("lifecycle", "lifecycle", 0)]
+    #[case("lifecicle", "lifecycle", 1)]
+    #[case("vmdies", "vm_dies", 1)]
+    #[case("", "abc", 3)]
+    fn distance_counts_letters(#[case] one: &str, #[case] other: &str, #[case] expected: usize) {
+        assert_eq!(distance(one, other), expected);
+    }
+
+    #[test]
+    fn a_mistyped_name_finds_its_neighbours() {
+        let scenarios = [Scenario::new("lifecycle", ""), Scenario::new("vm_dies", "")];
+        assert_eq!(near(&scenarios, "lifecycel"), ["lifecycle"]);
+        assert_eq!(near(&scenarios, "zzzzzzzz"), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}

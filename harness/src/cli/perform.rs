@@ -1,0 +1,27 @@
+//! The hidden command `perform`: one simulated job from standard input, its result to standard output.
+
+use std::io::Write;
+
+use super::{Ended, Outcome, Usage};
+use crate::runner::{self, Job};
+use crate::stage::{StageKind, logs};
+
+pub(super) fn execute() -> Ended {
+    let job: Job = serde_json::from_reader(std::io::stdin().lock())
+        .map_err(|error| Usage(format!("standard input holds no job: {error}")))?;
+    if job.stage != StageKind::Sim {
+        return Err(Usage("only simulated jobs get a process of their own".to_owned()));
+    }
+    logs::keep();
+    let result = runner::run_simulated(&job);
+    let text = serde_json::to_vec(&result).map_err(|error| Usage(format!("the result has no JSON form: {error}")))?;
+    std::io::stdout()
+        .lock()
+        .write_all(&text)
+        .map_err(|error| Usage(format!("cannot write the result: {error}")))?;
+    Ok(if result.passed() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed
+    })
+}

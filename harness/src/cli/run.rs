@@ -1,0 +1,226 @@
+//! `drydock run`: scenarios, seeds and a stage make jobs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Ended, Outcome, Usage, find, jobs};
+use crate::report::{json, junit};
+use crate::runner::{Job, RunResult};
+use crate::scenario::Scenario;
+use crate::stage::StageKind;
+
+#[derive(Args, Debug)]
+pub(super) struct Run {
+    /// Scenarios by name; none: all that the stage can run
+    names: Vec<String>,
+
+    /// A scenario in a YAML file; may be given several times
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where the scenarios run
+    #[arg(long, default_value = "embedded", value_parser = parse_stage)]
+    stage: StageKind,
+
+    /// The seed of all randomness
+    #[arg(long, default_value_t = 1, conflicts_with = "seeds")]
+    seed: u64,
+
+    /// Several seeds: a number (20: the seeds 1 to 20) or a range (5..8: 5, 6 and 7)
+    #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
+    seeds: Option<Seeds>,
+
+    /// Runs at the same time; the default is the number of cores
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<usize>,
+
+    /// A command that replaces mcm; it gets KUBECONFIG and FAKECLOUD_ADDRESS by environment (stage embedded)
+    #[arg(long, value_name = "COMMAND")]
+    controller: Option<String>,
+
+    /// Crashes mcm at one of its effects (before:N or after:N) and starts it again (stage sim)
+    #[arg(long, value_name = "SIDE:N", value_parser = parse_crash)]
+    crash: Option<::sim::CrashPoint>,
+
+    /// A planted defect of mcm (stage sim, builds with mutants)
+    #[arg(long, value_name = "NAME", hide = true)]
+    mutant: Option<String>,
+
+    /// Where a failed run leaves its folder
+    #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
+    report: PathBuf,
+
+    /// Writes JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Writes a JSON result
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Run {
+    pub(super) fn execute(self, scenarios: Vec<Scenario>) -> Ended {
+        self.check()?;
+        let chosen = self.choose(&scenarios)?;
+        let seeds = self.seeds.as_ref().map_or(vec![self.seed], |seeds| seeds.0.clone());
+        let mut jobs = Vec::new();
+        for (scenario, file) in chosen {
+            for seed in &seeds {
+                jobs.push(Job {
+                    file: file.clone(),
+                    crash: self.crash,
+                    mutant: self.mutant.clone(),
+                    controller: self.controller.clone(),
+                    reports: self.report.clone(),
+                    ..Job::new(scenario.clone(), self.stage, *seed)
+                });
+            }
+        }
+        let results = jobs::run(jobs, self.jobs)?;
+        self.write(&results)?;
+        Ok(summarise(&results))
+    }
+
+    fn check(&self) -> Result<(), Usage> {
+        let sim = self.stage == StageKind::Sim;
+        if self.controller.is_some() && sim {
+            return Err(Usage(
+                "--controller needs a wall clock: virtual time is exact only inside this process; use --stage embedded"
+                    .into(),
+            ));
+        }
+        if (self.crash.is_some() || self.mutant.is_some()) && !sim {
+            return Err(Usage(
+                "--crash and --mutant need --stage sim, which counts effects".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
+        let mut chosen = Vec::new();
+        for name in &self.names {
+            chosen.push((find(scenarios, name)?, None));
+        }
+        for file in &self.files {
+            let scenario = Scenario::read(file).map_err(|error| Usage(error.to_string()))?;
+            chosen.push((scenario, Some(file.clone())));
+        }
+        for (scenario, _) in &chosen {
+            if let Some(stages) = scenario.stages.as_ref().filter(|_| !scenario.runs_on(self.stage)) {
+                return Err(Usage(format!(
+                    "scenario {} does not run on stage {}: {}",
+                    scenario.name, self.stage, stages.because
+                )));
+            }
+        }
+        if chosen.is_empty() {
+            let all = scenarios.iter().filter(|scenario| scenario.runs_on(self.stage));
+            chosen.extend(all.map(|scenario| (scenario.clone(), None)));
+        }
+        Ok(chosen)
+    }
+
+    fn write(&self, results: &[RunResult]) -> Result<(), Usage> {
+        let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
+        if let Some(path) = &self.junit {
+            junit::write(path, results).map_err(|error| cannot(path, error))?;
+        }
+        if let Some(path) = &self.json {
+            json::write(path, results).map_err(|error| cannot(path, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints the sum, in the one form that test runners read.
+pub(super) fn summarise(results: &[RunResult]) -> Outcome {
+    let passed = results.iter().filter(|result| result.passed()).count();
+    println!("{passed} passed, {} failed", results.len() - passed);
+    if passed == results.len() {
+        Outcome::Passed
+    } else {
+        Outcome::Failed
+    }
+}
+
+fn parse_stage(text: &str) -> Result<StageKind, String> {
+    StageKind::ALL
+        .into_iter()
+        .find(|stage| stage.to_string() == text)
+        .ok_or_else(|| {
+            let known = StageKind::ALL.map(|stage| stage.to_string()).join(" and ");
+            match text {
+                "kind" | "envtest" | "kubeconfig" => {
+                    format!("stage {text} is not available in this build; the stages that exist are {known}")
+                }
+                _ => format!("there is no stage {text:?}; the stages that exist are {known}"),
+            }
+        })
+}
+
+#[derive(Clone, Debug)]
+struct Seeds(Vec<u64>);
+
+/// More seeds than anybody means in one run.
+const MOST_SEEDS: u64 = 1_000_000;
+
+fn parse_seeds(text: &str) -> Result<Seeds, String> {
+    let wrong = || format!("{text:?} is neither a number of seeds such as 20 nor a range such as 5..8");
+    let (from, to) = match text.split_once("..") {
+        Some((from, to)) => (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?),
+        None => (1, text.parse::<u64>().map_err(|_| wrong())?.saturating_add(1)),
+    };
+    if from >= to {
+        return Err(format!("{text:?} names no seed"));
+    }
+    if to - from > MOST_SEEDS {
+        return Err(format!("{text:?} names more than {MOST_SEEDS} seeds"));
+    }
+    Ok(Seeds((from..to).collect()))
+}
+
+fn parse_crash(text: &str) -> Result<::sim::CrashPoint, String> {
+    let wrong = || format!("{text:?} is no crash point: write before:N or after:N with N from 1");
+    let (side, effect) = text.split_once(':').ok_or_else(wrong)?;
+    let side = match side {
+        "before" => ::sim::Side::Before,
+        "after" => ::sim::Side::After,
+        _ => return Err(wrong()),
+    };
+    match effect.parse() {
+        Ok(effect) if effect > 0 => Ok(::sim::CrashPoint { effect, side }),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::a_number("3", &[1, 2, 3])]
+    #[case::a_range("5..8", &[5, 6, 7])]
+    fn seeds_are_a_number_or_a_range(#[case] text: &str, #[case] expected: &[u64]) {
+        assert_eq!(parse_seeds(text).unwrap().0, expected);
+    }
+
+    #[rstest]
+    #[case::words("many")]
+    #[case::an_empty_range("8..8")]
+    #[case::none("0")]
+    #[case::too_many("0..18446744073709551615")]
+    fn bad_seeds_are_refused(#[case] text: &str) {
+        assert!(parse_seeds(text).unwrap_err().contains(text));
+    }
+
+    #[test]
+    fn a_stage_that_does_not_exist_yet_says_which_do() {
+        let error = parse_stage("kind").unwrap_err();
+        assert!(error.contains("sim and embedded"), "{error}");
+    }
+}

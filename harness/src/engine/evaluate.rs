@@ -1,0 +1,275 @@
+//! Whether a condition holds, and whether an expectation is met.
+//!
+//! What lives here: pure judgement over the world and the time. What must not: waiting.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::world::{WorldState, text};
+use crate::scenario::expect::{Condition, Expectation, FieldIs, History, Temporal};
+use crate::scenario::{PhaseChange, Timeouts};
+
+/// Whether `condition` holds in `world`.
+pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> bool {
+    match condition {
+        Condition::Phase(phase) => world.phase(&phase.machine) == Some(&phase.is),
+        Condition::MachineGone(name) => world.object("Machine", name).is_none(),
+        Condition::NodeGone(name) => world.object("Node", name).is_none(),
+        Condition::Exists(object) => world.object(&object.kind, &object.name).is_some(),
+        Condition::VmCount(count) => world.vms_of(&count.machine).count() == count.is,
+        Condition::Calls(calls) => {
+            let made = made(world, calls.call.rpc(), &calls.machine);
+            calls.at_least.is_none_or(|least| made >= least) && calls.at_most.is_none_or(|most| made <= most)
+        }
+        Condition::ErrorCode(code) => world
+            .object("Machine", &code.machine)
+            .is_some_and(|machine| text(machine, "/status/lastOperation/errorCode") == code.is.name()),
+        Condition::History(history) => history_holds(history, world, timeouts),
+        Condition::Field(field) => field_value(field, world) == field.is,
+        Condition::All(list) => list.iter().all(|condition| holds(condition, world, timeouts)),
+        Condition::Any(list) => list.iter().any(|condition| holds(condition, world, timeouts)),
+        Condition::Not(condition) => !holds(condition, world, timeouts),
+    }
+}
+
+fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
+    world
+        .calls
+        .get(&(call.to_owned(), machine.to_owned()))
+        .copied()
+        .unwrap_or_default()
+}
+
+fn field_value(field: &FieldIs, world: &WorldState) -> Value {
+    world
+        .object(&field.kind, &field.name)
+        .and_then(|object| object.pointer(&field.field))
+        .cloned()
+        .unwrap_or(Value::Null)
+}
+
+fn history_holds(history: &History, world: &WorldState, timeouts: &Timeouts) -> bool {
+    let Some(seen) = world.machines.get(&history.machine) else {
+        return false;
+    };
+    let in_time = |change: &PhaseChange, since: Option<Duration>| {
+        let Some(since) = since else { return true };
+        change
+            .not_before
+            .as_ref()
+            .is_none_or(|limit| since >= limit.value(timeouts))
+            && change
+                .not_after
+                .as_ref()
+                .is_none_or(|limit| since <= limit.value(timeouts))
+    };
+    seen.phases.len() == history.phases.len()
+        && history.phases.iter().enumerate().all(|(index, change)| {
+            let (at, phase) = &seen.phases[index];
+            let since = index.checked_sub(1).map(|before| between(seen.phases[before].0, *at));
+            *phase == change.phase && in_time(change, since)
+        })
+}
+
+/// What the world shows about the things that `condition` names.
+pub fn describe(condition: &Condition, world: &WorldState) -> String {
+    let machine = |name: &str| match (world.phase(name), world.object("Machine", name)) {
+        (Some(phase), Some(object)) => {
+            let said = text(object, "/status/lastOperation/description");
+            format!("machine {name} is {phase} ({said})")
+        }
+        (None, Some(_)) => format!("machine {name} has no phase yet"),
+        (_, None) => format!("machine {name} is not there"),
+    };
+    match condition {
+        Condition::Phase(phase) => machine(&phase.machine),
+        Condition::ErrorCode(code) => machine(&code.machine),
+        Condition::MachineGone(name) => machine(name),
+        Condition::NodeGone(name) => there("Node", name, world),
+        Condition::Exists(object) => there(&object.kind, &object.name, world),
+        Condition::VmCount(count) => {
+            let vms: Vec<String> = world
+                .vms_of(&count.machine)
+                .map(|vm| format!("{} {}", vm.id, vm.state))
+                .collect();
+            format!(
+                "machine {} has {} VM(s): [{}]",
+                count.machine,
+                vms.len(),
+                vms.join(", ")
+            )
+        }
+        Condition::Calls(calls) => {
+            format!(
+                "{} for {}: {} answered",
+                calls.call.rpc(),
+                calls.machine,
+                made(world, calls.call.rpc(), &calls.machine)
+            )
+        }
+        Condition::History(history) => {
+            let seen = world
+                .machines
+                .get(&history.machine)
+                .map(|seen| seen.phases.as_slice())
+                .unwrap_or_default();
+            let phases: Vec<String> = seen
+                .iter()
+                .enumerate()
+                .map(|(index, (at, phase))| match index.checked_sub(1) {
+                    Some(before) => format!("{phase} after {}", short(between(seen[before].0, *at))),
+                    None => phase.to_string(),
+                })
+                .collect();
+            format!("machine {} went through [{}]", history.machine, phases.join(", "))
+        }
+        Condition::Field(field) => {
+            format!(
+                "{} {} has {} = {}",
+                field.kind,
+                field.name,
+                field.field,
+                field_value(field, world)
+            )
+        }
+        Condition::All(list) | Condition::Any(list) => {
+            let parts: Vec<String> = list.iter().map(|part| describe(part, world)).collect();
+            parts.join("; ")
+        }
+        Condition::Not(condition) => describe(condition, world),
+    }
+}
+
+fn there(kind: &str, name: &str, world: &WorldState) -> String {
+    match world.object(kind, name) {
+        Some(object) => match text(object, "/metadata/deletionTimestamp") {
+            "" => format!("{kind} {name} is there"),
+            _ => format!("{kind} {name} is there and being deleted"),
+        },
+        None => format!("{kind} {name} is not there"),
+    }
+}
+
+/// The time from one moment to a later one.
+pub fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+/// A duration for people: `2h03m`, `10m05s`, `3.250s`.
+pub fn short(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => format!("{}.{:03}s", seconds, duration.subsec_millis()),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes:02}m{seconds:02}s"),
+    }
+}
+
+/// How an expectation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Look again at every observation, and at that time at the latest.
+    Pending(Timestamp),
+    /// Met.
+    Met,
+    /// Missed, and why.
+    Missed(String),
+}
+
+/// An expectation that is being watched.
+#[derive(Clone, Debug)]
+pub struct Armed {
+    expectation: Expectation,
+    since: Timestamp,
+    holding_since: Option<Timestamp>,
+    counted: u64,
+    counted_before: u64,
+}
+
+impl Armed {
+    /// Begins to watch.
+    pub fn new(expectation: Expectation, now: Timestamp, world: &WorldState) -> Self {
+        let counted_before = match &expectation.that {
+            Condition::Calls(calls) => made(world, calls.call.rpc(), &calls.machine),
+            _ => 0,
+        };
+        Self {
+            expectation,
+            since: now,
+            holding_since: None,
+            counted: 0,
+            counted_before,
+        }
+    }
+
+    /// What is watched.
+    pub fn expectation(&self) -> &Expectation {
+        &self.expectation
+    }
+
+    /// Judges the world as it is now; called at every observation and at the time that `Pending` named.
+    pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
+        let that = &self.expectation.that;
+        let holds = holds(that, world, timeouts);
+        let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
+        let shown = || describe(that, world);
+        match &self.expectation.holds {
+            Temporal::Eventually(within) => match until(within.value(timeouts)) {
+                deadline if holds && now <= deadline => Verdict::Met,
+                deadline if now < deadline => Verdict::Pending(deadline),
+                _ => Verdict::Missed(shown()),
+            },
+            Temporal::Always(time) => match until(time.value(timeouts)) {
+                deadline if now >= deadline && holds => Verdict::Met,
+                deadline if holds => Verdict::Pending(deadline),
+                _ => Verdict::Missed(shown()),
+            },
+            Temporal::Never(time) => match until(time.value(timeouts)) {
+                _ if holds => Verdict::Missed(shown()),
+                deadline if now >= deadline => Verdict::Met,
+                deadline => Verdict::Pending(deadline),
+            },
+            Temporal::ForAtLeast(form) => {
+                let deadline = until(form.within.value(timeouts));
+                self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
+                let enough = self.holding_since.map(|since| {
+                    since
+                        .saturating_add(signed(form.time.value(timeouts)))
+                        .unwrap_or(Timestamp::MAX)
+                });
+                match enough {
+                    Some(enough) if now >= enough && enough <= deadline => Verdict::Met,
+                    _ if now >= deadline => Verdict::Missed(shown()),
+                    Some(enough) => Verdict::Pending(enough.min(deadline)),
+                    None => Verdict::Pending(deadline),
+                }
+            }
+            Temporal::AtMost(form) => {
+                let deadline = until(form.within.value(timeouts));
+                match that {
+                    Condition::Calls(calls) => {
+                        self.counted = made(world, calls.call.rpc(), &calls.machine) - self.counted_before;
+                    }
+                    _ if holds && self.holding_since.is_none() => self.counted += 1,
+                    _ => {}
+                }
+                self.holding_since = holds.then_some(now);
+                match self.counted {
+                    counted if counted > form.times => Verdict::Missed(format!("it was {counted} times; {}", shown())),
+                    _ if now >= deadline => Verdict::Met,
+                    _ => Verdict::Pending(deadline),
+                }
+            }
+        }
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+#[path = "evaluate_tests.rs"]
+mod tests;

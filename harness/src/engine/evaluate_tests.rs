@@ -1,0 +1,147 @@
+use mcm_api::Phase;
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::engine::kinds;
+use crate::engine::observe::{Observation, Seen};
+use crate::scenario::builder::*;
+use crate::scenario::{Scenario, Step};
+
+fn second(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn machine_in(phase: &str) -> Seen {
+    let kind = kinds::find("Machine").unwrap();
+    let object = json!({
+        "metadata": { "name": "m", "namespace": "default", "uid": "u" },
+        "status": { "currentStatus": { "phase": phase } },
+    });
+    Seen::Applied(kind, Box::new(object))
+}
+
+/// What becomes of the one expectation of `scenario` when the phases come at those seconds.
+fn verdict(scenario: Scenario, phases: &[(i64, &str)], end: i64) -> Verdict {
+    let Some(Step::Expect(expectation)) = scenario.steps.into_iter().next() else {
+        panic!("no expectation")
+    };
+    let timeouts = Timeouts::production();
+    let mut world = WorldState::default();
+    let mut armed = Armed::new(expectation, second(0), &world);
+    let mut wake = armed.judge(second(0), &world, &timeouts);
+    for (at, phase) in phases {
+        while let Verdict::Pending(until) = wake
+            && until < second(*at)
+        {
+            wake = armed.judge(until, &world, &timeouts);
+        }
+        if !matches!(wake, Verdict::Pending(_)) {
+            return wake;
+        }
+        world.absorb(&Observation {
+            at: second(*at),
+            what: machine_in(phase),
+        });
+        wake = armed.judge(second(*at), &world, &timeouts);
+    }
+    while let Verdict::Pending(until) = wake
+        && until <= second(end)
+    {
+        wake = armed.judge(until, &world, &timeouts);
+    }
+    wake
+}
+
+fn story() -> Scenario {
+    Scenario::new("story", "")
+}
+
+fn is(expected: &str, verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Met => expected == "met",
+        Verdict::Missed(_) => expected == "missed",
+        Verdict::Pending(_) => expected == "pending",
+    }
+}
+
+#[rstest]
+#[case::in_time(&[(5, "Running")], "met")]
+#[case::at_the_deadline(&[(10, "Running")], "met")]
+#[case::too_late(&[(11, "Running")], "missed")]
+#[case::only_for_a_moment(&[(5, "Running"), (6, "Failed")], "met")]
+#[case::never(&[], "missed")]
+fn eventually(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
+    let verdict = verdict(story().eventually(seconds(10), phase("m", Phase::Running)), phases, 20);
+    assert!(is(expected, &verdict), "{verdict:?}");
+}
+
+#[rstest]
+#[case::all_the_time(&[(0, "Running")], "met")]
+#[case::not_at_the_start(&[(1, "Running")], "missed")]
+#[case::with_a_break(&[(0, "Running"), (5, "Unknown"), (6, "Running")], "missed")]
+#[case::a_break_afterwards(&[(0, "Running"), (11, "Unknown")], "met")]
+fn always(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
+    let mut phases = phases.to_vec();
+    let at_start = phases.first().filter(|(at, _)| *at == 0).copied();
+    if at_start.is_some() {
+        phases.remove(0);
+    }
+    let condition = match at_start {
+        Some(_) => any([phase("m", Phase::Running), not_there()]),
+        None => phase("m", Phase::Running),
+    };
+    let verdict = verdict(story().always(seconds(10), condition), &phases, 20);
+    assert!(is(expected, &verdict), "{verdict:?}");
+}
+
+fn not_there() -> Condition {
+    machine_gone("m")
+}
+
+#[rstest]
+#[case::not_at_all(&[(5, "Pending")], "met")]
+#[case::for_a_moment(&[(5, "Failed"), (5, "Running")], "missed")]
+#[case::afterwards(&[(11, "Failed")], "met")]
+fn never(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
+    let verdict = verdict(story().never(seconds(10), phase("m", Phase::Failed)), phases, 20);
+    assert!(is(expected, &verdict), "{verdict:?}");
+}
+
+#[rstest]
+#[case::long_enough(&[(2, "Running")], "met")]
+#[case::with_a_break(&[(2, "Running"), (4, "Unknown"), (8, "Running")], "missed")]
+#[case::after_a_break(&[(2, "Running"), (3, "Unknown"), (4, "Running")], "met")]
+fn for_at_least(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
+    let verdict = verdict(
+        story().for_at_least(seconds(5), seconds(10), phase("m", Phase::Running)),
+        phases,
+        20,
+    );
+    assert!(is(expected, &verdict), "{verdict:?}");
+}
+
+#[rstest]
+#[case::twice(&[(1, "Unknown"), (2, "Running"), (3, "Unknown")], "met")]
+#[case::three_times(&[(1, "Unknown"), (2, "Running"), (3, "Unknown"), (4, "Running"), (5, "Unknown")], "missed")]
+fn at_most(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
+    let verdict = verdict(story().at_most(2, seconds(10), phase("m", Phase::Unknown)), phases, 20);
+    assert!(is(expected, &verdict), "{verdict:?}");
+}
+
+#[rstest]
+#[case::in_time(&[(1, "Pending"), (6, "Running")], "met")]
+#[case::too_early(&[(1, "Pending"), (2, "Running")], "missed")]
+#[case::another_phase_between(&[(1, "Pending"), (3, "Unknown"), (6, "Running")], "missed")]
+fn history_has_every_phase_at_its_time(#[case] phases: &[(i64, &str)], #[case] expected: &str) {
+    let change = between_times();
+    let verdict = verdict(story().eventually(seconds(10), history("m", change)), phases, 20);
+    assert!(is(expected, &verdict), "{verdict:?}");
+}
+
+fn between_times() -> [PhaseChange; 2] {
+    [
+        at_any_time(Phase::Pending),
+        crate::scenario::builder::between(Phase::Running, seconds(4), seconds(6)),
+    ]
+}

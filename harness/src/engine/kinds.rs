@@ -1,0 +1,161 @@
+//! The kinds that scenarios name and the engine watches.
+
+use kube::api::{Api, ApiResource, DynamicObject};
+
+/// One kind and where it is served.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// `v1`, `machine.sapcloud.io/v1alpha1` and so on.
+    pub api_version: &'static str,
+    /// For instance `Machine`.
+    pub kind: &'static str,
+    /// For instance `machines`.
+    pub plural: &'static str,
+    /// Whether its objects live in a namespace.
+    pub namespaced: bool,
+    /// Whether the engine watches it.
+    pub watched: bool,
+}
+
+const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
+
+static KINDS: [Kind; 13] = [
+    Kind {
+        api_version: MACHINE_API,
+        kind: "Machine",
+        plural: "machines",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "MachineSet",
+        plural: "machinesets",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "MachineDeployment",
+        plural: "machinedeployments",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "MachineClass",
+        plural: "machineclasses",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Node",
+        plural: "nodes",
+        namespaced: false,
+        watched: true,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Pod",
+        plural: "pods",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Event",
+        plural: "events",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Secret",
+        plural: "secrets",
+        namespaced: true,
+        watched: false,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "ConfigMap",
+        plural: "configmaps",
+        namespaced: true,
+        watched: false,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "PersistentVolume",
+        plural: "persistentvolumes",
+        namespaced: false,
+        watched: false,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "PersistentVolumeClaim",
+        plural: "persistentvolumeclaims",
+        namespaced: true,
+        watched: false,
+    },
+    Kind {
+        api_version: "coordination.k8s.io/v1",
+        kind: "Lease",
+        plural: "leases",
+        namespaced: true,
+        watched: false,
+    },
+    Kind {
+        api_version: "policy/v1",
+        kind: "PodDisruptionBudget",
+        plural: "poddisruptionbudgets",
+        namespaced: true,
+        watched: false,
+    },
+];
+
+/// All kinds.
+pub fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter()
+}
+
+/// The kinds that the engine watches.
+pub fn watched() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(|kind| kind.watched)
+}
+
+/// The kind of that name.
+///
+/// # Errors
+/// A sentence that lists the known ones.
+pub fn find(name: &str) -> Result<&'static Kind, String> {
+    KINDS.iter().find(|kind| kind.kind == name).ok_or_else(|| {
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.kind).collect();
+        format!(
+            "kind {name:?} is none that a scenario can name; known are {}",
+            known.join(", ")
+        )
+    })
+}
+
+impl Kind {
+    /// What kube needs to reach it.
+    pub fn resource(&self) -> ApiResource {
+        let (group, version) = self.api_version.split_once('/').unwrap_or(("", self.api_version));
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: self.api_version.to_owned(),
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+
+    /// A client for it in a namespace, which cluster-wide kinds ignore.
+    pub fn api(&self, client: &kube::Client, namespace: &str) -> Api<DynamicObject> {
+        if self.namespaced {
+            Api::namespaced_with(client.clone(), namespace, &self.resource())
+        } else {
+            Api::all_with(client.clone(), &self.resource())
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The engine: performs the steps of a scenario on a stage, takes in everything that is seen, and judges it.
+//!
+//! What lives here: the one loop that consumes observations in order. After each of them the world
+//! is updated, invariants are checked and the expectations that are being watched are judged; so
+//! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
+//! stage does what it is asked, and how results are shown.
+
+pub mod evaluate;
+pub mod kinds;
+pub mod narrative;
+pub mod observe;
+mod perform;
+pub(crate) use perform::apply;
+pub mod world;
+
+use std::time::Duration;
+
+use clock::Clock;
+use futures::stream::{BoxStream, StreamExt};
+use jiff::{SignedDuration, Timestamp};
+
+use self::evaluate::{Armed, Verdict, describe, short};
+use self::narrative::Narrative;
+use self::observe::{Observation, Raw, Seen};
+use self::world::WorldState;
+use crate::invariants;
+use crate::scenario::{Scenario, Step};
+use crate::stage::Stage;
+
+/// How long the first lists of all watches may take.
+const READY: Duration = Duration::from_secs(30);
+
+/// What is left of a run.
+#[derive(Debug)]
+pub struct Told {
+    /// What happened, in words.
+    pub narrative: Narrative,
+    /// The world at the end.
+    pub world: WorldState,
+    /// Why it failed; `None`: every expectation was met and no invariant broken.
+    pub failure: Option<Failure>,
+    /// By the stage's clock.
+    pub lasted: Duration,
+}
+
+/// Why a scenario failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When, since the start.
+    pub after: Duration,
+    /// In which step, counted from 1; 0: before the first.
+    pub step: usize,
+    /// The broken invariant's name, if that is why.
+    pub invariant: Option<&'static str>,
+    /// In one sentence.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "after {} in step {}: {}", short(self.after), self.step, self.reason)
+    }
+}
+
+/// Performs `scenario` on `stage`, which is up.
+pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
+    let started = stage.clock().now();
+    let observations = observe::watch_everything(&stage.client(), &stage.cloud(), stage.clock());
+    let mut engine = Engine {
+        clock: stage.clock().clone(),
+        stage,
+        observations,
+        world: WorldState::default(),
+        narrative: Narrative::new(started),
+        armed: Vec::new(),
+        started,
+        step: 0,
+    };
+    let failure = engine.run(scenario).await.err();
+    let ended = engine.clock.now();
+    let mut narrative = engine.narrative;
+    narrative.say(
+        ended,
+        match &failure {
+            Some(failure) => format!("FAILED: {}", failure.reason),
+            None => "passed".to_owned(),
+        },
+    );
+    Told {
+        narrative,
+        world: engine.world,
+        failure,
+        lasted: evaluate::between(started, ended),
+    }
+}
+
+struct Engine<'a, S> {
+    clock: Clock,
+    stage: &'a mut S,
+    observations: BoxStream<'static, Raw>,
+    world: WorldState,
+    narrative: Narrative,
+    armed: Vec<(usize, Armed)>,
+    started: Timestamp,
+    step: usize,
+}
+
+impl<S: Stage> Engine<'_, S> {
+    async fn run(&mut self, scenario: &Scenario) -> Result<(), Failure> {
+        self.first_lists().await?;
+        for (index, step) in scenario.steps.iter().enumerate() {
+            self.step = index + 1;
+            self.perform_step(step).await?;
+        }
+        self.watch_until(|engine| engine.armed.is_empty(), None).await
+    }
+
+    /// Waits until every watch has listed once, so that the first step's effects are not missed.
+    async fn first_lists(&mut self) -> Result<(), Failure> {
+        let deadline = self.later(READY);
+        let mut waiting: Vec<&str> = kinds::watched().map(|kind| kind.kind).collect();
+        while !waiting.is_empty() {
+            let raw = tokio::select! {
+                biased;
+                raw = self.observations.next() => raw,
+                reason = self.stage.trouble() => return Err(self.failed(reason)),
+                () = self.clock.sleep_until(deadline) => {
+                    return Err(self.failed(format!("the API server did not list {} in {}", waiting.join(", "), short(READY))));
+                }
+            };
+            if let Some(Raw::Listed(kind, _)) = &raw {
+                waiting.retain(|waits| *waits != kind.kind);
+            }
+            self.take_in(raw).await?;
+        }
+        Ok(())
+    }
+
+    async fn perform_step(&mut self, step: &Step) -> Result<(), Failure> {
+        match step {
+            Step::Wait(time) => {
+                let time = time.value(self.stage.timeouts());
+                self.note(format!("step {}: wait {}", self.step, short(time)));
+                let deadline = self.later(time);
+                self.watch_until(|_| false, Some(deadline)).await
+            }
+            Step::Expect(expectation) => {
+                self.note(format!("step {}: expect {expectation}", self.step));
+                let now = self.clock.now();
+                self.armed
+                    .push((self.step, Armed::new(expectation.clone(), now, &self.world)));
+                let step = self.step;
+                if expectation.meanwhile {
+                    return self.judge();
+                }
+                self.watch_until(|engine| engine.armed.iter().all(|(armed, _)| *armed != step), None)
+                    .await
+            }
+            action => {
+                self.note(format!("step {}: {}", self.step, perform::words(action)));
+                let Err(reason) = self.act(action).await? else {
+                    return Ok(());
+                };
+                Err(self.failed(reason))
+            }
+        }
+    }
+
+    /// Performs an action while observations are taken in.
+    async fn act(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
+        let handles = perform::Handles {
+            client: self.stage.client(),
+            cloud: self.stage.cloud(),
+            timeouts: self.stage.timeouts().clone(),
+        };
+        match action {
+            Step::Process(step) => return Ok(self.stage.process(step.name, step.action).await),
+            Step::Crash(crash) => return Ok(self.stage.crash(crash)),
+            _ => {}
+        }
+        let vms = self.world.clone();
+        let mut acting = std::pin::pin!(perform::perform(handles, action, &vms));
+        loop {
+            let raw = tokio::select! {
+                biased;
+                done = &mut acting => return Ok(done),
+                raw = self.observations.next() => raw,
+                reason = self.stage.trouble() => return Err(self.failed(reason)),
+            };
+            self.take_in(raw).await?;
+        }
+    }
+
+    /// Takes observations in until `done` says so or `deadline` comes.
+    async fn watch_until(&mut self, done: impl Fn(&Self) -> bool, deadline: Option<Timestamp>) -> Result<(), Failure> {
+        loop {
+            self.judge()?;
+            let now = self.clock.now();
+            if done(self) || deadline.is_some_and(|deadline| now >= deadline) {
+                return Ok(());
+            }
+            let wake = self
+                .next_wake()
+                .into_iter()
+                .chain(deadline)
+                .min()
+                .unwrap_or(Timestamp::MAX);
+            let raw = tokio::select! {
+                biased;
+                raw = self.observations.next() => raw,
+                reason = self.stage.trouble() => return Err(self.failed(reason)),
+                () = self.clock.sleep_until(wake) => continue,
+            };
+            self.take_in(raw).await?;
+        }
+    }
+
+    /// When the next expectation has to be judged at the latest.
+    fn next_wake(&mut self) -> Option<Timestamp> {
+        let now = self.clock.now();
+        let timeouts = self.stage.timeouts();
+        let (world, armed) = (&self.world, &mut self.armed);
+        armed
+            .iter_mut()
+            .filter_map(|(_, armed)| match armed.judge(now, world, timeouts) {
+                Verdict::Pending(until) => Some(until),
+                Verdict::Met | Verdict::Missed(_) => None,
+            })
+            .min()
+    }
+
+    async fn take_in(&mut self, raw: Option<Raw>) -> Result<(), Failure> {
+        let at = self.clock.now();
+        let seen = match raw {
+            Some(Raw::Applied(kind, object)) => vec![Seen::Applied(kind, object)],
+            Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
+            Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],
+            Some(Raw::Listed(kind, listed)) => self
+                .world
+                .objects
+                .iter()
+                .filter(|((of, namespace, name), _)| {
+                    *of == kind.kind && !listed.contains(&(namespace.clone(), name.clone()))
+                })
+                .map(|(_, object)| Seen::Deleted(kind, Box::new(object.clone())))
+                .collect(),
+            Some(Raw::Trouble(what)) => vec![Seen::Note(what)],
+            None => return Err(self.failed("the watches ended".to_owned())),
+        };
+        for what in seen {
+            self.absorb(Observation { at, what }).await?;
+        }
+        Ok(())
+    }
+
+    async fn absorb(&mut self, observation: Observation) -> Result<(), Failure> {
+        if let Seen::Deleted(kind, _) = &observation.what
+            && kind.kind == "Machine"
+        {
+            self.catch_up_with_cloud().await?;
+        }
+        self.narrative.tell(&observation, &self.world);
+        self.world.absorb(&observation);
+        if let Some(violation) = invariants::check(&self.world, &observation) {
+            let mut failure = self.failed(violation.to_string());
+            failure.invariant = Some(violation.invariant);
+            return Err(failure);
+        }
+        self.judge()
+    }
+
+    /// Reads the ledger: two streams have no order between them, and the removal of a Machine is judged by
+    /// VMs that may be gone in the ledger already.
+    async fn catch_up_with_cloud(&mut self) -> Result<(), Failure> {
+        let vms = self.stage.cloud().vms().await;
+        match vms {
+            Ok(vms) => {
+                vms.iter().for_each(|vm| self.world.vm_seen(vm));
+                Ok(())
+            }
+            Err(reason) => Err(self.failed(format!("the cloud does not tell its VMs: {reason}"))),
+        }
+    }
+
+    /// Judges what is being watched; the first that is missed ends the run.
+    fn judge(&mut self) -> Result<(), Failure> {
+        let now = self.clock.now();
+        let timeouts = self.stage.timeouts();
+        let mut missed = None;
+        let (world, narrative) = (&self.world, &mut self.narrative);
+        self.armed
+            .retain_mut(|(step, armed)| match armed.judge(now, world, timeouts) {
+                Verdict::Pending(_) => true,
+                Verdict::Met => {
+                    narrative.say(
+                        now,
+                        format!("step {step}: met ({})", describe(&armed.expectation().that, world)),
+                    );
+                    false
+                }
+                Verdict::Missed(shown) => {
+                    missed = missed
+                        .take()
+                        .or(Some((*step, format!("expected {}; but {shown}", armed.expectation()))));
+                    true
+                }
+            });
+        match missed {
+            Some((step, reason)) => Err(Failure {
+                step,
+                ..self.failed(reason)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn note(&mut self, what: String) {
+        self.narrative.say(self.clock.now(), what);
+    }
+
+    fn later(&self, time: Duration) -> Timestamp {
+        let time = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+        self.clock.now().saturating_add(time).unwrap_or(Timestamp::MAX)
+    }
+
+    fn failed(&self, reason: String) -> Failure {
+        Failure {
+            after: evaluate::between(self.started, self.clock.now()),
+            step: self.step,
+            invariant: None,
+            reason,
+        }
+    }
+}

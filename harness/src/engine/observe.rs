@@ -1,0 +1,127 @@
+//! Observations: everything that is seen of the world, as one ordered stream.
+//!
+//! What lives here: the values, and the watches that give them. What must not: what they mean
+//! (`world`), and polling.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use clock::Clock;
+use futures::stream::{self, BoxStream, StreamExt};
+use jiff::Timestamp;
+use kube::api::{Api, DynamicObject};
+use kube::runtime::watcher;
+use serde_json::Value;
+
+use super::kinds::{self, Kind};
+use crate::stage::cloud::{CloudClient, CloudEvent};
+
+/// One thing that was seen, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// By the stage's clock, when it was seen.
+    pub at: Timestamp,
+    /// What.
+    pub what: Seen,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// An object as it is now.
+    Applied(&'static Kind, Box<Value>),
+    /// An object is gone; its last state where that is known.
+    Deleted(&'static Kind, Box<Value>),
+    /// Something in the cloud.
+    Cloud(CloudEvent),
+    /// Something that the scenario did.
+    Note(String),
+}
+
+/// What a watch brings, before it is an observation.
+#[derive(Debug)]
+pub enum Raw {
+    /// An object as it is now.
+    Applied(&'static Kind, Box<Value>),
+    /// An object that was deleted.
+    Deleted(&'static Kind, Box<Value>),
+    /// A list of a kind is complete: objects that it does not name are gone.
+    Listed(&'static Kind, BTreeSet<(String, String)>),
+    /// Something in the cloud.
+    Cloud(CloudEvent),
+    /// A watch failed; it is repeated.
+    Trouble(String),
+}
+
+const RETRY: Duration = Duration::from_millis(500);
+
+/// All watches as one stream. It never ends.
+pub fn watch_everything(client: &kube::Client, cloud: &CloudClient, clock: &Clock) -> BoxStream<'static, Raw> {
+    let mut streams: Vec<BoxStream<'static, Raw>> = kinds::watched()
+        .map(|kind| watch_kind(client.clone(), kind, clock.clone()))
+        .collect();
+    streams.push(watch_cloud(cloud.clone(), clock.clone()));
+    stream::select_all(streams).boxed()
+}
+
+fn watch_kind(client: kube::Client, kind: &'static Kind, clock: Clock) -> BoxStream<'static, Raw> {
+    let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
+    let mut listed = BTreeSet::new();
+    watcher(api, watcher::Config::default())
+        .flat_map(move |event| {
+            let raws = match event {
+                Ok(watcher::Event::Apply(object)) => vec![Raw::Applied(kind, json(&object))],
+                Ok(watcher::Event::Delete(object)) => vec![Raw::Deleted(kind, json(&object))],
+                Ok(watcher::Event::Init) => {
+                    listed.clear();
+                    vec![]
+                }
+                Ok(watcher::Event::InitApply(object)) => {
+                    listed.insert((
+                        object.metadata.namespace.clone().unwrap_or_default(),
+                        object.metadata.name.clone().unwrap_or_default(),
+                    ));
+                    vec![Raw::Applied(kind, json(&object))]
+                }
+                Ok(watcher::Event::InitDone) => vec![Raw::Listed(kind, std::mem::take(&mut listed))],
+                Err(error) => vec![Raw::Trouble(format!("watch of {}: {error}", kind.plural))],
+            };
+            stream::iter(raws)
+        })
+        .then(move |raw| pause_after_trouble(raw, clock.clone()))
+        .boxed()
+}
+
+fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
+    stream::unfold(None::<BoxStream<'static, Result<CloudEvent, String>>>, move |events| {
+        let cloud = cloud.clone();
+        async move {
+            let mut events = match events {
+                Some(events) => events,
+                None => match cloud.watch().await {
+                    Ok(events) => events,
+                    Err(error) => return Some((Raw::Trouble(format!("watch of the cloud: {error}")), None)),
+                },
+            };
+            match events.next().await {
+                Some(Ok(event)) => Some((Raw::Cloud(event), Some(events))),
+                Some(Err(error)) => Some((Raw::Trouble(format!("watch of the cloud: {error}")), None)),
+                None => Some((Raw::Trouble("watch of the cloud ended".to_owned()), None)),
+            }
+        }
+    })
+    .then(move |raw| pause_after_trouble(raw, clock.clone()))
+    .boxed()
+}
+
+async fn pause_after_trouble(raw: Raw, clock: Clock) -> Raw {
+    if matches!(raw, Raw::Trouble(_)) {
+        clock.sleep(RETRY).await;
+    }
+    raw
+}
+
+/// The object's JSON; null for one that has none, which a decoded object always has.
+fn json(object: &DynamicObject) -> Box<Value> {
+    Box::new(serde_json::to_value(object).unwrap_or(Value::Null))
+}

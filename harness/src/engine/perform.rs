@@ -1,0 +1,131 @@
+//! How a step acts on the API server and on the cloud, through the stage's clients.
+
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::kinds;
+use super::world::{WorldState, text};
+use crate::scenario::step::{Annotate, Apply, ObjectReference};
+use crate::scenario::{Step, Timeouts, fixtures};
+use crate::stage::NAMESPACE;
+use crate::stage::cloud::CloudClient;
+
+/// What an action needs.
+pub(super) struct Handles {
+    pub(super) client: kube::Client,
+    pub(super) cloud: CloudClient,
+    pub(super) timeouts: Timeouts,
+}
+
+/// Performs `step`; a sentence when it cannot be.
+pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -> Result<(), String> {
+    let Handles {
+        client,
+        cloud,
+        timeouts,
+    } = &handles;
+    match step {
+        Step::Apply(Apply::Machine(name)) => apply(client, &fixtures::machine(name)).await,
+        Step::Apply(Apply::Object(object)) => apply(client, object).await,
+        Step::Delete(ObjectReference { kind, name }) => {
+            let api = kinds::find(kind)?.api(client, NAMESPACE);
+            let deleted = api.delete(name, &DeleteParams::default()).await;
+            deleted
+                .map(drop)
+                .map_err(|error| format!("cannot delete {kind} {name}: {error}"))
+        }
+        Step::Annotate(Annotate {
+            kind,
+            name,
+            annotations,
+        }) => {
+            merge(
+                client,
+                kind,
+                name,
+                &json!({ "metadata": { "annotations": annotations } }),
+                false,
+            )
+            .await
+        }
+        Step::Patch(patch) => merge(client, &patch.kind, &patch.name, &patch.merge, patch.status).await,
+        Step::Inject(fault) => cloud.inject(fault, timeouts).await,
+        Step::Lift(rule) => cloud.lift(rule).await,
+        Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
+        Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
+        Step::Process(_) | Step::Crash(_) | Step::Wait(_) | Step::Expect(_) => Ok(()),
+    }
+}
+
+/// The step in words.
+pub(super) fn words(step: &Step) -> String {
+    match step {
+        Step::Apply(Apply::Machine(name)) => format!("apply machine {name}"),
+        Step::Apply(Apply::Object(object)) => {
+            format!("apply {} {}", text(object, "/kind"), text(object, "/metadata/name"))
+        }
+        Step::Delete(object) => format!("delete {} {}", object.kind, object.name),
+        Step::Annotate(step) => format!("annotate {} {}", step.kind, step.name),
+        Step::Patch(step) => format!("patch {} {}", step.kind, step.name),
+        Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
+        Step::Lift(rule) => format!("lift fault {rule}"),
+        Step::Vm(step) => format!("{:?} the VM of {}", step.action, step.machine),
+        Step::Kubelet(step) => format!("{:?} the kubelet of {}", step.action, step.machine),
+        Step::Process(step) => format!("{:?} {}", step.action, step.name),
+        Step::Crash(step) => format!("crash {} {} effect {}", step.process, step.at, step.effect),
+        Step::Wait(time) => format!("wait {time}"),
+        Step::Expect(expectation) => format!("expect {expectation}"),
+    }
+}
+
+/// Creates an object, or merges it into the one that is there.
+pub(crate) async fn apply(client: &kube::Client, object: &Value) -> Result<(), String> {
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    let namespace = match text(object, "/metadata/namespace") {
+        "" => NAMESPACE,
+        namespace => namespace,
+    };
+    let api = kinds::find(kind)?.api(client, namespace);
+    let body: DynamicObject = serde_json::from_value(object.clone())
+        .map_err(|error| format!("cannot apply {kind} {name}: it is no object: {error}"))?;
+    match api.create(&PostParams::default(), &body).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {
+            merge_into(client, kind, namespace, name, object, false).await
+        }
+        Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
+    }
+}
+
+async fn merge(client: &kube::Client, kind: &str, name: &str, change: &Value, status: bool) -> Result<(), String> {
+    merge_into(client, kind, NAMESPACE, name, change, status).await
+}
+
+async fn merge_into(
+    client: &kube::Client,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+    change: &Value,
+    status: bool,
+) -> Result<(), String> {
+    let api = kinds::find(kind)?.api(client, namespace);
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(change));
+    let patched = if status {
+        api.patch_status(name, &parameters, &patch).await
+    } else {
+        api.patch(name, &parameters, &patch).await
+    };
+    patched
+        .map(drop)
+        .map_err(|error| format!("cannot patch {kind} {name}: {error}"))
+}
+
+/// The newest VM of a machine that is not terminated.
+fn vm_of<'a>(world: &'a WorldState, machine: &'a str) -> Result<&'a str, String> {
+    world
+        .vms_of(machine)
+        .max_by_key(|vm| vm.revision)
+        .map(|vm| vm.id.as_str())
+        .ok_or_else(|| format!("machine {machine} has no VM; expect one before this step"))
+}

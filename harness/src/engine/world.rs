@@ -1,0 +1,161 @@
+//! The world as it was last seen, and what of its history expectations ask for.
+//!
+//! What lives here: a pure fold of observations. What must not: judgement; expectations and
+//! invariants read it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mcm_api::Phase;
+use serde_json::Value;
+
+use super::kinds::Kind;
+use super::observe::{Observation, Seen};
+use crate::stage::cloud::{CloudEvent, Vm, VmState};
+
+/// Kind, namespace and name.
+pub type ObjectKey = (&'static str, String, String);
+
+/// The world as it was last seen.
+#[derive(Clone, Debug, Default)]
+pub struct WorldState {
+    /// All watched objects.
+    pub objects: BTreeMap<ObjectKey, Value>,
+    /// What machines went through, by name; outlives the Machine.
+    pub machines: BTreeMap<String, MachineHistory>,
+    /// All VMs that ever were, by id.
+    pub vms: BTreeMap<String, Vm>,
+    /// Answered driver calls, by call and machine.
+    pub calls: BTreeMap<(String, String), u64>,
+    /// Hits of fault rules, by rule.
+    pub faults: BTreeMap<String, u64>,
+}
+
+/// What one machine went through.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineHistory {
+    /// Its uid; another one begins the history anew.
+    pub uid: String,
+    /// Every phase and when it was first seen.
+    pub phases: Vec<(Timestamp, Phase)>,
+    /// Every provider id that it had.
+    pub provider_ids: BTreeSet<String>,
+    /// Whether the Machine is there.
+    pub exists: bool,
+}
+
+/// The text at a JSON pointer; empty where there is none.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The key of an object.
+pub fn key(kind: &'static Kind, object: &Value) -> ObjectKey {
+    (
+        kind.kind,
+        text(object, "/metadata/namespace").to_owned(),
+        text(object, "/metadata/name").to_owned(),
+    )
+}
+
+impl WorldState {
+    /// Takes an observation in.
+    pub fn absorb(&mut self, observation: &Observation) {
+        match &observation.what {
+            Seen::Applied(kind, object) => {
+                if kind.kind == "Machine" {
+                    self.machine_seen(observation.at, object);
+                }
+                self.objects.insert(key(kind, object), (**object).clone());
+            }
+            Seen::Deleted(kind, object) => {
+                let key = key(kind, object);
+                if kind.kind == "Machine"
+                    && let Some(history) = self.machines.get_mut(&key.2)
+                {
+                    history.exists = false;
+                }
+                self.objects.remove(&key);
+            }
+            Seen::Cloud(CloudEvent::Vm(vm)) => self.vm_seen(vm),
+            Seen::Cloud(CloudEvent::Call(call)) => {
+                *self.calls.entry((call.call.clone(), call.machine.clone())).or_default() += 1;
+                if let Some(rule) = &call.rule {
+                    *self.faults.entry(rule.clone()).or_default() += 1;
+                }
+            }
+            Seen::Note(_) => {}
+        }
+    }
+
+    fn machine_seen(&mut self, at: Timestamp, object: &Value) {
+        let uid = text(object, "/metadata/uid");
+        let history = self
+            .machines
+            .entry(text(object, "/metadata/name").to_owned())
+            .or_default();
+        if history.uid != uid {
+            *history = MachineHistory {
+                uid: uid.to_owned(),
+                ..MachineHistory::default()
+            };
+        }
+        history.exists = true;
+        let phase = text(object, "/status/currentStatus/phase");
+        if !phase.is_empty() && history.phases.last().is_none_or(|(_, last)| last.as_str() != phase) {
+            history.phases.push((at, Phase::from(phase)));
+        }
+        let provider_id = text(object, "/spec/providerID");
+        if !provider_id.is_empty() {
+            history.provider_ids.insert(provider_id.to_owned());
+        }
+    }
+
+    /// Takes a VM's state in unless a newer one is known.
+    pub fn vm_seen(&mut self, vm: &Vm) {
+        let known = self.vms.get(&vm.id).map_or(0, |known| known.revision);
+        if vm.revision >= known {
+            self.vms.insert(vm.id.clone(), vm.clone());
+        }
+    }
+
+    /// The object of that kind and name, in whatever namespace.
+    pub fn object(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.objects
+            .iter()
+            .find(|((of, _, called), _)| *of == kind && called == name)
+            .map(|(_, object)| object)
+    }
+
+    /// The VMs of a machine that are not terminated.
+    pub fn vms_of<'a>(&'a self, machine: &'a str) -> impl Iterator<Item = &'a Vm> {
+        self.vms
+            .values()
+            .filter(move |vm| vm.machine == machine && vm.state != VmState::Terminated)
+    }
+
+    /// The phase that a machine that is there was last seen in.
+    pub fn phase(&self, machine: &str) -> Option<&Phase> {
+        let history = self.machines.get(machine).filter(|history| history.exists)?;
+        history.phases.last().map(|(_, phase)| phase)
+    }
+
+    /// What is left at the end, without what differs between two clean runs (suffixes, uids,
+    /// revisions and times): for comparing the ends of disturbed runs.
+    pub fn end(&self) -> BTreeMap<String, String> {
+        let mut end = BTreeMap::new();
+        for ((kind, namespace, name), object) in &self.objects {
+            if matches!(*kind, "Machine" | "Node" | "MachineSet" | "MachineDeployment") {
+                let phase = match *kind {
+                    "Machine" => text(object, "/status/currentStatus/phase"),
+                    _ => "there",
+                };
+                end.insert(format!("{kind} {namespace}/{name}"), phase.to_owned());
+            }
+        }
+        for (name, _) in self.machines.iter() {
+            end.insert(format!("VMs of {name}"), self.vms_of(name).count().to_string());
+        }
+        end
+    }
+}

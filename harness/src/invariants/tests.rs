@@ -1,0 +1,54 @@
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::engine::kinds;
+use crate::engine::observe::Seen;
+use crate::stage::cloud::{CloudEvent, Vm, VmState};
+
+fn vm(id: &str, uid: &str, state: VmState) -> Seen {
+    Seen::Cloud(CloudEvent::Vm(Vm {
+        id: id.to_owned(),
+        machine: "m".to_owned(),
+        machine_uid: uid.to_owned(),
+        provider_id: format!("fakecloud:///z/{id}"),
+        state,
+        revision: 1,
+    }))
+}
+
+fn machine(provider_id: &str) -> Box<serde_json::Value> {
+    Box::new(json!({ "metadata": { "name": "m", "uid": "u" }, "spec": { "providerID": provider_id } }))
+}
+
+fn applied(provider_id: &str) -> Seen {
+    Seen::Applied(kinds::find("Machine").unwrap(), machine(provider_id))
+}
+
+fn deleted() -> Seen {
+    Seen::Deleted(kinds::find("Machine").unwrap(), machine(""))
+}
+
+#[rstest]
+#[case::one_vm(vec![vm("a", "u", VmState::Running)], None)]
+#[case::two_live(vec![vm("a", "u", VmState::Running), vm("b", "u", VmState::Pending)], Some("I1"))]
+#[case::a_stopped_one_counts(vec![vm("a", "u", VmState::Stopped), vm("b", "u", VmState::Running)], Some("I1"))]
+#[case::one_on_its_way_out(vec![vm("a", "u", VmState::Stopping), vm("b", "u", VmState::Running)], None)]
+#[case::of_two_machines(vec![vm("a", "u", VmState::Running), vm("b", "w", VmState::Running)], None)]
+#[case::nothing_left(vec![applied(""), vm("a", "u", VmState::Terminated), deleted()], None)]
+#[case::a_vm_left(vec![applied(""), vm("a", "u", VmState::Stopped), deleted()], Some("I2a"))]
+#[case::one_provider_id(vec![applied(""), applied("a"), applied("a")], None)]
+#[case::another_provider_id(vec![applied("a"), applied("b")], Some("provider-id"))]
+fn each_invariant_finds_its_breach(#[case] story: Vec<Seen>, #[case] broken: Option<&str>) {
+    let mut world = WorldState::default();
+    let mut found = None;
+    for what in story {
+        let observation = Observation {
+            at: jiff::Timestamp::UNIX_EPOCH,
+            what,
+        };
+        world.absorb(&observation);
+        found = found.or(check(&world, &observation));
+    }
+    assert_eq!(found.as_ref().map(|violation| violation.invariant), broken, "{found:?}");
+}

@@ -1,0 +1,69 @@
+//! The folder that a failed run leaves: what a person needs to see what happened.
+//!
+//! Secrets are not watched, so none can be here; the ledger knows no user data.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::runner::{Ran, RunResult};
+
+/// Writes the folder anew.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(folder: &Path, result: &RunResult, ran: &Ran) -> io::Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    write_file(&folder.join("result.json"), &serde_json::to_vec_pretty(result)?)?;
+    let mut narrative = format!(
+        "scenario {} on {} with seed {}\n",
+        result.scenario, result.stage, result.seed
+    );
+    if let Ok(told) = &ran.told {
+        for line in told.narrative.lines() {
+            let _ = writeln!(narrative, "{line}");
+        }
+        let (events, objects): (Vec<_>, Vec<_>) = told
+            .world
+            .objects
+            .iter()
+            .partition(|((kind, _, _), _)| *kind == "Event");
+        let values = |list: Vec<(_, _)>| {
+            list.into_iter()
+                .map(|(_, value): (&_, &serde_json::Value)| value.clone())
+                .collect::<Vec<_>>()
+        };
+        write_file(&folder.join("events.yaml"), yaml(&values(events))?.as_bytes())?;
+        write_file(&folder.join("objects.yaml"), yaml(&values(objects))?.as_bytes())?;
+        write_file(
+            &folder.join("vms.yaml"),
+            yaml(&told.world.vms.values().collect::<Vec<_>>())?.as_bytes(),
+        )?;
+    }
+    if let Some(failure) = &result.failure {
+        let _ = writeln!(narrative, "\nfailed in step {}: {}", failure.step, failure.reason);
+    }
+    let _ = writeln!(narrative, "replay with: {}", result.replay);
+    write_file(&folder.join("narrative.txt"), narrative.as_bytes())?;
+    for (name, log) in &ran.logs {
+        write_file(&folder.join(name), log)?;
+    }
+    Ok(())
+}
+
+fn yaml<T: Serialize>(value: &T) -> io::Result<String> {
+    serde_saphyr::to_string(value).map_err(io::Error::other)
+}
+
+/// Writes a file, and the folders above it.
+pub(super) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, content)
+}

@@ -1,0 +1,76 @@
+//! JUnit XML, as CI systems read it: one suite a stage, one case a run.
+
+use std::path::Path;
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use crate::runner::RunResult;
+use crate::stage::StageKind;
+
+/// Writes all results to a file.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(path: &Path, runs: &[RunResult]) -> std::io::Result<()> {
+    let mut xml = Vec::new();
+    report(runs).serialize(&mut xml).map_err(std::io::Error::other)?;
+    super::folder::write_file(path, &xml)
+}
+
+fn report(runs: &[RunResult]) -> Report {
+    let mut report = Report::new("drydock");
+    for stage in StageKind::ALL {
+        let of_stage: Vec<&RunResult> = runs.iter().filter(|run| run.stage == stage).collect();
+        if of_stage.is_empty() {
+            continue;
+        }
+        let mut suite = TestSuite::new(stage.to_string());
+        suite.set_time(Duration::from_secs_f64(
+            of_stage.iter().map(|run| run.wall_seconds).sum(),
+        ));
+        suite.add_test_cases(of_stage.into_iter().map(case));
+        report.add_test_suite(suite);
+    }
+    report
+}
+
+fn case(run: &RunResult) -> TestCase {
+    let status = match &run.failure {
+        None => TestCaseStatus::success(),
+        Some(failure) => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status
+                .set_type(failure.invariant.clone().unwrap_or_else(|| "expectation".to_owned()))
+                .set_message(failure.reason.clone())
+                .set_description(format!("replay with: {}", run.replay));
+            status
+        }
+    };
+    let crash = run.crash.map(|crash| format!(" {crash}")).unwrap_or_default();
+    let mut case = TestCase::new(format!("{} seed {}{crash}", run.scenario, run.seed), status);
+    case.set_classname(format!("drydock.{}", run.stage));
+    case.set_time(Duration::from_secs_f64(run.wall_seconds));
+    if let Some(trace) = &run.trace {
+        case.set_system_out(format!("trace {} ({} entries)", trace.hash, trace.entries));
+    }
+    case
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::Job;
+    use crate::scenario::Scenario;
+
+    #[test]
+    fn a_failure_carries_its_reason_and_the_line_that_replays_it() {
+        let job = Job::new(Scenario::new("story", "A story."), StageKind::Sim, 7);
+        let xml = report(&[RunResult::broken(&job, "VM < 1".to_owned())])
+            .to_string()
+            .unwrap();
+        assert!(xml.contains("failures=\"1\""), "{xml}");
+        assert!(xml.contains("VM &lt; 1"), "{xml}");
+        assert!(xml.contains("drydock run story --stage sim --seed 7"), "{xml}");
+    }
+}

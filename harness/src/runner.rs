@@ -1,0 +1,257 @@
+//! One scenario, once: a stage is brought up, the scenario performed, the result written down.
+//!
+//! What lives here: the job and its result, both of which travel between processes as JSON. What
+//! must not: how many jobs there are and how they are shown (`cli`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clock::Clock;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Told;
+use crate::engine::evaluate::between;
+use crate::report::folder;
+use crate::scenario::Scenario;
+use crate::stage::{StageKind, embedded, sim};
+
+/// What is to be run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Job {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Where it was read from; absent: it is built in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Where it runs.
+    pub stage: StageKind,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// A crash on top of what the scenario does; `sim` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash: Option<::sim::CrashPoint>,
+    /// A planted defect of mcm; `sim` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<String>,
+    /// Iterates once in hash order on purpose, to show that a comparison of traces finds it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hash_order: bool,
+    /// A command that replaces mcm; `embedded` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
+    /// Below which the folder of a failed run is made.
+    pub reports: PathBuf,
+}
+
+impl Job {
+    /// A plain run.
+    pub fn new(scenario: Scenario, stage: StageKind, seed: u64) -> Self {
+        Self {
+            scenario,
+            file: None,
+            stage,
+            seed,
+            crash: None,
+            mutant: None,
+            hash_order: false,
+            controller: None,
+            reports: PathBuf::from(".drydock/reports"),
+        }
+    }
+
+    /// The command line that does the same again.
+    pub fn replay(&self) -> String {
+        let mut line = match &self.file {
+            Some(file) => format!("drydock run --file {}", file.display()),
+            None => format!("drydock run {}", self.scenario.name),
+        };
+        line += &format!(" --stage {} --seed {}", self.stage, self.seed);
+        if let Some(crash) = self.crash {
+            let side = match crash.side {
+                ::sim::Side::Before => "before",
+                ::sim::Side::After => "after",
+            };
+            line += &format!(" --crash {side}:{}", crash.effect);
+        }
+        if let Some(mutant) = &self.mutant {
+            line += &format!(" --mutant {mutant}");
+        }
+        if let Some(controller) = &self.controller {
+            line += &format!(" --controller '{}'", controller.replace('\'', r"'\''"));
+        }
+        line
+    }
+
+    /// The folder for a failure of this job.
+    pub fn folder(&self) -> PathBuf {
+        let mut name = format!("{}-{}-{}", self.stage, self.scenario.name, self.seed);
+        if let Some(crash) = self.crash {
+            name += &format!("-{}", crash.to_string().replace(' ', "-"));
+        }
+        self.reports.join(name)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunResult {
+    /// The scenario's name.
+    pub scenario: String,
+    /// Where it ran.
+    pub stage: StageKind,
+    /// Its seed.
+    pub seed: u64,
+    /// The crash on top, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash: Option<::sim::CrashPoint>,
+    /// Why it failed; absent: it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureResult>,
+    /// How long it took by the stage's clock.
+    pub stage_seconds: f64,
+    /// How long it took by the wall clock.
+    pub wall_seconds: f64,
+    /// The trace of a simulated run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceSummary>,
+    /// What was left at the end, without what differs between two clean runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub end: BTreeMap<String, String>,
+    /// How often each fault rule struck.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub faults: BTreeMap<String, u64>,
+    /// What mcm did, in `sim`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<::sim::Effect>,
+    /// The folder that a failed run left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<PathBuf>,
+    /// The command line that does the same again.
+    pub replay: String,
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureResult {
+    /// When, by the stage's clock, since the scenario's start.
+    pub after_seconds: f64,
+    /// In which step, counted from 1; 0: before the first.
+    pub step: usize,
+    /// The broken invariant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invariant: Option<String>,
+    /// In one sentence.
+    pub reason: String,
+}
+
+/// What tells two simulated runs apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceSummary {
+    /// SHA-256 over all entries.
+    pub hash: String,
+    /// How many there are.
+    pub entries: u64,
+}
+
+impl RunResult {
+    /// Whether every expectation was met and no invariant broken.
+    pub fn passed(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// The result of a job that never got as far as its scenario.
+    pub fn broken(job: &Job, reason: String) -> Self {
+        let failure = FailureResult {
+            after_seconds: 0.0,
+            step: 0,
+            invariant: None,
+            reason,
+        };
+        Self {
+            scenario: job.scenario.name.clone(),
+            stage: job.stage,
+            seed: job.seed,
+            crash: job.crash,
+            failure: Some(failure),
+            stage_seconds: 0.0,
+            wall_seconds: 0.0,
+            trace: None,
+            end: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            effects: Vec::new(),
+            report: None,
+            replay: job.replay(),
+        }
+    }
+}
+
+/// What a stage hands back: what was told, or why it never began, and what only it knows.
+#[derive(Debug)]
+pub struct Ran {
+    /// What happened.
+    pub told: Result<Told, String>,
+    /// Of a simulated run.
+    pub trace: Option<TraceSummary>,
+    /// Of a simulated run.
+    pub effects: Vec<::sim::Effect>,
+    /// Logs by file name.
+    pub logs: BTreeMap<String, Vec<u8>>,
+}
+
+/// Runs a job in virtual time, in this process. What has to replay to the bit runs one job a process.
+pub fn run_simulated(job: &Job) -> RunResult {
+    let wall = Clock::wall();
+    let started = wall.now();
+    let ran = sim::run(job);
+    finish(job, ran, between(started, wall.now()))
+}
+
+/// Runs a job on the wall clock.
+pub async fn run_embedded(job: &Job) -> RunResult {
+    let wall = Clock::wall();
+    let started = wall.now();
+    let ran = embedded::run(job).await;
+    finish(job, ran, between(started, wall.now()))
+}
+
+fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
+    let mut result = RunResult::broken(job, String::new());
+    result.failure = match &ran.told {
+        Ok(told) => told.failure.as_ref().map(|failure| FailureResult {
+            after_seconds: failure.after.as_secs_f64(),
+            step: failure.step,
+            invariant: failure.invariant.map(str::to_owned),
+            reason: failure.reason.clone(),
+        }),
+        Err(reason) => Some(FailureResult {
+            after_seconds: 0.0,
+            step: 0,
+            invariant: None,
+            reason: reason.clone(),
+        }),
+    };
+    if let Ok(told) = &ran.told {
+        result.stage_seconds = told.lasted.as_secs_f64();
+        result.end = told.world.end();
+        result.faults = told.world.faults.clone();
+    }
+    result.wall_seconds = wall.as_secs_f64();
+    result.trace = ran.trace.clone();
+    result.effects = ran.effects.clone();
+    if !result.passed() {
+        match folder::write(&job.folder(), &result, &ran) {
+            Ok(()) => result.report = Some(job.folder()),
+            Err(error) => {
+                if let Some(failure) = &mut result.failure {
+                    failure.reason += &format!(" (and no report could be written: {error})");
+                }
+            }
+        }
+    }
+    result
+}

@@ -1,0 +1,313 @@
+//! The builder: scenarios in Rust that read as short stories.
+
+use std::time::Duration;
+
+use mcm_api::{Code, Phase};
+
+use super::duration::{DurationExpression, Named};
+use super::expect::{
+    AtMost, Calls, Condition, ErrorCodeIs, Expectation, ForAtLeast, History, PhaseChange, PhaseIs, Temporal, VmCount,
+};
+use super::step::{
+    Apply, CloudCall, Crash, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Process, ProcessAction,
+    ProcessStep, Step, VmAction, VmStep,
+};
+use super::{Scenario, Stages, World};
+use crate::stage::StageKind;
+
+impl Scenario {
+    /// A scenario without steps yet.
+    pub fn new(name: &str, about: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            about: about.to_owned(),
+            stages: None,
+            tags: Default::default(),
+            world: World::default(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Adds a tag.
+    pub fn tag(mut self, tag: &str) -> Self {
+        self.tags.insert(tag.to_owned());
+        self
+    }
+
+    /// Limits it to these stages.
+    pub fn only_on(mut self, stages: impl IntoIterator<Item = StageKind>, because: &str) -> Self {
+        self.stages = Some(Stages {
+            only: stages.into_iter().collect(),
+            because: because.to_owned(),
+        });
+        self
+    }
+
+    /// Adds a step.
+    pub fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Adds an expectation: `that` within that time.
+    pub fn eventually(self, within: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(that, Temporal::Eventually(within.into()))
+    }
+
+    /// Adds an expectation: `that` all the time.
+    pub fn always(self, time: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(that, Temporal::Always(time.into()))
+    }
+
+    /// Adds an expectation: `that` at no time.
+    pub fn never(self, time: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(that, Temporal::Never(time.into()))
+    }
+
+    /// Adds an expectation: `that` without a break for `time`.
+    pub fn for_at_least(
+        self,
+        time: impl Into<DurationExpression>,
+        within: impl Into<DurationExpression>,
+        that: Condition,
+    ) -> Self {
+        self.expect(
+            that,
+            Temporal::ForAtLeast(ForAtLeast {
+                time: time.into(),
+                within: within.into(),
+            }),
+        )
+    }
+
+    /// Adds an expectation: `that` comes about at most so often.
+    pub fn at_most(self, times: u64, within: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(
+            that,
+            Temporal::AtMost(AtMost {
+                times,
+                within: within.into(),
+            }),
+        )
+    }
+
+    fn expect(self, that: Condition, holds: Temporal) -> Self {
+        self.step(Step::Expect(Expectation {
+            that,
+            holds,
+            meanwhile: false,
+        }))
+    }
+
+    /// Lets the expectation that was added last run beside the steps that follow.
+    pub fn meanwhile(mut self) -> Self {
+        if let Some(Step::Expect(expectation)) = self.steps.last_mut() {
+            expectation.meanwhile = true;
+        }
+        self
+    }
+}
+
+/// See [`Named::HealthTimeout`].
+pub fn health_timeout() -> DurationExpression {
+    Named::HealthTimeout.into()
+}
+
+/// See [`Named::CreationTimeout`].
+pub fn creation_timeout() -> DurationExpression {
+    Named::CreationTimeout.into()
+}
+
+/// See [`Named::NodeGrace`].
+pub fn node_grace() -> DurationExpression {
+    Named::NodeGrace.into()
+}
+
+/// See [`Named::BootDelay`].
+pub fn boot_delay() -> DurationExpression {
+    Named::BootDelay.into()
+}
+
+/// See [`Named::ShortRetry`].
+pub fn short_retry() -> DurationExpression {
+    Named::ShortRetry.into()
+}
+
+/// See [`Named::MediumRetry`].
+pub fn medium_retry() -> DurationExpression {
+    Named::MediumRetry.into()
+}
+
+/// See [`Named::LongRetry`].
+pub fn long_retry() -> DurationExpression {
+    Named::LongRetry.into()
+}
+
+/// See [`Named::Slack`].
+pub fn slack() -> DurationExpression {
+    Named::Slack.into()
+}
+
+/// A literal number of seconds.
+pub fn seconds(seconds: u64) -> DurationExpression {
+    Duration::from_secs(seconds).into()
+}
+
+/// Creates a machine of class `class-a`.
+pub fn create_machine(name: &str) -> Step {
+    Step::Apply(Apply::Machine(name.to_owned()))
+}
+
+/// Deletes a machine.
+pub fn delete_machine(name: &str) -> Step {
+    Step::Delete(ObjectReference {
+        kind: "Machine".to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// Lets time pass.
+pub fn wait(time: impl Into<DurationExpression>) -> Step {
+    Step::Wait(time.into())
+}
+
+/// Does something to the VM of a machine.
+pub fn vm(machine: &str, action: VmAction) -> Step {
+    Step::Vm(VmStep {
+        machine: machine.to_owned(),
+        action,
+    })
+}
+
+/// Does something to the kubelet of a machine's VM.
+pub fn kubelet(machine: &str, action: KubeletAction) -> Step {
+    Step::Kubelet(KubeletStep {
+        machine: machine.to_owned(),
+        action,
+    })
+}
+
+/// Ends or starts `mcm`.
+pub fn mcm(action: ProcessAction) -> Step {
+    Step::Process(ProcessStep {
+        name: Process::Mcm,
+        action,
+    })
+}
+
+/// Kills `mcm` at one of its effects and starts it again.
+pub fn crash_mcm(at: Moment, effect: u64) -> Step {
+    Step::Crash(Crash {
+        process: Process::Mcm,
+        at,
+        effect,
+    })
+}
+
+/// The `nth` call (counted from 1) of that kind for a machine fails with `code`, once.
+pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Code) -> Step {
+    Step::Inject(Fault {
+        name: name.to_owned(),
+        call,
+        machine: Some(machine.to_owned()),
+        skip: nth.saturating_sub(1),
+        times: Some(1),
+        code: Some(code),
+        latency: None,
+        after_effect: false,
+    })
+}
+
+/// A machine is in that phase.
+pub fn phase(machine: &str, is: Phase) -> Condition {
+    Condition::Phase(PhaseIs {
+        machine: machine.to_owned(),
+        is,
+    })
+}
+
+/// There is no such Machine.
+pub fn machine_gone(name: &str) -> Condition {
+    Condition::MachineGone(name.to_owned())
+}
+
+/// There is no such Node.
+pub fn node_gone(name: &str) -> Condition {
+    Condition::NodeGone(name.to_owned())
+}
+
+/// So many VMs of a machine exist.
+pub fn vm_count(machine: &str, is: usize) -> Condition {
+    Condition::VmCount(VmCount {
+        machine: machine.to_owned(),
+        is,
+    })
+}
+
+/// At least so many calls were made.
+pub fn calls_at_least(call: CloudCall, machine: &str, least: u64) -> Condition {
+    Condition::Calls(Calls {
+        call,
+        machine: machine.to_owned(),
+        at_least: Some(least),
+        at_most: None,
+    })
+}
+
+/// Every call of that kind for a machine, to be counted by `at_most`.
+pub fn calls(call: CloudCall, machine: &str) -> Condition {
+    Condition::Calls(Calls {
+        call,
+        machine: machine.to_owned(),
+        at_least: None,
+        at_most: None,
+    })
+}
+
+/// A machine's last error.
+pub fn error_code(machine: &str, is: Code) -> Condition {
+    Condition::ErrorCode(ErrorCodeIs {
+        machine: machine.to_owned(),
+        is,
+    })
+}
+
+/// All of them.
+pub fn all(conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    Condition::All(conditions.into_iter().collect())
+}
+
+/// One of them at least.
+pub fn any(conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    Condition::Any(conditions.into_iter().collect())
+}
+
+/// The phases of a machine from its first to its last.
+pub fn history(machine: &str, phases: impl IntoIterator<Item = PhaseChange>) -> Condition {
+    Condition::History(History {
+        machine: machine.to_owned(),
+        phases: phases.into_iter().collect(),
+    })
+}
+
+/// A phase at any time.
+pub fn at_any_time(phase: Phase) -> PhaseChange {
+    PhaseChange {
+        phase,
+        not_before: None,
+        not_after: None,
+    }
+}
+
+/// A phase that comes within these times after the one before.
+pub fn between(
+    phase: Phase,
+    not_before: impl Into<DurationExpression>,
+    not_after: impl Into<DurationExpression>,
+) -> PhaseChange {
+    PhaseChange {
+        phase,
+        not_before: Some(not_before.into()),
+        not_after: Some(not_after.into()),
+    }
+}

@@ -1,0 +1,384 @@
+//! Durations that name the timeout they mean: `healthTimeout + slack`, `2 * nodeGrace`.
+//!
+//! What lives here: the names, what each is worth on a stage, and expressions over them. What must
+//! not: when anything is awaited.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use mcm_api::GoDuration;
+use serde::{Deserialize, Serialize};
+
+/// A duration whose value depends on the stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Named {
+    /// How long a node may be unhealthy before its machine is Failed.
+    HealthTimeout,
+    /// How long a machine may take to become Running.
+    CreationTimeout,
+    /// How long a drain may take before pods are removed by force.
+    DrainTimeout,
+    /// From the last sign of life of a kubelet to the node's Ready=Unknown.
+    NodeGrace,
+    /// From the creation of a VM to its being up.
+    BootDelay,
+    /// The retry period after an error that passes soon.
+    ShortRetry,
+    /// The retry period after a failed creation.
+    MediumRetry,
+    /// The retry period after an exhausted quota or capacity.
+    LongRetry,
+    /// Room for processing and for what is counted in whole seconds.
+    Slack,
+}
+
+impl Named {
+    /// All names.
+    pub const ALL: [Self; 9] = [
+        Self::HealthTimeout,
+        Self::CreationTimeout,
+        Self::DrainTimeout,
+        Self::NodeGrace,
+        Self::BootDelay,
+        Self::ShortRetry,
+        Self::MediumRetry,
+        Self::LongRetry,
+        Self::Slack,
+    ];
+
+    /// The name as it stands in an expression.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HealthTimeout => "healthTimeout",
+            Self::CreationTimeout => "creationTimeout",
+            Self::DrainTimeout => "drainTimeout",
+            Self::NodeGrace => "nodeGrace",
+            Self::BootDelay => "bootDelay",
+            Self::ShortRetry => "shortRetry",
+            Self::MediumRetry => "mediumRetry",
+            Self::LongRetry => "longRetry",
+            Self::Slack => "slack",
+        }
+    }
+}
+
+/// What the named durations are worth on one stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// See [`Named::HealthTimeout`].
+    pub health: Duration,
+    /// See [`Named::CreationTimeout`].
+    pub creation: Duration,
+    /// See [`Named::DrainTimeout`].
+    pub drain: Duration,
+    /// See [`Named::NodeGrace`].
+    pub node_grace: Duration,
+    /// How often a kubelet renews its lease; always well below the grace.
+    pub lease_period: Duration,
+    /// See [`Named::BootDelay`].
+    pub boot: Duration,
+    /// See [`Named::ShortRetry`].
+    pub short_retry: Duration,
+    /// See [`Named::MediumRetry`].
+    pub medium_retry: Duration,
+    /// See [`Named::LongRetry`].
+    pub long_retry: Duration,
+    /// See [`Named::Slack`].
+    pub slack: Duration,
+}
+
+impl Timeouts {
+    /// Production's values, for virtual time.
+    pub fn production() -> Self {
+        Self {
+            health: Duration::from_mins(10),
+            creation: Duration::from_mins(20),
+            drain: Duration::from_hours(2),
+            node_grace: Duration::from_secs(50),
+            lease_period: Duration::from_secs(10),
+            boot: Duration::from_mins(2),
+            short_retry: Duration::from_secs(5),
+            medium_retry: Duration::from_mins(3),
+            long_retry: Duration::from_mins(10),
+            slack: Duration::from_mins(1),
+        }
+    }
+
+    /// Short values, for a wall clock.
+    pub fn short() -> Self {
+        Self {
+            health: Duration::from_secs(6),
+            creation: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
+            node_grace: Duration::from_secs(3),
+            lease_period: Duration::from_millis(500),
+            boot: Duration::from_millis(300),
+            short_retry: Duration::from_millis(300),
+            medium_retry: Duration::from_millis(500),
+            long_retry: Duration::from_secs(1),
+            slack: Duration::from_secs(5),
+        }
+    }
+
+    /// The value of one name.
+    pub fn get(&self, name: Named) -> Duration {
+        match name {
+            Named::HealthTimeout => self.health,
+            Named::CreationTimeout => self.creation,
+            Named::DrainTimeout => self.drain,
+            Named::NodeGrace => self.node_grace,
+            Named::BootDelay => self.boot,
+            Named::ShortRetry => self.short_retry,
+            Named::MediumRetry => self.medium_retry,
+            Named::LongRetry => self.long_retry,
+            Named::Slack => self.slack,
+        }
+    }
+}
+
+/// A sum of named and literal durations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurationExpression(Vec<Term>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    negative: bool,
+    times: u32,
+    atom: Atom,
+    divided_by: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Atom {
+    Named(Named),
+    Literal(GoDuration),
+}
+
+/// Why a text is no duration expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// A word that is neither a number, a name nor a literal.
+    #[error("{word:?} in {text:?} is neither a duration such as 90s nor one of {}", names())]
+    Word {
+        /// The whole expression.
+        text: String,
+        /// The word.
+        word: String,
+    },
+    /// Factors and divisors are whole numbers above zero.
+    #[error("{word:?} in {text:?} is not a whole number above zero: write for example 2 * healthTimeout or slack / 2")]
+    Number {
+        /// The whole expression.
+        text: String,
+        /// The word.
+        word: String,
+    },
+}
+
+fn names() -> String {
+    Named::ALL.map(Named::name).join(", ")
+}
+
+impl DurationExpression {
+    /// A literal duration.
+    pub fn literal(duration: Duration) -> Self {
+        Self(vec![Term {
+            negative: false,
+            times: 1,
+            atom: Atom::Literal(GoDuration(duration)),
+            divided_by: 1,
+        }])
+    }
+
+    /// The value on a stage; zero where it would be negative.
+    pub fn value(&self, timeouts: &Timeouts) -> Duration {
+        let mut plus = Duration::ZERO;
+        let mut minus = Duration::ZERO;
+        for term in &self.0 {
+            let base = match &term.atom {
+                Atom::Named(name) => timeouts.get(*name),
+                Atom::Literal(duration) => duration.0,
+            };
+            let sum = if term.negative { &mut minus } else { &mut plus };
+            *sum = sum.saturating_add(base.saturating_mul(term.times) / term.divided_by);
+        }
+        plus.saturating_sub(minus)
+    }
+}
+
+impl From<Named> for DurationExpression {
+    fn from(name: Named) -> Self {
+        Self(vec![Term {
+            negative: false,
+            times: 1,
+            atom: Atom::Named(name),
+            divided_by: 1,
+        }])
+    }
+}
+
+impl From<Duration> for DurationExpression {
+    fn from(duration: Duration) -> Self {
+        Self::literal(duration)
+    }
+}
+
+impl std::ops::Add for DurationExpression {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+}
+
+impl std::ops::Sub for DurationExpression {
+    type Output = Self;
+
+    fn sub(mut self, other: Self) -> Self {
+        self.0.extend(other.0.into_iter().map(|term| Term {
+            negative: !term.negative,
+            ..term
+        }));
+        self
+    }
+}
+
+impl std::ops::Div<u32> for DurationExpression {
+    type Output = Self;
+
+    /// Divides every term; by 1 where `divisor` is 0.
+    fn div(self, divisor: u32) -> Self {
+        let divide = |term: Term| Term {
+            divided_by: term.divided_by.saturating_mul(divisor.max(1)),
+            ..term
+        };
+        Self(self.0.into_iter().map(divide).collect())
+    }
+}
+
+impl FromStr for DurationExpression {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Self, DurationError> {
+        let mut terms = Vec::new();
+        let mut rest = text;
+        let mut negative = false;
+        loop {
+            let end = rest.find(['+', '-']).unwrap_or(rest.len());
+            terms.push(term(text, &rest[..end], negative)?);
+            match rest[end..].chars().next() {
+                Some(sign) => {
+                    negative = sign == '-';
+                    rest = &rest[end + 1..];
+                }
+                None => return Ok(Self(terms)),
+            }
+        }
+    }
+}
+
+fn term(text: &str, part: &str, negative: bool) -> Result<Term, DurationError> {
+    let number = |word: &str| match word.trim().parse::<u32>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(DurationError::Number {
+            text: text.to_owned(),
+            word: word.trim().to_owned(),
+        }),
+    };
+    let (times, part) = match part.split_once('*') {
+        Some((factor, part)) => (number(factor)?, part),
+        None => (1, part),
+    };
+    let (word, divided_by) = match part.split_once('/') {
+        Some((word, divisor)) => (word.trim(), number(divisor)?),
+        None => (part.trim(), 1),
+    };
+    let atom = match Named::ALL.into_iter().find(|name| name.name() == word) {
+        Some(name) => Atom::Named(name),
+        None => Atom::Literal(word.parse().map_err(|_| DurationError::Word {
+            text: text.to_owned(),
+            word: word.to_owned(),
+        })?),
+    };
+    Ok(Term {
+        negative,
+        times,
+        atom,
+        divided_by,
+    })
+}
+
+impl fmt::Display for DurationExpression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, term) in self.0.iter().enumerate() {
+            match (index, term.negative) {
+                (0, _) => {}
+                (_, false) => f.write_str(" + ")?,
+                (_, true) => f.write_str(" - ")?,
+            }
+            if term.times != 1 {
+                write!(f, "{} * ", term.times)?;
+            }
+            match &term.atom {
+                Atom::Named(name) => f.write_str(name.name())?,
+                Atom::Literal(duration) => write!(f, "{duration}")?,
+            }
+            if term.divided_by != 1 {
+                write!(f, " / {}", term.divided_by)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for DurationExpression {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DurationExpression {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::a_name("healthTimeout", 600)]
+    #[case::a_sum("healthTimeout + slack", 660)]
+    #[case::a_multiple("2 * nodeGrace", 100)]
+    #[case::a_fraction("creationTimeout / 2", 600)]
+    #[case::a_multiple_of_a_fraction("3 * healthTimeout / 4 - 30s", 420)]
+    #[case::a_literal("1h30m", 5400)]
+    #[case::never_below_zero("slack - healthTimeout", 0)]
+    fn an_expression_has_production_values_in_production(#[case] text: &str, #[case] seconds: u64) {
+        let expression: DurationExpression = text.parse().unwrap();
+        assert_eq!(expression.value(&Timeouts::production()), Duration::from_secs(seconds));
+        assert_eq!(
+            expression.to_string().parse::<DurationExpression>().unwrap(),
+            expression
+        );
+    }
+
+    #[rstest]
+    #[case::an_unknown_name("helthTimeout", "healthTimeout")]
+    #[case::nothing("", "duration such as 90s")]
+    #[case::a_sign_at_the_end("slack +", "duration such as 90s")]
+    #[case::a_divisor_of_zero("slack / 0", "above zero")]
+    #[case::a_fractional_factor("1.5 * slack", "above zero")]
+    fn a_bad_expression_says_what_would_do(#[case] text: &str, #[case] said: &str) {
+        let error = text.parse::<DurationExpression>().unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}

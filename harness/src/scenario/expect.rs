@@ -1,0 +1,270 @@
+//! Expectations: a condition on the world, and when it must hold.
+
+use std::fmt;
+
+use mcm_api::Phase;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::duration::DurationExpression;
+use super::step::{CloudCall, ObjectReference};
+
+/// Something that must be seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Expectation {
+    /// What.
+    pub that: Condition,
+    /// When.
+    pub holds: Temporal,
+    /// True: the next steps go on while it is checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub meanwhile: bool,
+}
+
+/// When a condition must hold, counted from the step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Temporal {
+    /// At some moment before the time is over.
+    Eventually(DurationExpression),
+    /// At every moment until the time is over.
+    Always(DurationExpression),
+    /// At no moment until the time is over.
+    Never(DurationExpression),
+    /// Without a break for a time, before another time is over.
+    ForAtLeast(ForAtLeast),
+    /// It becomes true at most so often until the time is over.
+    AtMost(AtMost),
+}
+
+/// Without a break for `time`, before `within` is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForAtLeast {
+    /// How long without a break.
+    pub time: DurationExpression,
+    /// When that must be over.
+    pub within: DurationExpression,
+}
+
+/// At most `times` until `within` is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AtMost {
+    /// How often; a condition that holds at the start counts once, a call counts by itself.
+    pub times: u64,
+    /// Until when it is counted.
+    pub within: DurationExpression,
+}
+
+/// A condition on the world as it was last seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Condition {
+    /// A machine is there and in that phase.
+    Phase(PhaseIs),
+    /// There is no Machine of that name.
+    MachineGone(String),
+    /// There is no Node of that name (a node is named after its machine).
+    NodeGone(String),
+    /// There is an object.
+    Exists(ObjectReference),
+    /// So many VMs of a machine exist, in whatever state but terminated.
+    VmCount(VmCount),
+    /// So many driver calls for a machine were answered.
+    Calls(Calls),
+    /// A machine's `lastOperation.errorCode`.
+    ErrorCode(ErrorCodeIs),
+    /// The phases that a machine went through, from the first to the last.
+    History(History),
+    /// A field of an object.
+    Field(FieldIs),
+    /// All of them.
+    All(Vec<Condition>),
+    /// One of them at least.
+    Any(Vec<Condition>),
+    /// Not so.
+    Not(Box<Condition>),
+}
+
+/// A machine is there and in that phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PhaseIs {
+    /// Which machine.
+    pub machine: String,
+    /// The phase's text.
+    pub is: Phase,
+}
+
+/// So many VMs of a machine exist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VmCount {
+    /// Which machine.
+    pub machine: String,
+    /// How many.
+    pub is: usize,
+}
+
+/// So many driver calls for a machine were answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Calls {
+    /// Which call.
+    pub call: CloudCall,
+    /// For which machine.
+    pub machine: String,
+    /// No fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<u64>,
+    /// No more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u64>,
+}
+
+/// A machine's `lastOperation.errorCode`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ErrorCodeIs {
+    /// Which machine.
+    pub machine: String,
+    /// The code's name.
+    pub is: mcm_api::Code,
+}
+
+/// The phases of a machine in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct History {
+    /// Which machine.
+    pub machine: String,
+    /// Every phase that it was seen in, and when.
+    pub phases: Vec<PhaseChange>,
+}
+
+/// One phase, and how long after the one before it came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PhaseChange {
+    /// The phase's text.
+    pub phase: Phase,
+    /// Not earlier after the phase before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<DurationExpression>,
+    /// Not later after the phase before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<DurationExpression>,
+}
+
+/// A field of an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FieldIs {
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// A JSON pointer, for instance `/spec/providerID`.
+    pub field: String,
+    /// Its value; null for a field that is not there.
+    pub is: Value,
+}
+
+impl Expectation {
+    pub(super) fn validate(&self) -> Result<(), (String, String)> {
+        if let (Temporal::AtMost(_), Condition::Calls(calls)) = (&self.holds, &self.that)
+            && (calls.at_least.is_some() || calls.at_most.is_some())
+        {
+            return Err((
+                "that.calls".to_owned(),
+                "under `atMost` calls are counted by themselves: leave atLeast and atMost out".to_owned(),
+            ));
+        }
+        self.that.validate("that", matches!(self.holds, Temporal::AtMost(_)))
+    }
+}
+
+impl Condition {
+    fn validate(&self, path: &str, counted: bool) -> Result<(), (String, String)> {
+        let wrong = |field: &str, message: &str| Err((format!("{path}.{field}"), message.to_owned()));
+        match self {
+            Self::Calls(calls) if !counted && calls.at_least.is_none() && calls.at_most.is_none() => {
+                wrong("calls", "say `atLeast`, `atMost` or both")
+            }
+            Self::Field(field) if !field.field.starts_with('/') => wrong(
+                "field.field",
+                "write a JSON pointer that begins with /, as in /spec/providerID",
+            ),
+            Self::All(list) | Self::Any(list) => {
+                let word = if matches!(self, Self::All(_)) { "all" } else { "any" };
+                if list.is_empty() {
+                    return wrong(word, "name at least one condition");
+                }
+                for (index, condition) in list.iter().enumerate() {
+                    condition.validate(&format!("{path}.{word}[{index}]"), false)?;
+                }
+                Ok(())
+            }
+            Self::Not(condition) => condition.validate(&format!("{path}.not"), false),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Phase(PhaseIs { machine, is }) => write!(f, "machine {machine} is {is}"),
+            Self::MachineGone(name) => write!(f, "machine {name} is gone"),
+            Self::NodeGone(name) => write!(f, "node {name} is gone"),
+            Self::Exists(ObjectReference { kind, name }) => write!(f, "{kind} {name} exists"),
+            Self::VmCount(VmCount { machine, is }) => write!(f, "machine {machine} has {is} VM(s)"),
+            Self::Calls(calls) => {
+                write!(f, "{} for {}", calls.call.rpc(), calls.machine)?;
+                if let Some(least) = calls.at_least {
+                    write!(f, " at least {least} times")?;
+                }
+                calls.at_most.map_or(Ok(()), |most| write!(f, " at most {most} times"))
+            }
+            Self::ErrorCode(ErrorCodeIs { machine, is }) => write!(f, "machine {machine} reports {is}"),
+            Self::History(History { machine, phases }) => {
+                let phases: Vec<&str> = phases.iter().map(|change| change.phase.as_str()).collect();
+                write!(
+                    f,
+                    "machine {machine} went through {}, each at its time",
+                    phases.join(", ")
+                )
+            }
+            Self::Field(FieldIs { kind, name, field, is }) => write!(f, "{kind} {name} has {field} = {is}"),
+            Self::All(list) => join(f, list, " and "),
+            Self::Any(list) => join(f, list, " or "),
+            Self::Not(condition) => write!(f, "not ({condition})"),
+        }
+    }
+}
+
+fn join(f: &mut fmt::Formatter<'_>, list: &[Condition], word: &str) -> fmt::Result {
+    for (index, condition) in list.iter().enumerate() {
+        if index > 0 {
+            f.write_str(word)?;
+        }
+        write!(f, "{condition}")?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.holds {
+            Temporal::Eventually(within) => write!(f, "eventually, within {within}: {}", self.that),
+            Temporal::Always(time) => write!(f, "always, for {time}: {}", self.that),
+            Temporal::Never(time) => write!(f, "never, for {time}: {}", self.that),
+            Temporal::ForAtLeast(form) => {
+                write!(f, "for at least {}, within {}: {}", form.time, form.within, self.that)
+            }
+            Temporal::AtMost(form) => write!(f, "at most {} times within {}: {}", form.times, form.within, self.that),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The objects that every world has, and the machine that scenarios name by its name alone.
+
+use serde_json::{Value, json};
+
+use crate::stage::NAMESPACE;
+
+/// The class of every fixture machine.
+pub const CLASS: &str = "class-a";
+/// Its Secret.
+pub const SECRET: &str = "class-a-secret";
+
+/// A machine of class `class-a`.
+pub fn machine(name: &str) -> Value {
+    json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": name, "namespace": NAMESPACE },
+        "spec": { "class": { "kind": "MachineClass", "name": CLASS } },
+    })
+}
+
+/// The class: one small VM in zone `z1`.
+pub fn class() -> Value {
+    json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": CLASS, "namespace": NAMESPACE },
+        "provider": "fakecloud",
+        "providerSpec": { "machineType": "small", "image": "linux-1", "zone": "z1", "tags": fixture_tags() },
+        "secretRef": { "name": SECRET, "namespace": NAMESPACE },
+    })
+}
+
+/// Its Secret, with user data that the controller fills in.
+pub fn secret() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": SECRET, "namespace": NAMESPACE },
+        "stringData": {
+            "apiToken": "fixture",
+            "userData": "#!/bin/sh\njoin --token <<BOOTSTRAP_TOKEN>> --name <<MACHINE_NAME>>\n",
+        },
+    })
+}
+
+/// The tags by which a cloud's VMs are known to be this cluster's.
+fn fixture_tags() -> Value {
+    json!({ "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" })
+}

@@ -1,0 +1,206 @@
+//! The scenario model: what is built, what is done to it, and what must be seen.
+//!
+//! What lives here: plain data with one serialised form (YAML or JSON); the builder and a file are two ways to
+//! the same value. What must not: how a step is performed or an expectation is evaluated (`engine`), and how a stage
+//! does what it is asked (`stage`).
+
+pub mod builder;
+pub mod duration;
+pub mod expect;
+pub mod fixtures;
+pub mod step;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::duration::{DurationExpression, Named, Timeouts};
+pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
+pub use self::step::Step;
+use crate::stage::StageKind;
+
+/// One story: a world, steps and expectations in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scenario {
+    /// How it is called on the command line: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// One sentence for a list.
+    pub about: String,
+    /// Where it runs; absent: everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
+    /// For choosing groups.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// What there is before the first step.
+    #[serde(default)]
+    pub world: World,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+/// Where a scenario runs, and why not elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Stages {
+    /// These and no others.
+    pub only: BTreeSet<StageKind>,
+    /// Why the others cannot run it.
+    pub because: String,
+}
+
+/// What there is before the first step. The class `class-a` and its Secret always are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct World {
+    /// How the cloud behaves.
+    pub cloud: Cloud,
+}
+
+/// How the cloud behaves when nothing is injected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Cloud {
+    /// From the creation of a VM to its being up.
+    pub boot_delay: DurationExpression,
+    /// What a second creation for the same machine makes.
+    pub duplicate_creates: DuplicateCreates,
+}
+
+impl Default for Cloud {
+    fn default() -> Self {
+        Self {
+            boot_delay: Named::BootDelay.into(),
+            duplicate_creates: DuplicateCreates::Two,
+        }
+    }
+}
+
+/// What a second creation for the same machine makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DuplicateCreates {
+    /// The VM that is there is returned.
+    One,
+    /// Another VM: the cloud knows no idempotency token.
+    Two,
+}
+
+/// Why a scenario cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("cannot read scenario {path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is no scenario; the message has line, column and field.
+    #[error("{path}: {message}")]
+    Syntax {
+        /// Which file.
+        path: String,
+        /// Line, column, field and what would do.
+        message: String,
+    },
+    /// A field has a value that makes no sense.
+    #[error("scenario {name}: {field}: {message}")]
+    Field {
+        /// Which scenario.
+        name: String,
+        /// Path of the field.
+        field: String,
+        /// What is wrong and what would do.
+        message: String,
+    },
+}
+
+impl Scenario {
+    /// Reads a YAML file.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            path: shown.clone(),
+            source,
+        })?;
+        Self::from_yaml(&text, &shown)
+    }
+
+    /// Reads YAML text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// See [`ScenarioError`].
+    pub fn from_yaml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self = serde_saphyr::from_str(text).map_err(|error| ScenarioError::Syntax {
+            path: origin.to_owned(),
+            message: one_line(&error),
+        })?;
+        scenario.validate()?;
+        Ok(scenario)
+    }
+
+    /// The scenario as a YAML file.
+    ///
+    /// # Errors
+    /// When a value has no YAML form, which a valid scenario always has.
+    pub fn to_yaml(&self) -> Result<String, serde_saphyr::SerializeError> {
+        serde_saphyr::to_string(self)
+    }
+
+    /// Checks what types alone do not.
+    ///
+    /// # Errors
+    /// The first field that makes no sense.
+    pub fn validate(&self) -> Result<(), ScenarioError> {
+        let wrong = |field: &str, message: &str| ScenarioError::Field {
+            name: self.name.clone(),
+            field: field.to_owned(),
+            message: message.to_owned(),
+        };
+        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if self.name.is_empty() || !self.name.chars().all(named) {
+            return Err(wrong("name", "use lower-case letters, digits, - and _"));
+        }
+        if self.steps.is_empty() {
+            return Err(wrong(
+                "steps",
+                "a scenario without steps shows nothing: add at least one",
+            ));
+        }
+        if self.stages.as_ref().is_some_and(|stages| stages.only.is_empty()) {
+            return Err(wrong("stages.only", "name at least one stage, or leave `stages` out"));
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            step.validate()
+                .map_err(|(field, message)| wrong(&format!("steps[{index}].{field}"), &message))?;
+        }
+        Ok(())
+    }
+
+    /// Whether it runs on that stage.
+    pub fn runs_on(&self, stage: StageKind) -> bool {
+        self.stages.as_ref().is_none_or(|stages| stages.only.contains(&stage))
+    }
+}
+
+/// The parser's message with its place in front, on one line.
+fn one_line(error: &serde_saphyr::Error) -> String {
+    let message = error.without_snippet().to_string();
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match error.location() {
+        Some(location) if !message.contains("line ") => {
+            format!("line {}, column {}: {message}", location.line(), location.column())
+        }
+        _ => message,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,301 @@
+//! Steps: what a scenario does to its world.
+
+use std::collections::BTreeMap;
+
+use mcm_api::Code;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::duration::DurationExpression;
+use super::expect::Expectation;
+
+/// One step. Steps are performed in order; an expectation holds the next one up unless it is made `meanwhile`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Step {
+    /// Creates an object, or merges it into the one that is there.
+    Apply(Apply),
+    /// Deletes an object.
+    Delete(ObjectReference),
+    /// Sets annotations; null removes one.
+    Annotate(Annotate),
+    /// Sends a JSON merge patch.
+    Patch(Patch),
+    /// Makes cloud calls fail or slow.
+    Inject(Fault),
+    /// Takes a rule of that name away.
+    Lift(String),
+    /// Does something to the VM of a machine.
+    Vm(VmStep),
+    /// Does something to the kubelet of a machine's VM.
+    Kubelet(KubeletStep),
+    /// Ends or starts a process.
+    Process(ProcessStep),
+    /// Kills a process at one of its effects, counted from its start, and starts it again.
+    Crash(Crash),
+    /// Lets time pass.
+    Wait(DurationExpression),
+    /// Something that must be seen.
+    Expect(Expectation),
+}
+
+/// What is applied: a whole object, or a fixture by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Apply {
+    /// A machine of class `class-a` with that name.
+    Machine(String),
+    /// Any object, with `apiVersion`, `kind` and `metadata.name`.
+    Object(Value),
+}
+
+/// The name of an object; its namespace is the scenario's unless it says another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectReference {
+    /// For instance `Machine`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Sets annotations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Annotate {
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// Values by key; null removes the key.
+    pub annotations: BTreeMap<String, Option<String>>,
+}
+
+/// A JSON merge patch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Patch {
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// What is merged into the object.
+    pub merge: Value,
+    /// True: into its status.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub status: bool,
+}
+
+/// A rule by which cloud calls fail.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Fault {
+    /// The rule's name: reports count its hits under it, and `lift` takes it away by it.
+    pub name: String,
+    /// Which call.
+    pub call: CloudCall,
+    /// Of which machine; absent: of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// How many matching calls pass first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skip: u32,
+    /// How many calls it hits; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
+    /// The answer of a hit; absent: the call is only slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// How long a hit takes before it is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<DurationExpression>,
+    /// True: the call does its work and then fails.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_effect: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A call of the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CloudCall {
+    /// Makes a VM.
+    CreateMachine,
+    /// Finishes a VM.
+    InitializeMachine,
+    /// Deletes a VM.
+    DeleteMachine,
+    /// Looks for a VM.
+    GetMachineStatus,
+    /// Lists VMs.
+    ListMachines,
+}
+
+impl CloudCall {
+    /// The name in the driver's contract.
+    pub fn rpc(self) -> &'static str {
+        match self {
+            Self::CreateMachine => "CreateMachine",
+            Self::InitializeMachine => "InitializeMachine",
+            Self::DeleteMachine => "DeleteMachine",
+            Self::GetMachineStatus => "GetMachineStatus",
+            Self::ListMachines => "ListMachines",
+        }
+    }
+}
+
+/// Does something to the VM of a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VmStep {
+    /// Whose VM.
+    pub machine: String,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: VmAction,
+}
+
+/// What can be done to a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum VmAction {
+    /// Its host dies: it is stopped at once and nobody is told.
+    Kill,
+    /// It is shut down.
+    Stop,
+    /// It is started again.
+    Start,
+    /// It is stopped and started.
+    Reboot,
+    /// Its progress is held where it is.
+    Hold,
+    /// One step of a held VM's progress.
+    Step,
+    /// A held VM goes on by itself.
+    Release,
+}
+
+/// Does something to a kubelet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KubeletStep {
+    /// On whose VM.
+    pub machine: String,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: KubeletAction,
+}
+
+/// What can be done to a kubelet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KubeletAction {
+    /// It stops; the VM runs on.
+    Stop,
+    /// It starts again.
+    Start,
+}
+
+/// Ends or starts a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProcessStep {
+    /// Which.
+    pub name: Process,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: ProcessAction,
+}
+
+/// A process of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Process {
+    /// The machine controller manager.
+    Mcm,
+}
+
+impl std::fmt::Display for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Mcm => f.write_str("mcm"),
+        }
+    }
+}
+
+/// What can be done to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ProcessAction {
+    /// Ended without notice (SIGKILL).
+    Kill,
+    /// Started with empty caches.
+    Start,
+    /// Both.
+    Restart,
+}
+
+/// Kills a process at one of its effects (an API write or a cloud call).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Crash {
+    /// Which.
+    pub process: Process,
+    /// Before or after the effect is done.
+    pub at: Moment,
+    /// Which effect, counted from 1 since the process was first started.
+    pub effect: u64,
+}
+
+/// On which side of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Moment {
+    /// It never happens.
+    Before,
+    /// It happens and its answer is lost.
+    After,
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Before => "before",
+            Self::After => "after",
+        })
+    }
+}
+
+impl Step {
+    /// Checks what types alone do not: the field below the step, and what would do.
+    pub(super) fn validate(&self) -> Result<(), (String, String)> {
+        match self {
+            Self::Apply(Apply::Object(object)) => {
+                for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
+                    if !object.pointer(pointer).is_some_and(Value::is_string) {
+                        let field = pointer.trim_start_matches('/').replace('/', ".");
+                        return Err((
+                            format!("apply.object.{field}"),
+                            "is missing: every object names it".to_owned(),
+                        ));
+                    }
+                }
+                Ok(())
+            }
+            Self::Inject(fault) if fault.code.is_none() && fault.latency.is_none() => Err((
+                "inject".to_owned(),
+                "a fault needs a `code`, a `latency` or both".to_owned(),
+            )),
+            Self::Crash(crash) if crash.effect == 0 => {
+                Err(("crash.effect".to_owned(), "effects are counted from 1".to_owned()))
+            }
+            Self::Expect(expectation) => expectation
+                .validate()
+                .map_err(|(field, message)| (format!("expect.{field}"), message)),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Child processes that end with this one, whatever ends it.
+//!
+//! A child is started through a tether: this executable once more, which asks the kernel for SIGKILL at its parent's
+//! death and then becomes the program. What must not live here: which programs there are.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use clap::Args;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+
+/// How long a process may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The arguments of the hidden command `tether`.
+#[derive(Args, Clone, Debug)]
+pub struct Tether {
+    /// The process id of the parent that this one must not outlive
+    #[arg(long)]
+    parent: i32,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Tether {
+    /// Becomes the program; returns only when it cannot, with the reason.
+    pub fn become_it(self) -> String {
+        #[cfg(target_os = "linux")]
+        if let Err(error) = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL) {
+            return format!("cannot tie a process to its parent: {error}");
+        }
+        // The parent may have died before the kernel was asked.
+        if nix::unistd::getppid() != Pid::from_raw(self.parent) {
+            return "the parent is gone".to_owned();
+        }
+        let Some((program, arguments)) = self.command.split_first() else {
+            return "no program is named".to_owned();
+        };
+        let error = std::process::Command::new(program).args(arguments).exec();
+        format!("cannot start {}: {error}", program.display())
+    }
+}
+
+/// A program to start.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What it is called in messages.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables to set.
+    pub environment: Vec<(String, OsString)>,
+    /// Where its output goes, appended.
+    pub log: PathBuf,
+}
+
+/// A started program; killed with its whole process group when dropped.
+#[derive(Debug)]
+pub struct Running {
+    name: String,
+    log: PathBuf,
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Program {
+    /// Starts it, in a process group of its own.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(&self) -> Result<Running, String> {
+        let cannot = |error: std::io::Error| format!("cannot start {}: {error}", self.name);
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .map_err(cannot)?;
+        let errors = log.try_clone().map_err(cannot)?;
+        let this = std::env::current_exe().map_err(cannot)?;
+        let child = Command::new(this)
+            .args(["tether", "--parent", &std::process::id().to_string(), "--"])
+            .args(&self.command)
+            .envs(self.environment.iter().map(|(key, value)| (key, value)))
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(cannot)?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        Ok(Running {
+            name: self.name.clone(),
+            log: self.log.clone(),
+            child,
+            group,
+        })
+    }
+}
+
+impl Running {
+    /// Returns when it ends by itself, with a sentence and its last words.
+    pub async fn ended(&mut self) -> String {
+        let status = match self.child.wait().await {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        format!("{} ended ({status}){}", self.name, last_words(&self.log))
+    }
+
+    /// Ends it without notice.
+    pub async fn kill(mut self) {
+        self.signal(Signal::SIGKILL);
+        let _ = self.child.wait().await;
+    }
+
+    /// Asks it to end, and ends it when it does not.
+    pub async fn stop(mut self) {
+        self.signal(Signal::SIGTERM);
+        if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
+            self.kill().await;
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            let _ = killpg(group, signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A process that was waited for has given its id back; others of its group may live on.
+        self.signal(Signal::SIGKILL);
+    }
+}
+
+/// The last line of a log that says something.
+fn last_words(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    match text.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => format!("; its last words: {}", line.trim()),
+        None => String::new(),
+    }
+}
+
+/// The program of that name beside this executable, or in a build folder above a test's.
+///
+/// # Errors
+/// A sentence that says what to build.
+pub fn beside(name: &str) -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|error| format!("cannot tell where this program is: {error}"))?;
+    this.ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            format!(
+                "there is no {name} beside {}: build it with `cargo build --workspace --bins`",
+                this.display()
+            )
+        })
+}

@@ -1,0 +1,331 @@
+//! The fake cloud's controls as the harness uses them, whatever the transport.
+//!
+//! What must not live here: what a fault or a VM's state means for a scenario.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fakecloud::proto;
+use fakecloud::proto::cloud_client::CloudClient as Client;
+use futures::stream::{BoxStream, StreamExt};
+use mcm_api::Code;
+use serde::Serialize;
+use tonic::body::Body;
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
+
+use crate::scenario::Timeouts;
+use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
+
+/// How long one call may take.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// A client of the controls; clones share the transport.
+#[derive(Clone, Debug)]
+pub struct CloudClient(Client<Transport>);
+
+/// Something that happened in the cloud.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CloudEvent {
+    /// A VM as it is now.
+    Vm(Vm),
+    /// A driver call was answered.
+    Call(Call),
+}
+
+/// A VM as the ledger has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Vm {
+    /// The ledger's id.
+    pub id: String,
+    /// Name of the machine that it was made for.
+    pub machine: String,
+    /// Uid of that machine.
+    pub machine_uid: String,
+    /// The driver's id of it.
+    pub provider_id: String,
+    /// Its state.
+    pub state: VmState,
+    /// The ledger's sequence number at which it was in this state.
+    pub revision: u64,
+}
+
+/// pending → running ⇄ stopped → stopping → terminated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum VmState {
+    /// It boots.
+    Pending,
+    /// It is up.
+    Running,
+    /// It is down and still exists.
+    Stopped,
+    /// It is being deleted.
+    Stopping,
+    /// It is gone.
+    Terminated,
+}
+
+impl VmState {
+    /// Whether a VM in this state counts as one that a machine has. A stopped one does.
+    pub fn is_live(self) -> bool {
+        matches!(self, Self::Pending | Self::Running | Self::Stopped)
+    }
+
+    fn from_proto(state: i32) -> Option<Self> {
+        match proto::VmState::try_from(state).ok()? {
+            proto::VmState::Unspecified => None,
+            proto::VmState::Pending => Some(Self::Pending),
+            proto::VmState::Running => Some(Self::Running),
+            proto::VmState::Stopped => Some(Self::Stopped),
+            proto::VmState::Stopping => Some(Self::Stopping),
+            proto::VmState::Terminated => Some(Self::Terminated),
+        }
+    }
+}
+
+impl std::fmt::Display for VmState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Stopping => "stopping",
+            Self::Terminated => "terminated",
+        })
+    }
+}
+
+/// An answered driver call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// For instance `CreateMachine`.
+    pub call: String,
+    /// For which machine; empty for calls about none.
+    pub machine: String,
+    /// Name of the machine code.
+    pub code: String,
+    /// The fault rule that changed it.
+    pub rule: Option<String>,
+}
+
+impl CloudClient {
+    /// Over whatever answers gRPC: a channel, or the server's struct itself.
+    pub fn new<S>(service: S) -> Self
+    where
+        S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        Self(Client::new(BoxCloneSyncService::new(
+            service.map_err(|error| tonic::Status::from_error(error.into())),
+        )))
+    }
+
+    /// Over a connection to an address such as `http://127.0.0.1:8090`, made when it is first needed.
+    ///
+    /// # Errors
+    /// When the address makes no sense.
+    pub fn connect(address: &str) -> Result<Self, String> {
+        let endpoint = tonic::transport::Endpoint::from_shared(address.to_owned())
+            .map_err(|error| format!("{address:?} is no address of a fakecloud: {error}"))?;
+        Ok(Self::new(endpoint.connect_lazy()))
+    }
+
+    /// Whether it answers.
+    ///
+    /// # Errors
+    /// What is wrong, when it does not.
+    pub async fn ping(&self) -> Result<(), String> {
+        limited(self.0.clone().info(proto::InfoRequest {})).await.map(drop)
+    }
+
+    /// Everything that happens from the beginning, in the ledger's order.
+    ///
+    /// # Errors
+    /// When the stream cannot be opened.
+    pub async fn watch(&self) -> Result<BoxStream<'static, Result<CloudEvent, String>>, String> {
+        let records = limited(self.0.clone().watch(proto::WatchRequest { after: 0 })).await?;
+        let told = Told {
+            cloud: self.clone(),
+            known: BTreeMap::new(),
+        };
+        let batches = futures::stream::unfold((records, told), |(mut records, mut told)| async move {
+            let events = match records.message().await {
+                Ok(Some(record)) => told.events(record).await,
+                Ok(None) => return None,
+                Err(status) => vec![Err(status.to_string())],
+            };
+            Some((futures::stream::iter(events), (records, told)))
+        });
+        Ok(batches.flatten().boxed())
+    }
+
+    /// All VMs, terminated ones included.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn vms(&self) -> Result<Vec<Vm>, String> {
+        let info = limited(self.0.clone().info(proto::InfoRequest {})).await?;
+        let list = proto::ListVmsRequest {
+            machine: String::new(),
+            include_terminated: true,
+        };
+        let vms = limited(self.0.clone().list_vms(list)).await?.vms;
+        Ok(vms
+            .into_iter()
+            .filter_map(|vm| from_proto(vm, info.last_sequence))
+            .collect())
+    }
+
+    /// Adds a rule by which calls fail.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn inject(&self, fault: &Fault, timeouts: &Timeouts) -> Result<(), String> {
+        let latency = fault
+            .latency
+            .as_ref()
+            .map(|latency| latency.value(timeouts))
+            .unwrap_or_default();
+        let rule = proto::Fault {
+            id: fault.name.clone(),
+            operation: operation(fault.call).into(),
+            machine: fault.machine.clone().unwrap_or_default(),
+            skip: fault.skip.into(),
+            times: fault.times.map(u64::from),
+            code: fault.code.map_or(0, Code::number),
+            latency_nanos: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX),
+            effect_before_error: fault.after_effect,
+            ..proto::Fault::default()
+        };
+        limited(self.0.clone().add_fault(rule)).await.map(drop)
+    }
+
+    /// Takes a rule away.
+    ///
+    /// # Errors
+    /// When there is no such rule.
+    pub async fn lift(&self, rule: &str) -> Result<(), String> {
+        let request = proto::RemoveFaultRequest { id: rule.to_owned() };
+        limited(self.0.clone().remove_fault(request)).await.map(drop)
+    }
+
+    /// Does something to a VM.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it is in the wrong state.
+    pub async fn vm_action(&self, id: &str, action: VmAction) -> Result<(), String> {
+        let mut client = self.0.clone();
+        let hold = proto::HoldRequest { pattern: id.to_owned() };
+        match action {
+            VmAction::Kill => limited(client.kill_vm(by_id(id))).await.map(drop),
+            VmAction::Stop => limited(client.stop_vm(by_id(id))).await.map(drop),
+            VmAction::Start => limited(client.start_vm(by_id(id))).await.map(drop),
+            VmAction::Reboot => limited(client.reboot_vm(by_id(id))).await.map(drop),
+            VmAction::Step => limited(client.step(by_id(id))).await.map(drop),
+            VmAction::Hold => limited(client.hold(hold)).await.map(drop),
+            VmAction::Release => limited(client.release(hold)).await.map(drop),
+        }
+    }
+
+    /// Does something to a VM's kubelet.
+    ///
+    /// # Errors
+    /// When there is no such VM.
+    pub async fn kubelet_action(&self, id: &str, action: KubeletAction) -> Result<(), String> {
+        let mut client = self.0.clone();
+        match action {
+            KubeletAction::Stop => limited(client.stop_kubelet(by_id(id))).await.map(drop),
+            KubeletAction::Start => limited(client.start_kubelet(by_id(id))).await.map(drop),
+        }
+    }
+}
+
+/// Turns records into events; a VM's machine is asked for once.
+struct Told {
+    cloud: CloudClient,
+    known: BTreeMap<String, Vm>,
+}
+
+impl Told {
+    async fn events(&mut self, record: proto::Record) -> Vec<Result<CloudEvent, String>> {
+        let mut events = Vec::new();
+        if record.kind() == proto::RecordKind::Call {
+            events.push(Ok(CloudEvent::Call(Call {
+                call: record.operation.clone(),
+                machine: name(&record.machine).to_owned(),
+                code: Code::from_number(record.code)
+                    .unwrap_or(Code::Unknown)
+                    .name()
+                    .to_owned(),
+                rule: Some(record.fault_id.clone()).filter(|rule| !rule.is_empty()),
+            })));
+        }
+        if let Some(state) = VmState::from_proto(record.state).filter(|_| !record.vm_id.is_empty()) {
+            match self.vm(&record).await {
+                Ok(vm) => events.push(Ok(CloudEvent::Vm(Vm {
+                    state,
+                    revision: record.sequence,
+                    ..vm
+                }))),
+                Err(error) => events.push(Err(error)),
+            }
+        }
+        events
+    }
+
+    async fn vm(&mut self, record: &proto::Record) -> Result<Vm, String> {
+        if let Some(vm) = self.known.get(&record.vm_id) {
+            return Ok(vm.clone());
+        }
+        let vm = limited(self.cloud.0.clone().get_vm(by_id(&record.vm_id))).await?;
+        let vm = from_proto(vm, record.sequence).ok_or_else(|| format!("VM {} has no state", record.vm_id))?;
+        self.known.insert(vm.id.clone(), vm.clone());
+        Ok(vm)
+    }
+}
+
+fn by_id(id: &str) -> proto::VmReference {
+    proto::VmReference {
+        by: Some(proto::vm_reference::By::Id(id.to_owned())),
+    }
+}
+
+fn from_proto(vm: proto::Vm, revision: u64) -> Option<Vm> {
+    Some(Vm {
+        state: VmState::from_proto(vm.state)?,
+        machine: name(&vm.machine).to_owned(),
+        id: vm.id,
+        machine_uid: vm.machine_uid,
+        provider_id: vm.provider_id,
+        revision,
+    })
+}
+
+/// The name in `NAMESPACE/NAME` or `NAME`.
+fn name(machine: &str) -> &str {
+    machine.rsplit('/').next().unwrap_or(machine)
+}
+
+fn operation(call: CloudCall) -> proto::Operation {
+    match call {
+        CloudCall::CreateMachine => proto::Operation::Create,
+        CloudCall::InitializeMachine => proto::Operation::Initialize,
+        CloudCall::DeleteMachine => proto::Operation::Delete,
+        CloudCall::GetMachineStatus => proto::Operation::GetStatus,
+        CloudCall::ListMachines => proto::Operation::List,
+    }
+}
+
+async fn limited<T>(call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, String> {
+    match tokio::time::timeout(CALL_LIMIT, call).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(format!("fakecloud answers {:?}: {}", status.code(), status.message())),
+        Err(_) => Err(format!("fakecloud does not answer within {CALL_LIMIT:?}")),
+    }
+}

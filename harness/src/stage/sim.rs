@@ -1,0 +1,286 @@
+//! The stage `sim`: the whole world in this process, on one thread, in virtual time, from one seed.
+//!
+//! Every part reaches the API server through a gate of its own, so that the trace has all requests,
+//! watch deliveries and cloud calls; mcm's gate can also crash it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::sim::{CrashPoint, Gate, Handle, Side, Trace};
+use clock::{Clock, Seed};
+use mcm_api::GoDuration;
+use mcm_driver::Driver;
+use mcm_driver::client::GrpcDriver;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::Layer;
+
+use super::cloud::CloudClient;
+use super::{NAMESPACE, Stage, logs, setup};
+use crate::engine::evaluate::short;
+use crate::engine::perform;
+use crate::runner::{Job, Ran, TraceSummary};
+use crate::scenario::step::{Crash, Moment, Process, ProcessAction};
+use crate::scenario::{Cloud, DuplicateCreates, Timeouts};
+
+/// No scenario needs longer; one that does runs away.
+const VIRTUAL_LIMIT: Duration = Duration::from_hours(24 * 60);
+/// How long mcm stays down after a crash.
+const RESTART_DELAY: Duration = Duration::from_secs(2);
+
+/// Runs a job from its seed.
+pub fn run(job: &Job) -> Ran {
+    let (told, trace, effects) = ::sim::run(job.seed, |world| async move {
+        let trace = world.trace.clone();
+        let (told, effects) = match SimStage::start(world, job).await {
+            Ok(mut stage) => {
+                let told = tokio::time::timeout(VIRTUAL_LIMIT, perform(&mut stage, &job.scenario)).await;
+                let told =
+                    told.map_err(|_| format!("it runs away: {} of virtual time and no end", short(VIRTUAL_LIMIT)));
+                (told, stage.gate.effect_list())
+            }
+            Err(reason) => (Err(reason), Vec::new()),
+        };
+        (
+            told,
+            TraceSummary {
+                hash: trace.hash(),
+                entries: trace.len(),
+            },
+            effects,
+        )
+    });
+    let log = logs::kept();
+    let logs = if log.is_empty() {
+        BTreeMap::new()
+    } else {
+        BTreeMap::from([("log.txt".to_owned(), log)])
+    };
+    Ran {
+        told,
+        trace: Some(trace),
+        effects,
+        logs,
+    }
+}
+
+struct SimStage {
+    clock: Clock,
+    timeouts: Timeouts,
+    client: kube::Client,
+    cloud: CloudClient,
+    gate: Gate,
+    mcm: Handle,
+    parts: JoinSet<String>,
+}
+
+impl SimStage {
+    async fn start(world: ::sim::World, job: &Job) -> Result<Self, String> {
+        let ::sim::World { clock, seed, trace } = world;
+        let timeouts = Timeouts::production();
+        if job.hash_order {
+            iterate_in_hash_order(&trace);
+        }
+        let server = apiserver::Server::new(apiserver::Options::new(clock.clone(), seed.child("apiserver")))
+            .map_err(|error| error.to_string())?;
+        let gate = |name: &str| {
+            let server = server.clone();
+            Gate::with_revision(name, trace.clone(), move || Some(server.revision()))
+        };
+        let client_of = |gate: &Gate| {
+            let identity = apiserver::Identity::user(gate.name());
+            kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
+        };
+        let client = client_of(&gate("drydock"));
+        setup::install_definitions(&client).await?;
+        setup::install_fixtures(&client).await?;
+
+        let fakecloud = fakecloud::Fakecloud::new(
+            cloud_config(&job.scenario.world.cloud, &timeouts),
+            clock.clone(),
+            seed.child("fakecloud"),
+        );
+        let cloud = CloudClient::new(fakecloud.control_server());
+        let mut parts = JoinSet::new();
+        let stop = CancellationToken::new();
+        let kubelets = (fakecloud.clone(), client_of(&gate("kubelets")), stop.clone());
+        parts.spawn(async move {
+            let (fakecloud, client, stop) = kubelets;
+            fakecloud.run(client, stop).await;
+            "the kubelets ended".to_owned()
+        });
+        let lifecycle = (
+            client_of(&gate("node-lifecycle")),
+            clock.clone(),
+            setup::node_lifecycle(&timeouts),
+            stop,
+        );
+        parts.spawn(async move {
+            let (client, clock, settings, stop) = lifecycle;
+            controllers::node_lifecycle::run(client, clock, settings, stop).await;
+            "node lifecycle ended".to_owned()
+        });
+
+        let mcm_gate = gate("mcm");
+        if let Some(point) = job.crash {
+            mcm_gate.crash_at(point);
+        }
+        let mcm = Incarnations {
+            gate: mcm_gate.clone(),
+            clock: clock.clone(),
+            seed: seed.child("mcm"),
+            options: with_mutant(setup::mcm_options(&timeouts), job.mutant.as_deref())?,
+        };
+        let process = ::sim::process("mcm", mcm_gate.clone(), move || {
+            let driver_server = mcm.gate.cloud().layer(fakecloud.driver_server());
+            let service = mcm.gate.api().layer(server.service(apiserver::Identity::user("mcm")));
+            let client = kube::Client::new(service, NAMESPACE);
+            mcm.next(client, Arc::new(GrpcDriver::new(driver_server)))
+        })
+        .restart_delay(RESTART_DELAY);
+        let handle = process.handle();
+        parts.spawn(async move { format!("mcm ended: {}", process.run().await) });
+        Ok(Self {
+            clock,
+            timeouts,
+            client,
+            cloud,
+            gate: mcm_gate,
+            mcm: handle,
+            parts,
+        })
+    }
+}
+
+/// What each incarnation of mcm is made from.
+struct Incarnations {
+    gate: Gate,
+    clock: Clock,
+    seed: Seed,
+    options: mcm::Options,
+}
+
+impl Incarnations {
+    /// The next incarnation: with caches, identity and randomness of its own.
+    fn next(&self, client: kube::Client, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
+        let identity = format!("mcm-{}", self.gate.incarnation());
+        let environment = mcm::Environment {
+            control: client.clone(),
+            target: Some(client),
+            driver,
+            clock: self.clock.clone(),
+            seed: self.seed.child(&identity),
+            identity,
+            metrics: mcm::Metrics::default(),
+        };
+        let options = self.options.clone();
+        async move { format!("{:?}", mcm::run(options, environment, CancellationToken::new()).await) }
+    }
+}
+
+impl Stage for SimStage {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    fn cloud(&self) -> CloudClient {
+        self.cloud.clone()
+    }
+
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+        let Process::Mcm = process;
+        match action {
+            ProcessAction::Kill => self.mcm.kill(),
+            ProcessAction::Start | ProcessAction::Restart => self.mcm.restart(),
+        }
+        Ok(())
+    }
+
+    fn crash(&mut self, crash: &Crash) -> Result<(), String> {
+        let Process::Mcm = crash.process;
+        let side = match crash.at {
+            Moment::Before => Side::Before,
+            Moment::After => Side::After,
+        };
+        if crash.effect <= self.gate.effects() {
+            return Err(format!(
+                "mcm has {} effects behind it: effect {} is past",
+                self.gate.effects(),
+                crash.effect
+            ));
+        }
+        self.gate.crash_at(CrashPoint {
+            effect: crash.effect,
+            side,
+        });
+        Ok(())
+    }
+
+    async fn trouble(&mut self) -> String {
+        match self.parts.join_next().await {
+            Some(Ok(reason)) => reason,
+            Some(Err(error)) => format!("a part of the world broke: {error}"),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The flags with a planted defect.
+#[cfg(feature = "mutants")]
+fn with_mutant(mut options: mcm::Options, mutant: Option<&str>) -> Result<mcm::Options, String> {
+    options.mutant = match mutant {
+        None => None,
+        Some("create-without-asking") => Some(mcm_core::machine::Mutant::CreateWithoutAsking),
+        Some(other) => return Err(format!("there is no mutant {other:?}; there is create-without-asking")),
+    };
+    Ok(options)
+}
+
+/// The flags; this build has no planted defects.
+#[cfg(not(feature = "mutants"))]
+fn with_mutant(options: mcm::Options, mutant: Option<&str>) -> Result<mcm::Options, String> {
+    match mutant {
+        None => Ok(options),
+        Some(mutant) => Err(format!("this build has no mutants, so none called {mutant:?}")),
+    }
+}
+
+/// How fakecloud is set on a stage.
+pub(super) fn cloud_config(world: &Cloud, timeouts: &Timeouts) -> fakecloud::Config {
+    let boot = world.boot_delay.value(timeouts);
+    let mut config = fakecloud::Config {
+        boot_delay: fakecloud::Delay::Uniform(boot * 3 / 4, boot),
+        duplicate_creates: match world.duplicate_creates {
+            DuplicateCreates::One => fakecloud::DuplicateCreates::One,
+            DuplicateCreates::Two => fakecloud::DuplicateCreates::Two,
+        },
+        ..fakecloud::Config::default()
+    };
+    config.kubelet.lease_period = GoDuration(timeouts.lease_period);
+    config.kubelet.lease_duration = GoDuration(timeouts.node_grace.max(2 * timeouts.lease_period));
+    config.kubelet.start_delay = GoDuration(timeouts.boot / 100);
+    config.kubelet.status_sync = GoDuration(timeouts.lease_period);
+    config.kubelet.join_retry = GoDuration(timeouts.lease_period);
+    config
+}
+
+/// A defect planted on purpose: what happens depends on hash keys that the seed does not govern, as
+/// those of a thread that somebody started behind the simulation's back.
+fn iterate_in_hash_order(trace: &Trace) {
+    let foreign = std::thread::spawn(RandomState::new).join().unwrap_or_default();
+    let mut names = HashSet::with_hasher(foreign);
+    names.extend((0..100).map(|number| format!("machine-{number}")));
+    for name in &names {
+        trace.record("hash-order", name.as_str());
+    }
+}
