@@ -106,6 +106,7 @@ fn is_zero(field: &Field, value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -151,5 +152,57 @@ mod tests {
                 "status": {},
             })
         );
+    }
+
+    /// JSON whose members have names that pods use, in any arrangement.
+    fn any_pod() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            (0..3).prop_map(Value::from),
+            prop::sample::select(vec!["", "0", "1.5", "1024Mi", "2026-01-31T12:00:00.5Z", "x"]).prop_map(Value::from),
+        ];
+        let names = vec![
+            "metadata",
+            "spec",
+            "containers",
+            "name",
+            "labels",
+            "finalizers",
+            "creationTimestamp",
+            "resources",
+            "limits",
+            "cpu",
+            "overhead",
+            "priority",
+            "hostNetwork",
+            "ports",
+            "containerPort",
+            "volumes",
+            "emptyDir",
+            "sizeLimit",
+        ];
+        leaf.prop_recursive(6, 48, 6, move |inner| {
+            let members = prop::collection::btree_map(prop::sample::select(names.clone()), inner.clone(), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..3).prop_map(Value::from),
+                members
+                    .prop_map(|map| Value::Object(map.into_iter().map(|(name, value)| (name.into(), value)).collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_objects_stay_as_they_are(mut pod in any_pod()) {
+            let name = "io.k8s.api.core.v1.Pod";
+            if crate::types::check(name, &mut pod).is_ok() {
+                canonicalise(name, &mut pod);
+                let once = pod.clone();
+                prop_assert_eq!(crate::types::check(name, &mut pod), Ok(Vec::new()));
+                canonicalise(name, &mut pod);
+                prop_assert_eq!(pod, once);
+            }
+        }
     }
 }
