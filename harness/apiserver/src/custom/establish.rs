@@ -1,0 +1,78 @@
+//! Defaults of a definition, and its status. Upstream controllers do the latter some time after the
+//! write; here both are part of it, so that a definition serves at once.
+
+use serde_json::{Map, Value, json};
+
+use super::{is_true, items, text, texts};
+
+/// Fills in defaults and brings the status up to date: accepted names, stored versions, conditions.
+/// `now` is the time as Kubernetes writes it; conditions that hold already keep theirs.
+pub fn establish(crd: &mut Value, now: &str) {
+    default_names(crd);
+    if text(crd, "/spec/conversion/strategy").is_empty() {
+        set(crd, "spec", "conversion", json!({ "strategy": "None" }));
+    }
+    let mut accepted = crd.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
+    if items(&accepted, "/categories").is_empty() {
+        if let Some(names) = accepted.as_object_mut() {
+            names.remove("categories");
+        }
+    }
+    set(crd, "status", "acceptedNames", accepted);
+    let mut stored = texts(crd, "/status/storedVersions");
+    let storage = items(crd, "/spec/versions")
+        .iter()
+        .find(|version| is_true(version, "/storage"));
+    let storage = storage
+        .map(|version| text(version, "/name").to_owned())
+        .unwrap_or_default();
+    if !storage.is_empty() && !stored.contains(&storage) {
+        stored.push(storage);
+    }
+    set(crd, "status", "storedVersions", stored.into());
+    put_condition(crd, now, "NamesAccepted", "NoConflicts", "no conflicts found");
+    put_condition(
+        crd,
+        now,
+        "Established",
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
+}
+
+fn default_names(crd: &mut Value) {
+    let kind = text(crd, "/spec/names/kind").to_owned();
+    let Some(names) = crd.pointer_mut("/spec/names").and_then(Value::as_object_mut) else {
+        return;
+    };
+    for (field, default) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
+        let unset = names.get(field).and_then(Value::as_str).is_none_or(str::is_empty);
+        if unset && !kind.is_empty() {
+            names.insert(field.to_owned(), default.into());
+        }
+    }
+}
+
+fn put_condition(crd: &mut Value, now: &str, type_: &str, reason: &str, message: &str) {
+    let mut conditions = items(crd, "/status/conditions").to_vec();
+    let holds = |condition: &Value| text(condition, "/type") == type_ && text(condition, "/status") == "True";
+    if conditions.iter().any(holds) {
+        return;
+    }
+    conditions.retain(|condition| text(condition, "/type") != type_);
+    conditions.push(json!({
+        "type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message,
+    }));
+    set(crd, "status", "conditions", conditions.into());
+}
+
+fn set(crd: &mut Value, parent: &str, field: &str, value: Value) {
+    let Some(members) = crd.as_object_mut() else { return };
+    let parent = members.entry(parent).or_insert(Value::Null);
+    if parent.is_null() {
+        *parent = Value::Object(Map::new());
+    }
+    if let Some(parent) = parent.as_object_mut() {
+        parent.insert(field.to_owned(), value);
+    }
+}

@@ -1,0 +1,38 @@
+//! CustomResourceDefinitions: checks, status, and the rows that a definition makes. What the objects
+//! of a definition must look like is in `schema`.
+
+mod establish;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+pub use self::establish::establish;
+pub use self::rows::resources;
+pub use self::validate::validate;
+
+use serde_json::Value;
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
+    value
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+fn texts(value: &Value, pointer: &str) -> Vec<String> {
+    items(value, pointer)
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn is_true(value: &Value, pointer: &str) -> bool {
+    value.pointer(pointer).and_then(Value::as_bool).unwrap_or_default()
+}

@@ -1,0 +1,131 @@
+//! The rows that a definition makes: one for each served version, the storage version first.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{is_true, items, text, texts};
+use crate::jsonpath::JsonPath;
+use crate::resource::{Column, Generation, Printer, Resource, Selectable, Shape, Subresource};
+use crate::schema::StructuralSchema;
+use crate::status::FieldError;
+
+/// One row for each served version.
+///
+/// # Errors
+/// What keeps a schema from being used, with the paths of the definition.
+pub fn resources(crd: &Value) -> Result<Vec<Resource>, Vec<FieldError>> {
+    let mut versions: Vec<(usize, &Value)> = items(crd, "/spec/versions").iter().enumerate().collect();
+    versions.retain(|(_, version)| is_true(version, "/served"));
+    versions.sort_by_key(|(_, version)| !is_true(version, "/storage"));
+    versions
+        .into_iter()
+        .map(|(index, version)| row(crd, index, version))
+        .collect()
+}
+
+fn row(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<FieldError>> {
+    let kind = text(crd, "/spec/names/kind").to_owned();
+    let named = |field: &str, otherwise: String| match text(crd, &format!("/spec/names/{field}")) {
+        "" => otherwise,
+        name => name.to_owned(),
+    };
+    Ok(Resource {
+        group: text(crd, "/spec/group").to_owned(),
+        version: text(version, "/name").to_owned(),
+        list_kind: named("listKind", format!("{kind}List")),
+        plural: text(crd, "/spec/names/plural").to_owned(),
+        singular: named("singular", kind.to_lowercase()),
+        kind,
+        short_names: texts(crd, "/spec/names/shortNames"),
+        categories: texts(crd, "/spec/names/categories"),
+        namespaced: text(crd, "/spec/scope") == "Namespaced",
+        subresources: subresources(version),
+        generation: Generation::Content,
+        unconditional_update: false,
+        graceful_deletion: false,
+        returns_deleted: false,
+        selectable: selectable(version),
+        printer: printer(version),
+        shape: Shape::Custom(Arc::new(compile(index, version)?)),
+        prepare: None,
+        validate: None,
+    })
+}
+
+/// Compiles a version's schema; errors get the definition's paths.
+pub(super) fn compile(index: usize, version: &Value) -> Result<StructuralSchema, Vec<FieldError>> {
+    let path = format!("spec.versions[{index}].schema.openAPIV3Schema");
+    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&open);
+    StructuralSchema::compile(schema).map_err(|errors| {
+        let moved = |error: FieldError| {
+            let dot = if error.field.is_empty() || error.field.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
+            FieldError {
+                field: format!("{path}{dot}{}", error.field),
+                ..error
+            }
+        };
+        errors.into_iter().map(moved).collect()
+    })
+}
+
+fn subresources(version: &Value) -> Vec<Subresource> {
+    let mut subresources = Vec::new();
+    if version.pointer("/subresources/status").is_some_and(Value::is_object) {
+        subresources.push(Subresource::Status);
+    }
+    if let Some(scale) = version.pointer("/subresources/scale").filter(|scale| scale.is_object()) {
+        let selector = text(scale, "/labelSelectorPath");
+        subresources.push(Subresource::Scale {
+            spec_replicas: text(scale, "/specReplicasPath").to_owned(),
+            status_replicas: text(scale, "/statusReplicasPath").to_owned(),
+            selector: (!selector.is_empty()).then(|| selector.to_owned()),
+        });
+    }
+    subresources
+}
+
+/// Upstream compares `spec.replicas` for the JSONPath `.spec.replicas`.
+fn selectable(version: &Value) -> Vec<Selectable> {
+    let fields = items(version, "/selectableFields").iter();
+    let paths = fields.filter_map(|field| JsonPath::parse(text(field, "/jsonPath")).ok());
+    paths
+        .map(|path| Selectable {
+            label: path.members().collect::<Vec<_>>().join("."),
+            pointer: path.pointer(),
+            missing: String::new(),
+        })
+        .collect()
+}
+
+fn printer(version: &Value) -> Printer {
+    let columns = items(version, "/additionalPrinterColumns");
+    if columns.is_empty() {
+        return Printer::Paths(vec![Column {
+            name: "Age".to_owned(),
+            type_: "date".to_owned(),
+            format: String::new(),
+            description: String::new(),
+            priority: 0,
+            json_path: ".metadata.creationTimestamp".to_owned(),
+        }]);
+    }
+    let column = |column: &Value| Column {
+        name: text(column, "/name").to_owned(),
+        type_: text(column, "/type").to_owned(),
+        format: text(column, "/format").to_owned(),
+        description: text(column, "/description").to_owned(),
+        priority: column
+            .get("priority")
+            .and_then(Value::as_i64)
+            .and_then(|it| i32::try_from(it).ok())
+            .unwrap_or(0),
+        json_path: text(column, "/jsonPath").to_owned(),
+    };
+    Printer::Paths(columns.iter().map(column).collect())
+}

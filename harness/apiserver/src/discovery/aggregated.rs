@@ -1,0 +1,67 @@
+//! The aggregated document (`apidiscovery.k8s.io`), which carries all groups at once.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::order::{groups, in_version, versions};
+use super::{Served, insert_texts, sorted_subresources, verbs};
+use crate::resource::{Resource, Subresource};
+
+/// The document of `/api` (`core`) or of `/apis`; `api_version` is `v2` or `v2beta1`.
+pub fn aggregated(resources: &[Arc<Resource>], core: bool, api_version: &str) -> Value {
+    let names = if core { vec![""] } else { groups(resources) };
+    let items: Vec<Value> = names.into_iter().map(|group| group_item(resources, group)).collect();
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": format!("apidiscovery.k8s.io/{api_version}"),
+        "metadata": {},
+        "items": items,
+    })
+}
+
+fn group_item(resources: &[Arc<Resource>], group: &str) -> Value {
+    let versions: Vec<Value> = versions(resources, group)
+        .into_iter()
+        .map(|version| {
+            let rows = in_version(resources, group, version);
+            let entries: Vec<Value> = rows.into_iter().map(resource_item).collect();
+            json!({ "version": version, "freshness": "Current", "resources": entries })
+        })
+        .collect();
+    let metadata = if group.is_empty() {
+        json!({})
+    } else {
+        json!({ "name": group })
+    };
+    json!({ "metadata": metadata, "versions": versions })
+}
+
+fn resource_item(row: &Resource) -> Value {
+    let mut item = json!({
+        "resource": row.plural,
+        "responseKind": { "group": row.group, "version": row.version, "kind": row.kind },
+        "scope": if row.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": row.singular,
+        "verbs": verbs(row),
+    });
+    insert_texts(&mut item, "shortNames", &row.short_names);
+    insert_texts(&mut item, "categories", &row.categories);
+    let subresources: Vec<Value> = sorted_subresources(row)
+        .into_iter()
+        .map(|subresource| subresource_item(row, subresource))
+        .collect();
+    if !subresources.is_empty() {
+        item["subresources"] = subresources.into();
+    }
+    item
+}
+
+fn subresource_item(row: &Resource, subresource: &Subresource) -> Value {
+    let served = Served::of(row, subresource);
+    json!({
+        "subresource": subresource.name(),
+        "responseKind": { "group": served.group, "version": served.version, "kind": served.kind },
+        "verbs": served.verbs,
+    })
+}

@@ -1,0 +1,192 @@
+//! Discovery: which groups, versions and resources are served, in the legacy documents and in the
+//! aggregated one. Made from the rows alone.
+
+mod aggregated;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+pub use self::aggregated::aggregated;
+use self::order::{groups, in_version, versions};
+use crate::resource::{Resource, Subresource};
+
+/// What can be done with a resource, as discovery lists it.
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
+
+/// `GET /api`.
+pub fn api_versions() -> Value {
+    json!({ "kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [] })
+}
+
+/// `GET /apis`.
+pub fn group_list(resources: &[Arc<Resource>]) -> Value {
+    let list: Vec<Value> = groups(resources)
+        .into_iter()
+        .map(|group| group_entry(resources, group))
+        .collect();
+    json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": list })
+}
+
+/// `GET /apis/{group}`; `None` for a group that is not served.
+pub fn group(resources: &[Arc<Resource>], group: &str) -> Option<Value> {
+    if group.is_empty() || !resources.iter().any(|resource| resource.group == group) {
+        return None;
+    }
+    let mut document = group_entry(resources, group);
+    document["kind"] = "APIGroup".into();
+    document["apiVersion"] = "v1".into();
+    Some(document)
+}
+
+fn group_entry(resources: &[Arc<Resource>], group: &str) -> Value {
+    let versions: Vec<Value> = versions(resources, group)
+        .into_iter()
+        .map(|version| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
+        .collect();
+    json!({ "name": group, "preferredVersion": versions.first(), "versions": versions })
+}
+
+/// `GET /api/v1` (an empty group) and `GET /apis/{group}/{version}`; `None` for what is not served.
+pub fn resource_list(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
+    let rows = in_version(resources, group, version);
+    let first = rows.first()?;
+    let mut entries = Vec::new();
+    for row in &rows {
+        entries.push(main_entry(row));
+        entries.extend(
+            sorted_subresources(row)
+                .into_iter()
+                .map(|subresource| subresource_entry(row, subresource)),
+        );
+    }
+    Some(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": first.api_version(),
+        "resources": entries,
+    }))
+}
+
+fn main_entry(row: &Resource) -> Value {
+    let mut entry = json!({
+        "name": row.plural,
+        "singularName": row.singular,
+        "namespaced": row.namespaced,
+        "kind": row.kind,
+        "verbs": verbs(row),
+        "storageVersionHash": storage_version_hash(row),
+    });
+    insert_texts(&mut entry, "shortNames", &row.short_names);
+    insert_texts(&mut entry, "categories", &row.categories);
+    entry
+}
+
+fn subresource_entry(row: &Resource, subresource: &Subresource) -> Value {
+    let mut entry = Map::new();
+    entry.insert("name".into(), format!("{}/{}", row.plural, subresource.name()).into());
+    entry.insert("singularName".into(), "".into());
+    entry.insert("namespaced".into(), row.namespaced.into());
+    let served = Served::of(row, subresource);
+    if served.foreign {
+        entry.insert("group".into(), served.group.into());
+        entry.insert("version".into(), served.version.into());
+    }
+    entry.insert("kind".into(), served.kind.into());
+    entry.insert("verbs".into(), served.verbs.into());
+    entry.into()
+}
+
+/// What a subresource's endpoint takes and gives.
+struct Served<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+    verbs: &'static [&'static str],
+    /// Whether the kind is of another group than the resource.
+    foreign: bool,
+}
+
+impl<'a> Served<'a> {
+    fn of(row: &'a Resource, subresource: &Subresource) -> Self {
+        const CHANGE: &[&str] = &["get", "patch", "update"];
+        let own = |kind: &'a str, verbs| Self {
+            group: &row.group,
+            version: &row.version,
+            kind,
+            verbs,
+            foreign: false,
+        };
+        match subresource {
+            Subresource::Status => own(&row.kind, CHANGE),
+            Subresource::Finalize => own(&row.kind, &["update"]),
+            Subresource::Binding => own("Binding", &["create"]),
+            Subresource::Scale { .. } => Self {
+                group: "autoscaling",
+                version: "v1",
+                kind: "Scale",
+                verbs: CHANGE,
+                foreign: true,
+            },
+            Subresource::Eviction => Self {
+                group: "policy",
+                version: "v1",
+                kind: "Eviction",
+                verbs: &["create"],
+                foreign: true,
+            },
+        }
+    }
+}
+
+fn sorted_subresources(row: &Resource) -> Vec<&Subresource> {
+    let mut subresources: Vec<&Subresource> = row.subresources.iter().collect();
+    subresources.sort_by_key(|subresource| subresource.name());
+    subresources
+}
+
+/// Namespaces go one by one: upstream's registry offers no deletecollection for them.
+fn verbs(row: &Resource) -> Vec<&'static str> {
+    let one_by_one = row.group.is_empty() && row.plural == "namespaces";
+    VERBS
+        .into_iter()
+        .filter(|verb| !one_by_one || *verb != "deletecollection")
+        .collect()
+}
+
+fn insert_texts(entry: &mut Value, field: &str, texts: &[String]) {
+    if !texts.is_empty() {
+        entry[field] = texts.into();
+    }
+}
+
+fn storage_version_hash(row: &Resource) -> String {
+    let text = format!("{}/{}/{}", row.group, row.version, row.kind);
+    STANDARD.encode(Sha256::digest(text).iter().take(8).copied().collect::<Vec<u8>>())
+}
+
+/// A document's ETag, without quotes: changes whenever the document does.
+pub fn etag(document: &Value) -> String {
+    use std::fmt::Write as _;
+
+    let mut text = String::with_capacity(128);
+    for byte in Sha256::digest(document.to_string()) {
+        let _ = write!(text, "{byte:02X}");
+    }
+    text
+}

@@ -1,0 +1,128 @@
+//! In which order groups, versions and resources are listed.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::resource::Resource;
+
+/// Upstream's priorities of its own groups; groups of CustomResourceDefinitions have 1000.
+fn priority(group: &str) -> u32 {
+    match group {
+        "apiregistration.k8s.io" => 18000,
+        "apps" => 17800,
+        "events.k8s.io" => 17750,
+        "authentication.k8s.io" => 17700,
+        "authorization.k8s.io" => 17600,
+        "autoscaling" => 17500,
+        "batch" => 17400,
+        "certificates.k8s.io" => 17300,
+        "networking.k8s.io" => 17200,
+        "policy" => 17100,
+        "rbac.authorization.k8s.io" => 17000,
+        "storage.k8s.io" => 16800,
+        "admissionregistration.k8s.io" | "apiextensions.k8s.io" => 16700,
+        "scheduling.k8s.io" => 16600,
+        "coordination.k8s.io" => 16500,
+        "node.k8s.io" => 16300,
+        "discovery.k8s.io" => 16200,
+        _ => 1000,
+    }
+}
+
+/// The groups beside the core one: by priority, then name.
+pub(super) fn groups(resources: &[Arc<Resource>]) -> Vec<&str> {
+    let names: BTreeSet<&str> = resources
+        .iter()
+        .map(|row| row.group.as_str())
+        .filter(|name| !name.is_empty())
+        .collect();
+    let mut names: Vec<&str> = names.into_iter().collect();
+    names.sort_by_key(|name| std::cmp::Reverse(priority(name)));
+    names
+}
+
+/// A group's versions, the preferred one first.
+pub(super) fn versions<'a>(resources: &'a [Arc<Resource>], group: &str) -> Vec<&'a str> {
+    let names: BTreeSet<&str> = resources
+        .iter()
+        .filter(|row| row.group == group)
+        .map(|row| row.version.as_str())
+        .collect();
+    let mut names: Vec<&str> = names.into_iter().collect();
+    names.sort_by(|one, other| compare_versions(one, other));
+    names
+}
+
+/// The rows of a group and version, by plural name.
+pub(super) fn in_version<'a>(resources: &'a [Arc<Resource>], group: &str, version: &str) -> Vec<&'a Resource> {
+    let mut rows: Vec<&Resource> = resources
+        .iter()
+        .map(Arc::as_ref)
+        .filter(|row| row.group == group && row.version == version)
+        .collect();
+    rows.sort_by(|one, other| one.plural.cmp(&other.plural));
+    rows
+}
+
+/// Stable before beta before alpha, higher numbers first, then everything else by name.
+fn compare_versions(one: &str, other: &str) -> Ordering {
+    match (rank(one), rank(other)) {
+        (Some(one), Some(other)) => other.cmp(&one),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => one.cmp(other),
+    }
+}
+
+/// Stability, major number, minor number of `v1`, `v2beta3`; `None` for any other text.
+fn rank(version: &str) -> Option<(u8, u32, u32)> {
+    let rest = version.strip_prefix('v')?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, rest) = rest.split_at(digits);
+    let major = major.parse().ok()?;
+    if rest.is_empty() {
+        return Some((2, major, 0));
+    }
+    let (stability, minor) = if let Some(minor) = rest.strip_prefix("beta") {
+        (1, minor)
+    } else {
+        (0, rest.strip_prefix("alpha")?)
+    };
+    Some((stability, major, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_ordered_by_stability_then_number_then_name() {
+        let mut versions = [
+            "foo1",
+            "v1alpha1",
+            "v11beta2",
+            "v10",
+            "v1beta1",
+            "v12alpha1",
+            "v3beta1",
+            "v2",
+            "foo10",
+            "v1",
+        ];
+        versions.sort_by(|one, other| compare_versions(one, other));
+        let expected = [
+            "v10",
+            "v2",
+            "v1",
+            "v11beta2",
+            "v3beta1",
+            "v1beta1",
+            "v12alpha1",
+            "v1alpha1",
+            "foo1",
+            "foo10",
+        ];
+        assert_eq!(versions, expected);
+    }
+}

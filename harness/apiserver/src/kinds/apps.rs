@@ -1,0 +1,337 @@
+//! Workloads of the group apps. Rows, defaults and checks only: no controller runs them here.
+
+use serde_json::{Value, json};
+
+use super::fields::{default, default_within, immutable, not_negative, one_of, same, text};
+use super::pods::{defaults, spec};
+use super::row::Row;
+use super::syntax;
+use crate::registry::LabelSelector;
+use crate::registry::labels::text_of;
+use crate::resource::{Generation, Printer, Resource};
+use crate::status::FieldError;
+use crate::table::printers;
+
+pub(super) fn rows() -> Vec<Resource> {
+    let workload = |kind, plural, type_, short: &str, printer: Printer| {
+        Row::new("apps/v1", kind, plural, type_)
+            .short(&[short])
+            .categories(&["all"])
+            .status()
+            .generation(Generation::Spec)
+            .printer(printer)
+    };
+    vec![
+        workload(
+            "Deployment",
+            "deployments",
+            "io.k8s.api.apps.v1.Deployment",
+            "deploy",
+            printers::deployments(),
+        )
+        .scale()
+        .prepare(prepare_deployment)
+        .validate(validate_deployment)
+        .build(),
+        workload(
+            "ReplicaSet",
+            "replicasets",
+            "io.k8s.api.apps.v1.ReplicaSet",
+            "rs",
+            printers::replica_sets(),
+        )
+        .scale()
+        .selectable("status.replicas", "/status/replicas", "0")
+        .prepare(prepare_replica_set)
+        .validate(validate_replica_set)
+        .build(),
+        workload(
+            "StatefulSet",
+            "statefulsets",
+            "io.k8s.api.apps.v1.StatefulSet",
+            "sts",
+            printers::stateful_sets(),
+        )
+        .scale()
+        .prepare(prepare_stateful_set)
+        .validate(validate_stateful_set)
+        .build(),
+        workload(
+            "DaemonSet",
+            "daemonsets",
+            "io.k8s.api.apps.v1.DaemonSet",
+            "ds",
+            printers::daemon_sets(),
+        )
+        .prepare(prepare_daemon_set)
+        .validate(validate_daemon_set)
+        .build(),
+        Row::new(
+            "apps/v1",
+            "ControllerRevision",
+            "controllerrevisions",
+            "io.k8s.api.apps.v1.ControllerRevision",
+        )
+        .printer(printers::controller_revisions())
+        .validate(validate_revision)
+        .build(),
+    ]
+}
+
+const TEMPLATE: &str = "/spec/template/spec";
+
+fn prepare_deployment(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "replicas", 1);
+    default(new, "/spec", "revisionHistoryLimit", 10);
+    default(new, "/spec", "progressDeadlineSeconds", 600);
+    default(new, "/spec/strategy", "type", "RollingUpdate");
+    if text(new, "/spec/strategy/type") == "RollingUpdate" {
+        default(new, "/spec/strategy/rollingUpdate", "maxSurge", "25%");
+        default(new, "/spec/strategy/rollingUpdate", "maxUnavailable", "25%");
+    }
+    defaults::pod_spec(new, TEMPLATE);
+}
+
+fn prepare_replica_set(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "replicas", 1);
+    default(new, "/status", "replicas", 0);
+    defaults::pod_spec(new, TEMPLATE);
+}
+
+fn prepare_stateful_set(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "replicas", 1);
+    default(new, "/spec", "revisionHistoryLimit", 10);
+    default(new, "/spec", "podManagementPolicy", "OrderedReady");
+    default(new, "/spec/updateStrategy", "type", "RollingUpdate");
+    if text(new, "/spec/updateStrategy/type") == "RollingUpdate" {
+        default(new, "/spec/updateStrategy/rollingUpdate", "partition", 0);
+    }
+    for occasion in ["whenDeleted", "whenScaled"] {
+        default(new, "/spec/persistentVolumeClaimRetentionPolicy", occasion, "Retain");
+    }
+    for claim in super::fields::items_mut(new, "/spec/volumeClaimTemplates") {
+        default_within(claim, "/spec", "volumeMode", "Filesystem");
+    }
+    for count in ["replicas", "availableReplicas"] {
+        default(new, "/status", count, 0);
+    }
+    defaults::pod_spec(new, TEMPLATE);
+}
+
+fn prepare_daemon_set(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "revisionHistoryLimit", 10);
+    default(new, "/spec/updateStrategy", "type", "RollingUpdate");
+    if text(new, "/spec/updateStrategy/type") == "RollingUpdate" {
+        default(new, "/spec/updateStrategy/rollingUpdate", "maxSurge", 0);
+        default(new, "/spec/updateStrategy/rollingUpdate", "maxUnavailable", 1);
+    }
+    for count in [
+        "currentNumberScheduled",
+        "desiredNumberScheduled",
+        "numberMisscheduled",
+        "numberReady",
+    ] {
+        default(new, "/status", count, 0);
+    }
+    defaults::pod_spec(new, TEMPLATE);
+}
+
+fn validate_deployment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_workload(&mut errors, new, old, "deployment");
+    one_of(
+        &mut errors,
+        new,
+        "/spec/strategy/type",
+        "spec.strategy.type",
+        &["Recreate", "RollingUpdate"],
+    );
+    if text(new, "/spec/strategy/type") == "Recreate" && new.pointer("/spec/strategy/rollingUpdate").is_some() {
+        let why = "may not be specified when strategy `type` is 'Recreate'";
+        errors.push(FieldError::forbidden("spec.strategy.rollingUpdate", why));
+    }
+    validate_rolling_update(&mut errors, new, "strategy");
+    errors
+}
+
+fn validate_replica_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_workload(&mut errors, new, old, "replicaset");
+    errors
+}
+
+fn validate_daemon_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_workload(&mut errors, new, old, "daemonset");
+    one_of(
+        &mut errors,
+        new,
+        "/spec/updateStrategy/type",
+        "spec.updateStrategy.type",
+        &["RollingUpdate", "OnDelete"],
+    );
+    validate_rolling_update(&mut errors, new, "updateStrategy");
+    errors
+}
+
+fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    const CHANGEABLE: [&str; 7] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    let mut errors = Vec::new();
+    validate_workload(&mut errors, new, None, "statefulset");
+    let Some(old) = old else { return errors };
+    let fixed = |set: &Value| {
+        let mut spec = set.get("spec").cloned().unwrap_or_default();
+        if let Some(spec) = spec.as_object_mut() {
+            spec.retain(|field, _| !CHANGEABLE.contains(&field.as_str()));
+        }
+        spec
+    };
+    if !same(Some(&fixed(new)), Some(&fixed(old))) {
+        let why = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+            'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are \
+            forbidden";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    errors
+}
+
+fn validate_revision(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    not_negative(&mut errors, new, "/revision");
+    if let Some(old) = old {
+        immutable(&mut errors, new, old, "/data");
+    }
+    errors
+}
+
+/// Selector, template and counts, which all workloads have.
+fn validate_workload(errors: &mut Vec<FieldError>, new: &Value, old: Option<&Value>, word: &str) {
+    for count in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
+        not_negative(errors, new, &format!("/spec/{count}"));
+    }
+    match new.pointer("/spec/selector").filter(|selector| !selector.is_null()) {
+        None => errors.push(FieldError::required("spec.selector", "")),
+        Some(selector) if text_of(selector).is_empty() => {
+            let why = format!("empty selector is invalid for {word}");
+            errors.push(FieldError::invalid("spec.selector", selector.clone(), why));
+        }
+        Some(selector) => {
+            if !matches_template(selector, new) {
+                let labels = new
+                    .pointer("/spec/template/metadata/labels")
+                    .cloned()
+                    .unwrap_or_default();
+                let why = "`selector` does not match template `labels`";
+                errors.push(FieldError::invalid("spec.template.metadata.labels", labels, why));
+            }
+        }
+    }
+    if let Some(template) = new.pointer(TEMPLATE) {
+        spec::validate(errors, template, "spec.template.spec");
+        let policy = text(template, "/restartPolicy");
+        if !matches!(policy, "" | "Always") {
+            errors.push(FieldError::not_supported(
+                "spec.template.spec.restartPolicy",
+                policy,
+                &["Always"],
+            ));
+        }
+    }
+    if let Some(old) = old {
+        immutable(errors, new, old, "/spec/selector");
+    }
+}
+
+fn matches_template(selector: &Value, workload: &Value) -> bool {
+    let labels = super::fields::members(workload, "/spec/template/metadata/labels")
+        .map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    LabelSelector::parse(&text_of(selector)).is_ok_and(|selector| selector.matches(&labels))
+}
+
+fn validate_rolling_update(errors: &mut Vec<FieldError>, new: &Value, strategy: &str) {
+    let parts = ["maxUnavailable", "maxSurge"].map(|field| {
+        let value = new.pointer(&format!("/spec/{strategy}/rollingUpdate/{field}"));
+        if let Some(value) = value {
+            syntax::amount_or_percent(errors, &format!("spec.{strategy}.rollingUpdate.{field}"), value);
+        }
+        value
+    });
+    let none = |value: &Value| *value == json!(0) || *value == json!("0%");
+    if let [Some(unavailable), Some(surge)] = parts {
+        if none(unavailable) && none(surge) {
+            let why = "may not be 0 when `maxSurge` is 0";
+            let path = format!("spec.{strategy}.rollingUpdate.maxUnavailable");
+            errors.push(FieldError::invalid(path, unavailable.clone(), why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn workload(spec: Value) -> Value {
+        let mut whole = json!({
+            "selector": { "matchLabels": { "app": "a" } },
+            "template": {
+                "metadata": { "labels": { "app": "a" } },
+                "spec": { "containers": [{ "name": "c", "image": "i" }] },
+            },
+        });
+        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        json!({ "spec": whole })
+    }
+
+    #[test]
+    fn a_deployment_rolls_by_quarters() {
+        let mut deployment = workload(json!({}));
+        prepare_deployment(&mut deployment, None);
+        assert_eq!(validate_deployment(&deployment, None), []);
+        let expected = json!({
+            "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": "25%" },
+        });
+        assert_eq!(deployment["spec"]["strategy"], expected);
+        assert_eq!(deployment["spec"]["template"]["spec"]["restartPolicy"], "Always");
+    }
+
+    #[rstest]
+    #[case(json!({ "selector": null }), "spec.selector: Required value")]
+    #[case(json!({ "selector": {} }), "spec.selector: Invalid value: {}: empty selector is invalid for deployment")]
+    #[case(
+        json!({ "selector": { "matchLabels": { "app": "b" } } }),
+        r#"spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`"#
+    )]
+    #[case(json!({ "replicas": -1 }), "spec.replicas: Invalid value: -1: must be greater than or equal to 0")]
+    #[case(
+        json!({ "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 0, "maxUnavailable": 0 } } }),
+        "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"
+    )]
+    fn deployments_are_checked(#[case] spec: Value, #[case] expected: &str) {
+        let errors: Vec<String> = validate_deployment(&workload(spec), None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(errors, [expected]);
+    }
+
+    #[test]
+    fn selectors_stay() {
+        let old = workload(json!({}));
+        let new = workload(json!({ "selector": { "matchExpressions": [{ "key": "app", "operator": "Exists" }] } }));
+        assert_eq!(validate_replica_set(&new, Some(&old))[0].detail, "field is immutable");
+        assert_eq!(validate_stateful_set(&new, Some(&old))[0].field, "spec");
+        let scaled = workload(json!({ "replicas": 3 }));
+        assert_eq!(validate_stateful_set(&scaled, Some(&old)), []);
+    }
+}

@@ -1,0 +1,116 @@
+//! Jobs.
+
+use serde_json::Value;
+
+use super::fields::{default, immutable, not_negative, text};
+use super::pods::{defaults, spec};
+use super::row::Row;
+use crate::resource::{Generation, Resource};
+use crate::status::FieldError;
+use crate::table::printers;
+
+pub(super) fn rows() -> Vec<Resource> {
+    vec![
+        Row::new("batch/v1", "Job", "jobs", "io.k8s.api.batch.v1.Job")
+            .categories(&["all"])
+            .status()
+            .generation(Generation::Spec)
+            .selectable("status.successful", "/status/succeeded", "0")
+            .printer(printers::jobs())
+            .prepare(prepare)
+            .validate(validate)
+            .build(),
+    ]
+}
+
+fn prepare(new: &mut Value, old: Option<&Value>) {
+    let unset = |field: &str| new.pointer(&format!("/spec/{field}")).is_none_or(Value::is_null);
+    if unset("completions") && unset("parallelism") {
+        default(new, "/spec", "completions", 1);
+    }
+    default(new, "/spec", "parallelism", 1);
+    default(new, "/spec", "backoffLimit", 6);
+    default(new, "/spec", "completionMode", "NonIndexed");
+    default(new, "/spec", "suspend", false);
+    default(new, "/spec", "podReplacementPolicy", "TerminatingOrFailed");
+    defaults::pod_spec(new, "/spec/template/spec");
+    if old.is_none() && new.pointer("/spec/manualSelector").and_then(Value::as_bool) != Some(true) {
+        select_own_pods(new);
+    }
+}
+
+/// A job finds its pods by its own uid.
+fn select_own_pods(job: &mut Value) {
+    const BY_UID: &str = "batch.kubernetes.io/controller-uid";
+    let uid = text(job, "/metadata/uid").to_owned();
+    let name = text(job, "/metadata/name").to_owned();
+    if uid.is_empty() {
+        return;
+    }
+    let labels = [
+        (BY_UID, &uid),
+        ("batch.kubernetes.io/job-name", &name),
+        ("controller-uid", &uid),
+        ("job-name", &name),
+    ];
+    for (key, value) in labels {
+        default(job, "/spec/template/metadata/labels", key, value.as_str());
+    }
+    default(
+        job,
+        "/spec",
+        "selector",
+        serde_json::json!({ "matchLabels": { BY_UID: uid } }),
+    );
+}
+
+fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for count in [
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+    ] {
+        not_negative(&mut errors, new, &format!("/spec/{count}"));
+    }
+    if let Some(template) = new.pointer("/spec/template/spec") {
+        spec::validate(&mut errors, template, "spec.template.spec");
+        let policy = text(template, "/restartPolicy");
+        if !matches!(policy, "OnFailure" | "Never") {
+            let path = "spec.template.spec.restartPolicy";
+            errors.push(FieldError::not_supported(path, policy, &["OnFailure", "Never"]));
+        }
+    }
+    if let Some(old) = old {
+        immutable(&mut errors, new, old, "/spec/selector");
+        immutable(&mut errors, new, old, "/spec/completionMode");
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_job_selects_its_own_pods() {
+        let mut job = json!({
+            "metadata": { "name": "j", "uid": "u" },
+            "spec": { "template": { "spec": {
+                "restartPolicy": "Never", "containers": [{ "name": "c", "image": "i" }],
+            } } },
+        });
+        prepare(&mut job, None);
+        assert_eq!(validate(&job, None), []);
+        assert_eq!(
+            job["spec"]["selector"]["matchLabels"],
+            json!({ "batch.kubernetes.io/controller-uid": "u" })
+        );
+        assert_eq!(job["spec"]["template"]["metadata"]["labels"]["job-name"], "j");
+        assert_eq!(job["spec"]["completions"], 1);
+    }
+}

@@ -1,0 +1,135 @@
+//! Pods. The rules for their specs also hold for the templates of workloads.
+
+pub(super) mod defaults;
+mod quality;
+pub(super) mod spec;
+mod update;
+
+use serde_json::{Value, json};
+
+use super::fields::{default, items, object, text};
+use super::row::Row;
+use super::scheduling;
+use crate::resource::{Generation, Resource, Subresource};
+use crate::status::FieldError;
+use crate::table::printers;
+
+pub(super) fn rows() -> Vec<Resource> {
+    vec![
+        Row::new("v1", "Pod", "pods", "io.k8s.api.core.v1.Pod")
+            .short(&["po"])
+            .categories(&["all"])
+            .status()
+            .subresource(Subresource::Binding)
+            .subresource(Subresource::Eviction)
+            .generation(Generation::Spec)
+            .graceful()
+            .returns_deleted()
+            .selectable("spec.host", "/spec/nodeName", "")
+            .selectable("spec.hostNetwork", "/spec/hostNetwork", "false")
+            .selectable("spec.nodeName", "/spec/nodeName", "")
+            .selectable("spec.restartPolicy", "/spec/restartPolicy", "")
+            .selectable("spec.schedulerName", "/spec/schedulerName", "")
+            .selectable("spec.serviceAccountName", "/spec/serviceAccountName", "")
+            .selectable("status.nominatedNodeName", "/status/nominatedNodeName", "")
+            .selectable("status.phase", "/status/phase", "")
+            .selectable("status.podIP", "/status/podIP", "")
+            .selectable("status.podIPs", "/status/podIPs/0/ip", "")
+            .printer(printers::pods())
+            .prepare(prepare)
+            .validate(validate)
+            .build(),
+    ]
+}
+
+fn prepare(new: &mut Value, old: Option<&Value>) {
+    defaults::pod_spec(new, "/spec");
+    default(new, "/spec", "enableServiceLinks", true);
+    if old.is_none() {
+        admit(new);
+        default(new, "/status", "phase", "Pending");
+        let class = quality::of(new);
+        default(new, "/status", "qosClass", class);
+    }
+}
+
+/// What upstream's admission plugins add to a new pod: its account, its priority, and for how long
+/// it stays on a node that is in trouble.
+fn admit(pod: &mut Value) {
+    default(pod, "/spec", "serviceAccountName", "default");
+    let account = text(pod, "/spec/serviceAccountName").to_owned();
+    default(pod, "/spec", "serviceAccount", account);
+    let class = text(pod, "/spec/priorityClassName").to_owned();
+    let known = scheduling::SYSTEM
+        .iter()
+        .find(|(name, _)| *name == class)
+        .map(|(_, value)| *value);
+    if let Some(priority) = known.or(class.is_empty().then_some(0)) {
+        default(pod, "/spec", "priority", priority);
+        default(pod, "/spec", "preemptionPolicy", "PreemptLowerPriority");
+    }
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = items(pod, "/spec/tolerations").iter().any(|toleration| {
+            let found = text(toleration, "/key");
+            (found.is_empty() || found == key) && matches!(text(toleration, "/effect"), "" | "NoExecute")
+        });
+        if !tolerated {
+            let toleration =
+                json!({ "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300 });
+            append(pod, "/spec", "tolerations", toleration);
+        }
+    }
+}
+
+fn append(value: &mut Value, parent: &str, list: &str, item: Value) {
+    let Some(parent) = object(value, parent) else { return };
+    match parent.entry(list).or_insert(Value::Null) {
+        Value::Array(items) => items.push(item),
+        empty @ Value::Null => *empty = json!([item]),
+        _ => {}
+    }
+}
+
+fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    match old {
+        None => spec::validate(&mut errors, new.get("spec").unwrap_or(&Value::Null), "spec"),
+        Some(old) => update::validate(&mut errors, new, old),
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_pod_is_pending_and_complete() {
+        let mut pod = json!({
+            "metadata": { "name": "a", "namespace": "b" },
+            "spec": { "containers": [{ "name": "c", "image": "example.com/image:1.2" }] },
+        });
+        prepare(&mut pod, None);
+        let once = pod.clone();
+        prepare(&mut pod, None);
+        assert_eq!(pod, once, "defaults of defaults");
+        insta::assert_yaml_snapshot!(pod);
+    }
+
+    #[test]
+    fn critical_pods_have_the_priority_of_their_class() {
+        let mut pod = json!({ "spec": { "priorityClassName": "system-node-critical" } });
+        prepare(&mut pod, None);
+        assert_eq!(pod["spec"]["priority"], 2_000_001_000);
+        let mut pod = json!({ "spec": { "priorityClassName": "mine" } });
+        prepare(&mut pod, None);
+        assert_eq!(pod["spec"].get("priority"), None);
+    }
+
+    #[test]
+    fn a_pod_that_tolerates_everything_gets_no_time_limits() {
+        let mut pod = json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } });
+        prepare(&mut pod, None);
+        assert_eq!(pod["spec"]["tolerations"], json!([{ "operator": "Exists" }]));
+    }
+}

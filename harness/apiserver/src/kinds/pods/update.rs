@@ -1,0 +1,154 @@
+//! What an update may change in a pod's spec: next to nothing.
+
+use serde_json::Value;
+
+use super::spec::validate_toleration;
+use crate::kinds::fields::{items, items_mut, object, same, text};
+use crate::status::FieldError;
+
+const REFUSAL: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+    `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+    tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+pub(super) fn validate(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    let (Some(new), Some(old)) = (new.get("spec"), old.get("spec")) else {
+        return;
+    };
+    if new == old {
+        return;
+    }
+    let lists = ["containers", "initContainers"];
+    for list in lists {
+        if items(new, &format!("/{list}")).len() != items(old, &format!("/{list}")).len() {
+            let why = "pod updates may not add or remove containers";
+            errors.push(FieldError::forbidden(format!("spec.{list}"), why));
+        }
+    }
+    if !errors.is_empty() {
+        return;
+    }
+    validate_deadline(errors, new, old);
+    validate_tolerations(errors, new, old);
+    validate_gates(errors, new, old);
+    if !same(Some(&fixed_part(new, old)), Some(old)) {
+        errors.push(FieldError::forbidden("spec", REFUSAL));
+    }
+}
+
+/// The new spec with all that may change put back.
+fn fixed_part(new: &Value, old: &Value) -> Value {
+    let mut fixed = new.clone();
+    for list in ["containers", "initContainers"] {
+        let before = items(old, &format!("/{list}"));
+        for (container, before) in items_mut(&mut fixed, &format!("/{list}")).iter_mut().zip(before) {
+            put_back(container, before, "image");
+        }
+    }
+    for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        put_back(&mut fixed, old, field);
+    }
+    let seconds = |spec: &Value| {
+        spec.get("terminationGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    if seconds(old) < 0 && seconds(new) == 1 {
+        put_back(&mut fixed, old, "terminationGracePeriodSeconds");
+    }
+    if !items(old, "/schedulingGates").is_empty() {
+        put_back(&mut fixed, old, "nodeSelector");
+    }
+    fixed
+}
+
+fn put_back(new: &mut Value, old: &Value, field: &str) {
+    let Some(members) = object(new, "") else { return };
+    match old.get(field) {
+        Some(value) => members.insert(field.to_owned(), value.clone()),
+        None => members.remove(field),
+    };
+}
+
+/// A deadline may be set and shortened.
+fn validate_deadline(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    let seconds = |spec: &Value| spec.get("activeDeadlineSeconds").and_then(Value::as_i64);
+    let Some(before) = seconds(old) else { return };
+    let value = new.get("activeDeadlineSeconds").cloned().unwrap_or_default();
+    let why = match seconds(new) {
+        None => "must not update from a positive integer to nil value",
+        Some(now) if now > before => "must be less than or equal to previous value",
+        Some(_) => return,
+    };
+    errors.push(FieldError::invalid("spec.activeDeadlineSeconds", value, why));
+}
+
+/// Tolerations may be added; of those there were, only the seconds may change.
+fn validate_tolerations(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    let key =
+        |toleration: &Value| ["/key", "/operator", "/value", "/effect"].map(|field| text(toleration, field).to_owned());
+    let tolerations = items(new, "/tolerations");
+    if items(old, "/tolerations")
+        .iter()
+        .any(|before| tolerations.iter().all(|now| key(now) != key(before)))
+    {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden("spec.tolerations", why));
+    }
+    for (index, toleration) in tolerations.iter().enumerate() {
+        validate_toleration(errors, toleration, &format!("spec.tolerations[{index}]"));
+    }
+}
+
+/// Scheduling gates may only go.
+fn validate_gates(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    let before = items(old, "/schedulingGates");
+    let added = items(new, "/schedulingGates")
+        .iter()
+        .find(|gate| !before.contains(gate));
+    if let Some(gate) = added {
+        let why = format!(
+            "only deletion is allowed, but found new scheduling gate '{}'",
+            text(gate, "/name")
+        );
+        errors.push(FieldError::forbidden("spec.schedulingGates", why));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(changes: Value) -> Value {
+        let mut spec = json!({
+            "containers": [{ "name": "c", "image": "i" }],
+            "nodeName": "n",
+            "terminationGracePeriodSeconds": 30,
+            "tolerations": [{ "key": "k", "operator": "Exists" }],
+        });
+        spec.as_object_mut()
+            .unwrap()
+            .extend(changes.as_object().unwrap().clone());
+        json!({ "spec": spec })
+    }
+
+    #[rstest]
+    #[case(json!({}), &[])]
+    #[case(json!({ "containers": [{ "name": "c", "image": "other" }] }), &[])]
+    #[case(json!({ "activeDeadlineSeconds": 5 }), &[])]
+    #[case(json!({ "tolerations": [{ "key": "k", "operator": "Exists" }, { "operator": "Exists" }] }), &[])]
+    #[case(json!({ "tolerations": [] }), &["spec.tolerations"])]
+    #[case(json!({ "containers": [{ "name": "d", "image": "i" }] }), &["spec"])]
+    #[case(json!({ "containers": [] }), &["spec.containers"])]
+    #[case(json!({ "nodeName": "other" }), &["spec"])]
+    #[case(json!({ "terminationGracePeriodSeconds": 1 }), &["spec"])]
+    #[case(json!({ "schedulingGates": [{ "name": "g" }] }), &["spec.schedulingGates"])]
+    fn little_may_change(#[case] changes: Value, #[case] expected: &[&str]) {
+        let mut errors = Vec::new();
+        validate(&mut errors, &pod(changes), &pod(json!({})));
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, expected);
+    }
+}

@@ -1,0 +1,118 @@
+//! Builds rows, starting from what most built-in kinds have in common.
+
+use crate::resource::{Generation, Prepare, Printer, Resource, Selectable, Shape, Subresource, Validate};
+
+/// A row in the making.
+pub(super) struct Row(Resource);
+
+impl Row {
+    /// A namespaced kind without status, generation, defaults or checks of its own.
+    pub(super) fn new(api_version: &str, kind: &str, plural: &str, type_: &'static str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self(Resource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            list_kind: format!("{kind}List"),
+            plural: plural.to_owned(),
+            singular: kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced: true,
+            subresources: Vec::new(),
+            generation: Generation::Never,
+            unconditional_update: true,
+            graceful_deletion: false,
+            returns_deleted: false,
+            selectable: Vec::new(),
+            printer: Printer::Default,
+            shape: Shape::BuiltIn(type_),
+            prepare: None,
+            validate: None,
+        })
+    }
+
+    /// Objects live outside namespaces.
+    pub(super) fn cluster(mut self) -> Self {
+        self.0.namespaced = false;
+        self
+    }
+
+    pub(super) fn short(mut self, names: &[&str]) -> Self {
+        self.0.short_names = names.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    pub(super) fn categories(mut self, names: &[&str]) -> Self {
+        self.0.categories = names.iter().map(ToString::to_string).collect();
+        self
+    }
+
+    pub(super) fn subresource(mut self, subresource: Subresource) -> Self {
+        self.0.subresources.push(subresource);
+        self
+    }
+
+    pub(super) fn status(self) -> Self {
+        self.subresource(Subresource::Status)
+    }
+
+    /// The scale subresource of the kinds in `apps`.
+    pub(super) fn scale(self) -> Self {
+        self.subresource(Subresource::Scale {
+            spec_replicas: ".spec.replicas".to_owned(),
+            status_replicas: ".status.replicas".to_owned(),
+            selector: Some(".spec.selector".to_owned()),
+        })
+    }
+
+    pub(super) fn generation(mut self, generation: Generation) -> Self {
+        self.0.generation = generation;
+        self
+    }
+
+    /// Updates must carry a `resourceVersion`.
+    pub(super) fn demands_version(mut self) -> Self {
+        self.0.unconditional_update = false;
+        self
+    }
+
+    pub(super) fn graceful(mut self) -> Self {
+        self.0.graceful_deletion = true;
+        self
+    }
+
+    pub(super) fn returns_deleted(mut self) -> Self {
+        self.0.returns_deleted = true;
+        self
+    }
+
+    /// A field for selectors, by its label and JSON pointer.
+    pub(super) fn selectable(mut self, label: &str, pointer: &str, missing: &str) -> Self {
+        self.0.selectable.push(Selectable {
+            label: label.to_owned(),
+            pointer: pointer.to_owned(),
+            missing: missing.to_owned(),
+        });
+        self
+    }
+
+    pub(super) fn printer(mut self, printer: Printer) -> Self {
+        self.0.printer = printer;
+        self
+    }
+
+    pub(super) fn prepare(mut self, prepare: Prepare) -> Self {
+        self.0.prepare = Some(prepare);
+        self
+    }
+
+    pub(super) fn validate(mut self, validate: Validate) -> Self {
+        self.0.validate = Some(validate);
+        self
+    }
+
+    pub(super) fn build(self) -> Resource {
+        self.0
+    }
+}

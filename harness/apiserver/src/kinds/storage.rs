@@ -1,0 +1,187 @@
+//! The group storage.k8s.io: classes, attachments, CSI drivers and nodes.
+
+use serde_json::Value;
+
+use super::fields::{default, immutable, items, one_of, same, text};
+use super::row::Row;
+use crate::resource::Resource;
+use crate::status::FieldError;
+use crate::table::printers;
+
+pub(super) fn rows() -> Vec<Resource> {
+    let row = |kind, plural, type_| {
+        Row::new("storage.k8s.io/v1", kind, plural, type_)
+            .cluster()
+            .returns_deleted()
+    };
+    vec![
+        row("StorageClass", "storageclasses", "io.k8s.api.storage.v1.StorageClass")
+            .short(&["sc"])
+            .printer(printers::storage_classes())
+            .prepare(prepare_class)
+            .validate(validate_class)
+            .build(),
+        row(
+            "VolumeAttachment",
+            "volumeattachments",
+            "io.k8s.api.storage.v1.VolumeAttachment",
+        )
+        .status()
+        .demands_version()
+        .printer(printers::volume_attachments())
+        .prepare(prepare_attachment)
+        .validate(validate_attachment)
+        .build(),
+        row("CSINode", "csinodes", "io.k8s.api.storage.v1.CSINode")
+            .demands_version()
+            .printer(printers::csi_nodes())
+            .validate(validate_csi_node)
+            .build(),
+        row("CSIDriver", "csidrivers", "io.k8s.api.storage.v1.CSIDriver")
+            .demands_version()
+            .printer(printers::csi_drivers())
+            .prepare(prepare_csi_driver)
+            .build(),
+    ]
+}
+
+fn prepare_class(new: &mut Value, _old: Option<&Value>) {
+    default(new, "", "reclaimPolicy", "Delete");
+    default(new, "", "volumeBindingMode", "Immediate");
+}
+
+fn validate_class(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if text(new, "/provisioner").is_empty() {
+        errors.push(FieldError::required("provisioner", ""));
+    }
+    one_of(
+        &mut errors,
+        new,
+        "/reclaimPolicy",
+        "reclaimPolicy",
+        &["Delete", "Retain"],
+    );
+    one_of(
+        &mut errors,
+        new,
+        "/volumeBindingMode",
+        "volumeBindingMode",
+        &["Immediate", "WaitForFirstConsumer"],
+    );
+    if let Some(old) = old {
+        for field in ["parameters", "provisioner", "reclaimPolicy"] {
+            if !same(new.get(field), old.get(field)) {
+                errors.push(FieldError::forbidden(
+                    field,
+                    format!("updates to {field} are forbidden."),
+                ));
+            }
+        }
+        immutable(&mut errors, new, old, "/volumeBindingMode");
+    }
+    errors
+}
+
+fn prepare_attachment(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/status", "attached", false);
+}
+
+fn validate_attachment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for field in ["attacher", "nodeName"] {
+        if text(new, &format!("/spec/{field}")).is_empty() {
+            errors.push(FieldError::required(format!("spec.{field}"), ""));
+        }
+    }
+    let inline = new
+        .pointer("/spec/source/inlineVolumeSpec")
+        .is_some_and(|inline| !inline.is_null());
+    let named = new
+        .pointer("/spec/source/persistentVolumeName")
+        .is_some_and(|name| !name.is_null());
+    if !inline && !named {
+        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+        errors.push(FieldError::required("spec.source", why));
+    } else if inline && named {
+        let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+        errors.push(FieldError::forbidden("spec.source", why));
+    } else if named && text(new, "/spec/source/persistentVolumeName").is_empty() {
+        errors.push(FieldError::required(
+            "spec.source.persistentVolumeName",
+            "must specify non empty persistentVolumeName",
+        ));
+    }
+    if let Some(old) = old {
+        immutable(&mut errors, new, old, "/spec");
+    }
+    errors
+}
+
+fn validate_csi_node(new: &Value, _old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let drivers = items(new, "/spec/drivers");
+    for (index, driver) in drivers.iter().enumerate() {
+        let name = text(driver, "/name");
+        if name.is_empty() {
+            errors.push(FieldError::required(format!("spec.drivers[{index}].name"), ""));
+        }
+        if text(driver, "/nodeID").is_empty() {
+            errors.push(FieldError::required(format!("spec.drivers[{index}].nodeID"), ""));
+        }
+        if drivers.iter().take(index).any(|earlier| text(earlier, "/name") == name) {
+            errors.push(FieldError::duplicate(format!("spec.drivers[{index}].name"), name));
+        }
+    }
+    errors
+}
+
+fn prepare_csi_driver(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "attachRequired", true);
+    for field in ["podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity"] {
+        default(new, "/spec", field, false);
+    }
+    default(new, "/spec", "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    default(new, "/spec", "volumeLifecycleModes", serde_json::json!(["Persistent"]));
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn attachment(source: Value) -> Value {
+        json!({ "spec": { "attacher": "a", "nodeName": "n", "source": source } })
+    }
+
+    #[rstest]
+    #[case(json!({ "persistentVolumeName": "pv" }), &[])]
+    #[case(json!({}), &["spec.source"])]
+    #[case(json!({ "persistentVolumeName": "pv", "inlineVolumeSpec": {} }), &["spec.source"])]
+    #[case(json!({ "persistentVolumeName": "" }), &["spec.source.persistentVolumeName"])]
+    fn an_attachment_has_one_source(#[case] source: Value, #[case] expected: &[&str]) {
+        let errors = validate_attachment(&attachment(source), None);
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn the_spec_of_an_attachment_stays() {
+        let old = attachment(json!({ "persistentVolumeName": "a" }));
+        let new = attachment(json!({ "persistentVolumeName": "b" }));
+        assert_eq!(validate_attachment(&new, Some(&old))[0].detail, "field is immutable");
+    }
+
+    #[test]
+    fn parameters_of_a_class_stay() {
+        let old = json!({ "provisioner": "p", "parameters": { "a": "1" } });
+        let new = json!({ "provisioner": "p", "parameters": { "a": "2" } });
+        let errors: Vec<String> = validate_class(&new, Some(&old))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(errors, ["parameters: Forbidden: updates to parameters are forbidden."]);
+    }
+}

@@ -1,0 +1,264 @@
+//! PersistentVolumes and PersistentVolumeClaims.
+
+use serde_json::Value;
+
+use super::fields::{default, immutable, is_set, items, members, one_of, same, text};
+use super::row::Row;
+use crate::resource::Resource;
+use crate::status::FieldError;
+use crate::table::printers;
+use crate::types::quantity::Quantity;
+
+const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+/// Where a volume's data can be: the members of the spec of which exactly one is set.
+const SOURCES: [&str; 22] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephfs",
+    "cinder",
+    "csi",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "glusterfs",
+    "hostPath",
+    "iscsi",
+    "local",
+    "nfs",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "storageos",
+    "vsphereVolume",
+];
+
+pub(super) fn rows() -> Vec<Resource> {
+    vec![
+        Row::new(
+            "v1",
+            "PersistentVolume",
+            "persistentvolumes",
+            "io.k8s.api.core.v1.PersistentVolume",
+        )
+        .cluster()
+        .short(&["pv"])
+        .status()
+        .returns_deleted()
+        .printer(printers::volumes())
+        .prepare(prepare_volume)
+        .validate(validate_volume)
+        .build(),
+        Row::new(
+            "v1",
+            "PersistentVolumeClaim",
+            "persistentvolumeclaims",
+            "io.k8s.api.core.v1.PersistentVolumeClaim",
+        )
+        .short(&["pvc"])
+        .status()
+        .returns_deleted()
+        .printer(printers::claims())
+        .prepare(prepare_claim)
+        .validate(validate_claim)
+        .build(),
+    ]
+}
+
+fn prepare_volume(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "persistentVolumeReclaimPolicy", "Retain");
+    default(new, "/spec", "volumeMode", "Filesystem");
+    default(new, "/status", "phase", "Pending");
+}
+
+fn prepare_claim(new: &mut Value, _old: Option<&Value>) {
+    default(new, "/spec", "volumeMode", "Filesystem");
+    default(new, "/status", "phase", "Pending");
+}
+
+fn sources(volume: &Value) -> Vec<(&str, &Value)> {
+    members(volume, "/spec")
+        .filter(|(name, value)| SOURCES.contains(name) && !value.is_null())
+        .collect()
+}
+
+fn validate_volume(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_access_modes(&mut errors, new);
+    let capacity = new.pointer("/spec/capacity");
+    if same(capacity, None) {
+        errors.push(FieldError::required("spec.capacity", ""));
+    } else if capacity.and_then(|capacity| capacity.get("storage")).is_none()
+        || members(new, "/spec/capacity").count() > 1
+    {
+        errors.push(FieldError::not_supported(
+            "spec.capacity",
+            capacity.cloned().unwrap_or_default(),
+            &["storage"],
+        ));
+    }
+    match sources(new).as_slice() {
+        [] => errors.push(FieldError::required("spec", "must specify a volume type")),
+        [_one] => {}
+        [_first, others @ ..] => {
+            errors.extend(others.iter().map(|(name, _)| {
+                FieldError::forbidden(format!("spec.{name}"), "may not specify more than 1 volume type")
+            }));
+        }
+    }
+    let policies = ["Delete", "Recycle", "Retain"];
+    let path = "spec.persistentVolumeReclaimPolicy";
+    one_of(&mut errors, new, "/spec/persistentVolumeReclaimPolicy", path, &policies);
+    one_of(
+        &mut errors,
+        new,
+        "/spec/volumeMode",
+        "spec.volumeMode",
+        &["Block", "Filesystem"],
+    );
+    if let Some(old) = old {
+        if sources(new) != sources(old) {
+            let why = "spec.persistentvolumesource is immutable after creation";
+            errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
+        }
+        immutable(&mut errors, new, old, "/spec/volumeMode");
+        if !same(old.pointer("/spec/nodeAffinity"), None) {
+            immutable(&mut errors, new, old, "/spec/nodeAffinity");
+        }
+    }
+    errors
+}
+
+fn validate_access_modes(errors: &mut Vec<FieldError>, object: &Value) {
+    let modes = items(object, "/spec/accessModes");
+    if modes.is_empty() {
+        errors.push(FieldError::required(
+            "spec.accessModes",
+            "at least 1 access mode is required",
+        ));
+    }
+    for mode in modes
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|mode| !ACCESS_MODES.contains(mode))
+    {
+        errors.push(FieldError::not_supported("spec.accessModes", mode, &ACCESS_MODES));
+    }
+}
+
+fn validate_claim(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate_access_modes(&mut errors, new);
+    match new
+        .pointer("/spec/resources/requests/storage")
+        .filter(|storage| is_set(Some(storage)))
+    {
+        None => errors.push(FieldError::required("spec.resources[storage]", "")),
+        Some(storage) => {
+            if storage_of(Some(storage)).is_some_and(|storage| storage.value() <= 0) {
+                let path = "spec.resources[storage]";
+                errors.push(FieldError::invalid(path, storage.clone(), "must be greater than zero"));
+            }
+        }
+    }
+    one_of(
+        &mut errors,
+        new,
+        "/spec/volumeMode",
+        "spec.volumeMode",
+        &["Block", "Filesystem"],
+    );
+    if let Some(old) = old {
+        validate_claim_update(&mut errors, new, old);
+    }
+    errors
+}
+
+fn validate_claim_update(errors: &mut Vec<FieldError>, new: &Value, old: &Value) {
+    let fixed = |claim: &Value| {
+        let mut spec = claim.get("spec").cloned().unwrap_or_default();
+        if let Some(spec) = spec.as_object_mut() {
+            spec.remove("volumeAttributesClassName");
+            if text(old, "/spec/volumeName").is_empty() {
+                spec.remove("volumeName");
+            }
+            if let Some(requests) = spec
+                .get_mut("resources")
+                .and_then(|resources| resources.get_mut("requests"))
+                .and_then(Value::as_object_mut)
+            {
+                requests.remove("storage");
+            }
+        }
+        spec
+    };
+    if !same(Some(&fixed(new)), Some(&fixed(old))) {
+        let why =
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(FieldError::forbidden("spec", why));
+    }
+    let requested = |claim: &Value| storage_of(claim.pointer("/spec/resources/requests/storage"));
+    let held = storage_of(old.pointer("/status/capacity/storage")).or_else(|| requested(old));
+    if let (Some(wanted), Some(held)) = (requested(new), held) {
+        if wanted.compare(&held).is_lt() && requested(old).is_none_or(|before| wanted.compare(&before).is_ne()) {
+            let why = "field can not be less than status.capacity";
+            errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
+        }
+    }
+}
+
+fn storage_of(value: Option<&Value>) -> Option<Quantity> {
+    value?.as_str()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn claim(storage: &str, volume: &str) -> Value {
+        json!({ "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": storage } },
+            "volumeName": volume,
+        } })
+    }
+
+    #[rstest]
+    #[case(claim("1Gi", ""), claim("1Gi", "pv"), 0)]
+    #[case(claim("1Gi", "pv"), claim("2Gi", "pv"), 0)]
+    #[case(claim("2Gi", "pv"), claim("1Gi", "pv"), 1)]
+    #[case(claim("1Gi", "pv"), claim("1Gi", "other"), 1)]
+    fn a_claim_binds_once_and_only_grows(#[case] old: Value, #[case] new: Value, #[case] expected: usize) {
+        assert_eq!(validate_claim(&new, Some(&old)).len(), expected);
+    }
+
+    #[test]
+    fn a_volume_has_one_source_that_stays() {
+        let volume = |source: Value| {
+            let mut spec = json!({ "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" } });
+            spec.as_object_mut()
+                .unwrap()
+                .extend(source.as_object().unwrap().clone());
+            json!({ "spec": spec })
+        };
+        let csi = volume(json!({ "csi": { "driver": "d", "volumeHandle": "a" } }));
+        let both = volume(json!({ "csi": {}, "nfs": {} }));
+        let other = volume(json!({ "csi": { "driver": "d", "volumeHandle": "b" } }));
+        assert_eq!(validate_volume(&csi, Some(&csi)), []);
+        assert_eq!(
+            validate_volume(&volume(json!({})), None),
+            [FieldError::required("spec", "must specify a volume type")]
+        );
+        assert_eq!(validate_volume(&both, None)[0].field, "spec.nfs");
+        assert_eq!(
+            validate_volume(&other, Some(&csi))[0].field,
+            "spec.persistentvolumesource"
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! OpenAPI v3: one document for each group and version, and the index of them. They hold what
+//! kubectl and generic clients read: schemas, the kind behind each path, the parameters of writes.
+
+mod paths;
+mod schemas;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::discovery::etag;
+use crate::resource::Resource;
+
+/// `GET /openapi/v3`: where each document is, with a hash that changes when it does.
+pub fn index(resources: &[Arc<Resource>]) -> Value {
+    let names: BTreeSet<String> = resources.iter().map(|row| document_name(row)).collect();
+    let mut paths = Map::new();
+    for name in names {
+        if let Some(document) = document(resources, &name) {
+            let url = format!("/openapi/v3/{name}?hash={}", etag(&document));
+            paths.insert(name, json!({ "serverRelativeURL": url }));
+        }
+    }
+    json!({ "paths": paths })
+}
+
+/// `GET /openapi/v3/{group_version}`, with `group_version` as `api/v1` or `apis/apps/v1`; `None` for
+/// what is not served.
+pub fn document(resources: &[Arc<Resource>], group_version: &str) -> Option<Value> {
+    let rows: Vec<&Resource> = resources
+        .iter()
+        .map(Arc::as_ref)
+        .filter(|row| document_name(row) == group_version)
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut paths = Map::new();
+    for row in &rows {
+        paths.extend(paths::of(row));
+    }
+    Some(json!({
+        "openapi": "3.0.0",
+        "info": { "title": "Kubernetes", "version": "v1.36.0" },
+        "paths": paths,
+        "components": { "schemas": schemas::of(&rows) },
+    }))
+}
+
+/// `api/v1`, `apis/apps/v1`.
+fn document_name(row: &Resource) -> String {
+    let root = if row.group.is_empty() { "api" } else { "apis" };
+    format!("{root}/{}", row.api_version())
+}

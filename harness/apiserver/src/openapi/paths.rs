@@ -1,0 +1,178 @@
+//! The paths of a resource and what can be sent to them.
+
+use serde_json::{Map, Value, json};
+
+use super::{document_name, schemas};
+use crate::resource::{Resource, Subresource};
+
+/// Paths and their operations.
+pub(super) fn of(row: &Resource) -> Map<String, Value> {
+    let root = format!("/{}", document_name(row));
+    let collection = if row.namespaced {
+        format!("{root}/namespaces/{{namespace}}/{}", row.plural)
+    } else {
+        format!("{root}/{}", row.plural)
+    };
+    let object = Body::of_row(row);
+    let mut paths = Map::new();
+    if row.namespaced {
+        paths.insert(format!("{root}/{}", row.plural), json!({ "get": list(row) }));
+    }
+    let with_names = |names: &[&str], mut item: Value| {
+        let names = names.iter().filter(|name| row.namespaced || **name != "namespace");
+        item["parameters"] = names.map(|name| path_parameter(name)).collect();
+        item
+    };
+    let operations = json!({
+        "get": list(row),
+        "post": object.write("post", "create"),
+        "delete": object.write("deletecollection", "delete"),
+    });
+    paths.insert(collection.clone(), with_names(&["namespace"], operations));
+    let operations = json!({
+        "get": object.read(),
+        "put": object.write("put", "replace"),
+        "patch": object.write("patch", "patch"),
+        "delete": object.write("delete", "delete"),
+    });
+    let item = format!("{collection}/{{name}}");
+    paths.insert(item.clone(), with_names(&["name", "namespace"], operations));
+    for subresource in &row.subresources {
+        let body = Body::of_subresource(row, subresource);
+        let operations = match subresource {
+            Subresource::Status | Subresource::Scale { .. } => json!({
+                "get": body.read(),
+                "put": body.write("put", "replace"),
+                "patch": body.write("patch", "patch"),
+            }),
+            Subresource::Finalize => json!({ "put": body.write("put", "replace") }),
+            Subresource::Eviction | Subresource::Binding => json!({ "post": body.write("post", "create") }),
+        };
+        let path = format!("{item}/{}", subresource.name());
+        paths.insert(path, with_names(&["name", "namespace"], operations));
+    }
+    paths
+}
+
+/// What an operation takes and gives.
+struct Body {
+    gvk: Value,
+    reference: Value,
+    custom: bool,
+}
+
+impl Body {
+    fn of_row(row: &Resource) -> Self {
+        Self {
+            gvk: json!({ "group": row.group, "version": row.version, "kind": row.kind }),
+            reference: schemas::reference(&schemas::name(row)),
+            custom: row.is_custom(),
+        }
+    }
+
+    fn of_subresource(row: &Resource, subresource: &Subresource) -> Self {
+        let foreign = |group: &str, kind: &str, type_: &str| Self {
+            gvk: json!({ "group": group, "version": "v1", "kind": kind }),
+            reference: schemas::reference(type_),
+            custom: false,
+        };
+        match subresource {
+            Subresource::Status | Subresource::Finalize => Self::of_row(row),
+            Subresource::Scale { .. } => foreign("autoscaling", "Scale", schemas::SCALE),
+            Subresource::Eviction => foreign("policy", "Eviction", schemas::EVICTION),
+            Subresource::Binding => foreign("", "Binding", schemas::BINDING),
+        }
+    }
+
+    fn read(&self) -> Value {
+        json!({
+            "x-kubernetes-action": "get",
+            "x-kubernetes-group-version-kind": self.gvk,
+            "responses": { "200": answer(&self.reference) },
+        })
+    }
+
+    /// An operation that changes something; `method` is its HTTP method in lower case.
+    fn write(&self, method: &str, action: &str) -> Value {
+        let mut parameters = vec![query("dryRun", "string")];
+        let mut operation = json!({ "x-kubernetes-action": method, "x-kubernetes-group-version-kind": self.gvk });
+        if action == "delete" {
+            operation["requestBody"] = content(&["application/json"], &schemas::reference(schemas::DELETE_OPTIONS));
+            parameters.push(query("gracePeriodSeconds", "integer"));
+            parameters.push(query("propagationPolicy", "string"));
+        } else {
+            parameters.push(query("fieldManager", "string"));
+            parameters.push(query("fieldValidation", "string"));
+            operation["requestBody"] = content(&["application/json"], &self.reference);
+        }
+        if method == "patch" {
+            parameters.push(query("force", "boolean"));
+            let strategic = if self.custom {
+                &[][..]
+            } else {
+                &["application/strategic-merge-patch+json"]
+            };
+            let types = [
+                &[
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/apply-patch+yaml",
+                ],
+                strategic,
+            ];
+            operation["requestBody"] = content(&types.concat(), &schemas::reference(schemas::PATCH));
+        }
+        operation["parameters"] = parameters.into();
+        let code = if method == "post" { "201" } else { "200" };
+        let given = if action == "delete" {
+            schemas::reference(schemas::STATUS)
+        } else {
+            self.reference.clone()
+        };
+        operation["responses"] = json!({ code: answer(&given) });
+        operation
+    }
+}
+
+fn list(row: &Resource) -> Value {
+    let parameters = [
+        ("allowWatchBookmarks", "boolean"),
+        ("continue", "string"),
+        ("fieldSelector", "string"),
+        ("labelSelector", "string"),
+        ("limit", "integer"),
+        ("resourceVersion", "string"),
+        ("resourceVersionMatch", "string"),
+        ("sendInitialEvents", "boolean"),
+        ("timeoutSeconds", "integer"),
+        ("watch", "boolean"),
+    ];
+    json!({
+        "x-kubernetes-action": "list",
+        "x-kubernetes-group-version-kind": { "group": row.group, "version": row.version, "kind": row.kind },
+        "parameters": parameters.map(|(name, type_)| query(name, type_)),
+        "responses": { "200": answer(&schemas::reference(&schemas::list_name(row))) },
+    })
+}
+
+fn query(name: &str, type_: &str) -> Value {
+    json!({ "name": name, "in": "query", "schema": { "type": type_, "uniqueItems": true } })
+}
+
+fn path_parameter(name: &str) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string", "uniqueItems": true } })
+}
+
+fn content(media_types: &[&str], schema: &Value) -> Value {
+    let content: Map<String, Value> = media_types
+        .iter()
+        .map(|media_type| ((*media_type).to_owned(), json!({ "schema": schema })))
+        .collect();
+    json!({ "content": content })
+}
+
+fn answer(schema: &Value) -> Value {
+    let mut answer = content(&["application/json"], schema);
+    answer["description"] = "OK".into();
+    answer
+}

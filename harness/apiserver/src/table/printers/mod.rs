@@ -1,0 +1,138 @@
+//! The columns of built-in kinds, as Kubernetes 1.36 prints them.
+
+mod configuration;
+mod networking;
+mod nodes;
+mod pods;
+mod rbac;
+mod storage;
+mod workloads;
+
+use serde_json::Value;
+
+pub(crate) use self::configuration::{
+    config_maps, created_at, events, leases, namespaces, priority_classes, secrets, service_accounts,
+};
+pub(crate) use self::networking::{endpoint_slices, endpoints, services};
+pub(crate) use self::nodes::nodes;
+pub(crate) use self::pods::pods;
+pub(crate) use self::rbac::role_bindings;
+pub(crate) use self::storage::{claims, csi_drivers, csi_nodes, storage_classes, volume_attachments, volumes};
+pub(crate) use self::workloads::{
+    controller_revisions, daemon_sets, deployments, disruption_budgets, jobs, replica_sets, stateful_sets,
+};
+use super::age;
+use crate::registry::labels::text_of;
+use crate::resource::{Column, Printer};
+
+const NONE: &str = "<none>";
+const UNSET: &str = "<unset>";
+const UNKNOWN: &str = "<unknown>";
+
+/// Columns by name, type and priority.
+pub(super) fn columns(columns: &[(&str, &str, i32)]) -> Vec<Column> {
+    columns
+        .iter()
+        .map(|(name, type_, priority)| Column {
+            name: (*name).to_owned(),
+            type_: (*type_).to_owned(),
+            format: if *name == "Name" {
+                "name".to_owned()
+            } else {
+                String::new()
+            },
+            description: String::new(),
+            priority: *priority,
+            json_path: String::new(),
+        })
+        .collect()
+}
+
+fn printer(definitions: &[(&str, &str, i32)], cells: fn(&Value, i64) -> Vec<Value>) -> Printer {
+    Printer::Cells(columns(definitions), cells)
+}
+
+/// The object's name.
+pub(super) fn name(object: &Value) -> Value {
+    text(object, "/metadata/name").into()
+}
+
+/// How long ago the object was created.
+pub(super) fn age(object: &Value, now_unix: i64) -> Value {
+    since(object, "/metadata/creationTimestamp", now_unix).into()
+}
+
+fn since(object: &Value, pointer: &str, now_unix: i64) -> String {
+    age::since(object.pointer(pointer), now_unix).unwrap_or(UNKNOWN.to_owned())
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A text, or something else where there is none.
+fn text_or<'a>(object: &'a Value, pointer: &str, otherwise: &'a str) -> &'a str {
+    match text(object, pointer) {
+        "" => otherwise,
+        text => text,
+    }
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+fn is_true(object: &Value, pointer: &str) -> bool {
+    object.pointer(pointer).and_then(Value::as_bool).unwrap_or_default()
+}
+
+fn items<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// How many members a map has.
+fn size(object: &Value, pointer: &str) -> usize {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_object)
+        .map_or(0, serde_json::Map::len)
+}
+
+/// Texts joined by commas, or something else where there are none.
+fn joined<'a>(texts: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
+    let texts: Vec<&str> = texts.into_iter().collect();
+    if texts.is_empty() {
+        otherwise.to_owned()
+    } else {
+        texts.join(",")
+    }
+}
+
+/// The condition's status; empty where there is no such condition.
+fn condition<'a>(object: &'a Value, type_: &str) -> &'a str {
+    let found = items(object, "/status/conditions")
+        .iter()
+        .find(|condition| text(condition, "/type") == type_);
+    found.map_or("", |condition| text(condition, "/status"))
+}
+
+/// A label selector in its text form.
+fn selector(object: &Value, pointer: &str) -> String {
+    match object.pointer(pointer).map(text_of) {
+        Some(text) if !text.is_empty() => text,
+        _ => NONE.to_owned(),
+    }
+}
+
+/// A number or percentage.
+fn amount(object: &Value, pointer: &str, otherwise: &str) -> String {
+    match object.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => otherwise.to_owned(),
+    }
+}
