@@ -1,1 +1,130 @@
-//! fakecloud
+//! A fake cloud: VMs that boot, die and vanish on demand, simulated kubelets on them, and a driver
+//! by which a machine controller uses it.
+//!
+//! What lives here: [`Fakecloud`], the shell that gives the pure [`model`] a clock and lets others
+//! at it in process or over gRPC. What must not: rules of the cloud's behaviour (in [`model`]) and
+//! of kubelets (in `kubelet`), machine controllers, and the harness.
+
+mod config;
+mod delay;
+mod glob;
+pub mod kubelet;
+pub mod model;
+mod rpc;
+pub mod serve;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clock::{Clock, Seed};
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use config::{BootDelay, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType};
+pub use delay::Delay;
+pub use rpc::{ControlService, FakeDriver};
+
+use self::model::Cloud;
+
+/// The generated messages, client and server of `proto/fakecloud.proto`.
+#[allow(clippy::all, clippy::pedantic, missing_docs, missing_debug_implementations)]
+#[rustfmt::skip]
+pub mod proto {
+    include!("proto/drydock.fakecloud.v1.rs");
+}
+
+/// The name under which PersistentVolumes of this cloud name their CSI driver.
+pub const CSI_DRIVER: &str = "csi.fakecloud.drydock";
+/// The key of a machine class's Secret that every call needs.
+pub const API_TOKEN: &str = "apiToken";
+/// The value of [`API_TOKEN`] that is refused as expired.
+pub const EXPIRED_TOKEN: &str = "expired";
+
+/// A fake cloud. Clones are the same cloud.
+#[derive(Clone)]
+pub struct Fakecloud(Arc<Shared>);
+
+struct Shared {
+    cloud: Mutex<Cloud>,
+    /// The number of the log's last record; wakes whoever follows the log.
+    last: watch::Sender<u64>,
+    clock: Clock,
+}
+
+impl fmt::Debug for Fakecloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fakecloud").field("records", &*self.0.last.borrow()).finish_non_exhaustive()
+    }
+}
+
+impl Fakecloud {
+    /// An empty cloud. `config` should have passed [`Config::check`].
+    pub fn new(config: Config, clock: Clock, seed: Seed) -> Self {
+        Self(Arc::new(Shared {
+            cloud: Mutex::new(Cloud::new(config, seed)),
+            last: watch::Sender::new(0),
+            clock,
+        }))
+    }
+
+    /// A driver that calls this cloud directly.
+    pub fn driver(&self) -> FakeDriver {
+        FakeDriver::new(self.clone())
+    }
+
+    /// The gRPC server of the driver contract: to listen with, or to call in process.
+    pub fn driver_server(
+        &self,
+    ) -> mcm_driver::proto::driver_server::DriverServer<mcm_driver::server::DriverService<FakeDriver>> {
+        mcm_driver::server::DriverService::new(self.driver()).into_server()
+    }
+
+    /// The gRPC server of the control contract: to listen with, or to call in process.
+    pub fn control_server(&self) -> proto::cloud_server::CloudServer<ControlService> {
+        proto::cloud_server::CloudServer::new(ControlService::new(self.clone()))
+    }
+
+    /// Runs the simulated kubelets until `token` is cancelled. Dropping the future kills them;
+    /// running it again picks up the VMs that are there. At most one `run` at a time.
+    pub async fn run(&self, client: kube::Client, token: CancellationToken) {
+        kubelet::run(self.clone(), client, token).await;
+    }
+
+    /// Lets VMs boot and end in time when no kubelets are to run; until `token` is cancelled.
+    pub async fn run_without_kubelets(&self, token: CancellationToken) {
+        let mut changes = self.changes();
+        loop {
+            let next = self.step(|cloud, now| {
+                cloud.advance(now);
+                cloud.next_deadline()
+            });
+            let clock = self.clock();
+            tokio::select! {
+                () = token.cancelled() => return,
+                _ = changes.changed() => {}
+                () = clock.sleep_until(next.unwrap_or(Timestamp::MAX)), if next.is_some() => {}
+            }
+        }
+    }
+
+    /// The cloud's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// Looks at the model or steps it, at the current time.
+    pub fn step<T>(&self, action: impl FnOnce(&mut Cloud, Timestamp) -> T) -> T {
+        let mut cloud = self.0.cloud.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = action(&mut cloud, self.0.clock.now());
+        let last = cloud.log().last();
+        drop(cloud);
+        self.0.last.send_if_modified(|known| std::mem::replace(known, last) != last);
+        result
+    }
+
+    /// Tells of every growth of the log, by the number of its last record.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.last.subscribe()
+    }
+}

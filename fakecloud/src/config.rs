@@ -1,0 +1,320 @@
+//! How a fake cloud is set: zones, machine types, delays, switches, fault rules.
+//!
+//! What lives here: the configuration's shape, its defaults and its checks. What must not: state.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mcm_api::duration::GoDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::delay::Delay;
+use crate::glob;
+use crate::model::FaultRule;
+
+/// The whole configuration. Every field has a default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Config {
+    /// The region of VMs whose provider spec names none.
+    pub region: String,
+    /// The zones that exist; empty: any zone that a provider spec names.
+    pub zones: Vec<String>,
+    /// The machine types that exist.
+    pub machine_types: BTreeMap<String, MachineType>,
+    /// How long a VM is pending.
+    pub boot_delay: Delay,
+    /// Other boot delays for some types and zones; the first that matches holds.
+    pub boot_delays: Vec<BootDelay>,
+    /// How long a deleted VM is stopping.
+    pub termination_delay: GoDuration,
+    /// What a second creation for the same machine does.
+    pub duplicate_creates: DuplicateCreates,
+    /// Whether a new VM is uninitialised until `InitializeMachine`.
+    pub require_initialize: bool,
+    /// How long the reply to every driver call takes.
+    pub call_latency: GoDuration,
+    /// The simulated kubelets.
+    pub kubelet: KubeletSettings,
+    /// Rules by which driver calls fail.
+    pub faults: Vec<FaultRule>,
+}
+
+/// What a VM of one type offers to its Node; quantities in Kubernetes' syntax.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MachineType {
+    /// For example `4` or `500m`.
+    pub cpu: String,
+    /// For example `16Gi`.
+    pub memory: String,
+    /// Capacity of `nvidia.com/gpu`; none when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// How many pods the Node takes.
+    #[serde(default = "default_pods")]
+    pub pods: u32,
+    /// `amd64` or `arm64`.
+    #[serde(default = "default_architecture")]
+    pub architecture: String,
+}
+
+fn default_pods() -> u32 {
+    110
+}
+
+fn default_architecture() -> String {
+    "amd64".to_owned()
+}
+
+/// A boot delay for some types and zones.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BootDelay {
+    /// A glob on the machine type.
+    #[serde(default = "anything")]
+    pub machine_type: String,
+    /// A glob on the zone.
+    #[serde(default = "anything")]
+    pub zone: String,
+    /// The delay.
+    pub delay: Delay,
+}
+
+fn anything() -> String {
+    "*".to_owned()
+}
+
+/// What a second creation for a machine that has a live VM does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DuplicateCreates {
+    /// It answers the VM that is there, as a careful driver does.
+    #[default]
+    One,
+    /// It makes another VM, as a naive driver does.
+    Two,
+}
+
+/// The simulated kubelets' periods and delays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct KubeletSettings {
+    /// From the VM's boot to the kubelet's first call.
+    pub start_delay: GoDuration,
+    /// How often the Lease is renewed.
+    pub lease_period: GoDuration,
+    /// `spec.leaseDurationSeconds` of the Lease; rounded up to whole seconds.
+    pub lease_duration: GoDuration,
+    /// How often the Node's status is written when nothing changes.
+    pub status_period: GoDuration,
+    /// The shortest time between two status writes that mend a change made by others.
+    pub status_sync: GoDuration,
+    /// How long a kubelet waits after it was refused, before it tries to join again.
+    pub join_retry: GoDuration,
+    /// From a pod's binding to Running.
+    pub pod_start_delay: GoDuration,
+    /// How long a pod takes to end; never longer than its grace period.
+    pub pod_stop_delay: GoDuration,
+    /// How many API calls are under way at once, over all kubelets.
+    pub concurrency: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let sizes = [("small", "2", "8Gi"), ("medium", "4", "16Gi"), ("large", "8", "32Gi")];
+        let machine_types = sizes.into_iter().map(|(name, cpu, memory)| {
+            let machine_type = MachineType {
+                cpu: cpu.to_owned(),
+                memory: memory.to_owned(),
+                gpu: None,
+                pods: default_pods(),
+                architecture: default_architecture(),
+            };
+            (name.to_owned(), machine_type)
+        });
+        Self {
+            region: "local".to_owned(),
+            zones: Vec::new(),
+            machine_types: machine_types.collect(),
+            boot_delay: Delay::Constant(Duration::from_secs(2)),
+            boot_delays: Vec::new(),
+            termination_delay: GoDuration::default(),
+            duplicate_creates: DuplicateCreates::One,
+            require_initialize: false,
+            call_latency: GoDuration::default(),
+            kubelet: KubeletSettings::default(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+impl Default for KubeletSettings {
+    fn default() -> Self {
+        let seconds = |seconds| GoDuration(Duration::from_secs(seconds));
+        Self {
+            start_delay: seconds(1),
+            lease_period: seconds(10),
+            lease_duration: seconds(40),
+            status_period: seconds(300),
+            status_sync: seconds(10),
+            join_retry: seconds(10),
+            pod_start_delay: seconds(1),
+            pod_stop_delay: seconds(1),
+            concurrency: 64,
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The text is no YAML, or not of the right shape. The cause names line and field.
+    #[error("{file}: {cause}")]
+    Syntax {
+        /// Where the text came from.
+        file: String,
+        /// What is wrong with it, and where.
+        cause: String,
+    },
+    /// A value makes no sense.
+    #[error("{field}: {reason}")]
+    Value {
+        /// Path of the field.
+        field: String,
+        /// What is wrong and how to mend it.
+        reason: String,
+    },
+}
+
+impl Config {
+    /// Reads a YAML text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// With line and field when the text is not a configuration.
+    pub fn from_yaml(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let config = serde_saphyr::from_str::<Self>(text).map_err(|error| ConfigError::Syntax {
+            file: file.to_owned(),
+            cause: error.to_string(),
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what the shape alone does not.
+    ///
+    /// # Errors
+    /// With the first field whose value makes no sense.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |field: String, reason: &str| Err(ConfigError::Value { field, reason: reason.to_owned() });
+        let kubelet = &self.kubelet;
+        let periods = [
+            ("leasePeriod", kubelet.lease_period),
+            ("statusPeriod", kubelet.status_period),
+            ("statusSync", kubelet.status_sync),
+            ("joinRetry", kubelet.join_retry),
+        ];
+        for (name, period) in periods {
+            if period.0.is_zero() {
+                return wrong(format!("kubelet.{name}"), "must be longer than zero, for example 10s");
+            }
+        }
+        if kubelet.lease_duration <= kubelet.lease_period {
+            return wrong("kubelet.leaseDuration".to_owned(), "must be longer than kubelet.leasePeriod");
+        }
+        if kubelet.concurrency == 0 {
+            return wrong("kubelet.concurrency".to_owned(), "must be at least 1");
+        }
+        for (name, machine_type) in &self.machine_types {
+            for (field, quantity) in [("cpu", &machine_type.cpu), ("memory", &machine_type.memory)] {
+                if !is_quantity(quantity) {
+                    return wrong(
+                        format!("machineTypes.{name}.{field}"),
+                        "must be a positive quantity, for example 4, 500m or 16Gi",
+                    );
+                }
+            }
+        }
+        for (index, zone) in self.zones.iter().enumerate() {
+            if !is_zone(zone) {
+                return wrong(format!("zones[{index}]"), "must consist of lower-case letters, digits and dashes");
+            }
+        }
+        for (index, rule) in self.faults.iter().enumerate() {
+            if let Err(reason) = rule.check() {
+                return wrong(format!("faults[{index}]"), &reason);
+            }
+        }
+        Ok(())
+    }
+
+    /// The boot delay of VMs of that type in that zone.
+    pub(crate) fn boot_delay_of(&self, machine_type: &str, zone: &str) -> Delay {
+        let matching = |other: &&BootDelay| {
+            glob::matches(&other.machine_type, machine_type) && glob::matches(&other.zone, zone)
+        };
+        self.boot_delays.iter().find(matching).map_or(self.boot_delay, |other| other.delay)
+    }
+}
+
+/// Whether a zone's name can stand in a provider id and in a label.
+pub(crate) fn is_zone(zone: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !zone.is_empty()
+        && zone.len() <= 63
+        && zone.bytes().all(inner)
+        && !zone.starts_with('-')
+        && !zone.ends_with('-')
+}
+
+fn is_quantity(text: &str) -> bool {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let suffix = &text[digits.len()..];
+    let known = ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    known.contains(&suffix) && digits.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn the_default_configuration_is_sound_and_survives_yaml() {
+        let config = Config::default();
+        config.check().unwrap();
+        let text = serde_saphyr::to_string(&config).unwrap();
+        assert_eq!(Config::from_yaml("default", &text).unwrap(), config);
+    }
+
+    #[rstest]
+    #[case::unknown_field("bootDelays: []\nbotDelay: 3s\n", "botDelay")]
+    #[case::bad_duration("kubelet:\n  leasePeriod: 10\n", "leasePeriod")]
+    #[case::zero_period("kubelet:\n  leasePeriod: 0s\n", "kubelet.leasePeriod: must be longer than zero")]
+    #[case::short_lease("kubelet:\n  leaseDuration: 5s\n", "kubelet.leaseDuration: must be longer than kubelet.leasePeriod")]
+    #[case::bad_quantity("machineTypes:\n  big:\n    cpu: many\n    memory: 1Gi\n", "machineTypes.big.cpu")]
+    #[case::bad_delay("bootDelay: 60s-10s\n", "60s-10s")]
+    #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
+    #[case::bad_code("faults:\n- {id: a, operation: create, code: Broken}\n", "Broken")]
+    fn what_is_wrong_is_named(#[case] text: &str, #[case] said: &str) {
+        let error = Config::from_yaml("cloud.yaml", text).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_syntax_error_names_file_and_line() {
+        let error = Config::from_yaml("cloud.yaml", "region: a\nzones: 7\n").unwrap_err().to_string();
+        assert!(error.starts_with("cloud.yaml: ") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn the_first_boot_delay_that_matches_holds() {
+        let text = "bootDelay: 2s\nbootDelays:\n- {machineType: gpu-*, delay: 60s}\n- {zone: far, delay: 9s}\n";
+        let config = Config::from_yaml("cloud.yaml", text).unwrap();
+        let seconds = |seconds| Delay::Constant(Duration::from_secs(seconds));
+        assert_eq!(config.boot_delay_of("gpu-large", "far"), seconds(60));
+        assert_eq!(config.boot_delay_of("small", "far"), seconds(9));
+        assert_eq!(config.boot_delay_of("small", "near"), seconds(2));
+    }
+}

@@ -1,0 +1,137 @@
+//! Random delays: constant, uniform or bell-shaped, written as one short text.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clock::Stream;
+use mcm_api::duration::GoDuration;
+use serde::{Deserialize, Serialize};
+
+/// A distribution of delays.
+///
+/// Its text is a Go duration (`30s`), a range in which every value is equally likely (`10s-60s`),
+/// or a mean with a standard deviation (`30s~5s`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// Always the same.
+    Constant(Duration),
+    /// Equally likely from the first to the second.
+    Uniform(Duration, Duration),
+    /// Around the first with the second as standard deviation; never below zero, never further
+    /// away than six deviations.
+    Normal(Duration, Duration),
+}
+
+impl Delay {
+    /// One delay, drawn from `stream`.
+    pub fn draw(self, stream: &mut Stream) -> Duration {
+        match self {
+            Self::Constant(delay) => delay,
+            Self::Uniform(least, most) => least + most.saturating_sub(least).mul_f64(stream.unit()),
+            Self::Normal(mean, deviation) => {
+                // The sum of twelve uniform draws is close to normal, and exact on every platform.
+                let sum: f64 = (0..12).map(|_| stream.unit()).sum();
+                let seconds = mean.as_secs_f64() + (sum - 6.0) * deviation.as_secs_f64();
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+            }
+        }
+    }
+}
+
+impl Default for Delay {
+    fn default() -> Self {
+        Self::Constant(Duration::ZERO)
+    }
+}
+
+impl FromStr for Delay {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let part = |part: &str| {
+            part.trim().parse::<GoDuration>().map(|duration| duration.0).map_err(|error| {
+                format!("{text:?} is not a delay: {error}; a delay is 30s, 10s-60s (range) or 30s~5s (mean and deviation)")
+            })
+        };
+        if let Some((mean, deviation)) = text.split_once('~') {
+            return Ok(Self::Normal(part(mean)?, part(deviation)?));
+        }
+        if let Some((least, most)) = text.split_once('-') {
+            let (least, most) = (part(least)?, part(most)?);
+            if least > most {
+                return Err(format!("{text:?} is not a delay: the range must begin with its shorter end"));
+            }
+            return Ok(Self::Uniform(least, most));
+        }
+        Ok(Self::Constant(part(text)?))
+    }
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Constant(delay) => GoDuration(delay).fmt(f),
+            Self::Uniform(least, most) => write!(f, "{}-{}", GoDuration(least), GoDuration(most)),
+            Self::Normal(mean, deviation) => write!(f, "{}~{}", GoDuration(mean), GoDuration(deviation)),
+        }
+    }
+}
+
+impl Serialize for Delay {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Delay {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Seed;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::constant("30s", "30s", 30.0, 30.0)]
+    #[case::uniform("10s-1m", "10s-1m0s", 10.0, 60.0)]
+    #[case::normal("30s~5s", "30s~5s", 0.0, 60.0)]
+    #[case::never_negative("1s~5s", "1s~5s", 0.0, 31.0)]
+    fn a_delay_reads_prints_and_stays_in_its_bounds(
+        #[case] text: &str,
+        #[case] printed: &str,
+        #[case] least: f64,
+        #[case] most: f64,
+    ) {
+        let delay: Delay = text.parse().unwrap();
+        assert_eq!(delay.to_string(), printed);
+        let mut stream = Seed::new(3).stream("delay");
+        for _ in 0..1000 {
+            let drawn = delay.draw(&mut stream).as_secs_f64();
+            assert!((least..=most).contains(&drawn), "{drawn}");
+        }
+    }
+
+    #[rstest]
+    #[case("soon")]
+    #[case("10")]
+    #[case("60s-10s")]
+    #[case("30s~")]
+    fn what_is_no_delay_is_refused(#[case] text: &str) {
+        let error = text.parse::<Delay>().unwrap_err();
+        assert!(error.contains(text), "{error}");
+    }
+
+    #[test]
+    fn a_bell_shaped_delay_has_its_mean() {
+        let mut stream = Seed::new(3).stream("delay");
+        let delay: Delay = "30s~5s".parse().unwrap();
+        let sum: f64 = (0..2000).map(|_| delay.draw(&mut stream).as_secs_f64()).sum();
+        assert!((29.0..31.0).contains(&(sum / 2000.0)));
+    }
+}

@@ -1,0 +1,62 @@
+//! Globs on names: `*` stands for any characters, `?` for one.
+
+/// Whether `pattern` matches the whole of `text`.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // Where the last star stood, and up to where it has matched.
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(&c) if c == '?' || c == text[t] => {
+                p += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((star_at, matched)) = star else { return false };
+                star = Some((star_at, matched + 1));
+                p = star_at + 1;
+                t = matched + 1;
+            }
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*')
+}
+
+/// Whether `pattern` matches a machine, by `NAME` or by `NAMESPACE/NAME`.
+pub fn matches_machine(pattern: &str, machine: &str) -> bool {
+    let name = machine.rsplit('/').next().unwrap_or(machine);
+    matches(pattern, machine) || matches(pattern, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("*", "", true)]
+    #[case("", "", true)]
+    #[case("", "a", false)]
+    #[case("worker-*", "worker-1", true)]
+    #[case("worker-?", "worker-12", false)]
+    #[case("*-a-*b", "x-a-a-b", true)]
+    #[case("*-a", "x-a-b", false)]
+    #[case("a*b*c", "abbc", true)]
+    fn a_glob_matches_the_whole_text(#[case] pattern: &str, #[case] text: &str, #[case] expected: bool) {
+        assert_eq!(matches(pattern, text), expected);
+    }
+
+    #[rstest]
+    #[case("worker-1", true)]
+    #[case("default/worker-1", true)]
+    #[case("other/*", false)]
+    fn a_machine_is_matched_with_or_without_its_namespace(#[case] pattern: &str, #[case] expected: bool) {
+        assert_eq!(matches_machine(pattern, "default/worker-1"), expected);
+    }
+}

@@ -1,0 +1,216 @@
+//! Simulated kubelets: one loop for all of them, with no task per node.
+//!
+//! What lives here: the loop that carries events of cloud, API server and time to the pure model in
+//! `fleet`, and its calls to the API server, a bounded number at once. What must not: decisions.
+
+mod api;
+mod facts;
+mod fleet;
+mod objects;
+mod pods;
+#[cfg(test)]
+mod tests;
+mod token;
+mod wheel;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use tokio_util::sync::CancellationToken;
+
+use self::facts::{NodeFacts, PodFacts, PodKey};
+use self::fleet::{Effect, Fleet, Outcome, Request, Run};
+use self::objects::Host;
+use crate::Fakecloud;
+use crate::model::{Cloud, Vm};
+
+/// Runs the kubelets of all VMs of `cloud` against the API server behind `client`, until `token`
+/// is cancelled. Also lets VMs boot and end in time.
+pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
+    let settings = cloud.step(|cloud, _| cloud.config().kubelet.clone());
+    let concurrency = settings.concurrency;
+    let mut fleet = Fleet::new(settings);
+    let mut follower = Follower::default();
+    let mut nodes = Listing::default();
+    let mut pods = Listing::default();
+    let mut node_events = pin!(watch::<Node>(client.clone(), Config::default()));
+    let mut pod_events = pin!(watch::<Pod>(client.clone(), Config::default().fields("spec.nodeName!=")));
+    let mut changes = cloud.changes();
+    let mut waiting: VecDeque<(Run, Request)> = VecDeque::new();
+    let mut calls = FuturesUnordered::new();
+    loop {
+        changes.borrow_and_update();
+        let now = cloud.clock().now();
+        let next_in_cloud = follower.follow(&cloud, &mut fleet);
+        fleet.advance(now);
+        for effect in fleet.take_effects() {
+            match effect {
+                Effect::Call(run, request) => waiting.push_back((run, request)),
+                Effect::Joined { vm } => cloud.step(|cloud, now| cloud.kubelet_joined(&vm, now)),
+                Effect::Report { vm, operation, message } => {
+                    cloud.step(|cloud, now| cloud.kubelet_reports(&vm, operation, &message, now));
+                }
+            }
+        }
+        while calls.len() < concurrency {
+            let Some((run, request)) = waiting.pop_front() else { break };
+            if fleet.is_current(&run) {
+                calls.push(perform(client.clone(), run, request));
+            }
+        }
+        let next = [next_in_cloud, fleet.next_deadline()].into_iter().flatten().min();
+        let clock = cloud.clock();
+        // In this order, not at random: a simulated run must replay.
+        tokio::select! {
+            biased;
+            () = token.cancelled() => return,
+            _ = changes.changed() => {}
+            Some((run, request, outcome)) = calls.next(), if !calls.is_empty() => {
+                fleet.done(&run, &request, outcome, clock.now());
+            }
+            Some(event) = node_events.next() => node_event(&mut fleet, &mut nodes, event, clock.now()),
+            Some(event) = pod_events.next() => pod_event(&mut fleet, &mut pods, event, clock.now()),
+            () = clock.sleep_until(next.unwrap_or(Timestamp::MAX)), if next.is_some() => {}
+        }
+    }
+}
+
+async fn perform(client: Client, run: Run, request: Request) -> (Run, Request, Outcome) {
+    let outcome = api::perform(client, &request).await;
+    (run, request, outcome)
+}
+
+/// Follows the cloud's log, to learn which VMs have changed.
+#[derive(Default)]
+struct Follower {
+    /// The last record that was read; `None`: nothing was read yet.
+    after: Option<u64>,
+}
+
+impl Follower {
+    /// Tells the fleet of all VMs that changed. Answers when the cloud changes by itself next.
+    fn follow(&mut self, cloud: &Fakecloud, fleet: &mut Fleet) -> Option<Timestamp> {
+        cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let changed = self.after.and_then(|after| changed_since(cloud, after));
+            let tell = |fleet: &mut Fleet, vm: &Vm| {
+                fleet.vm(vm, |vm| Host::of(vm, cloud.config().machine_types.get(&vm.machine_type)), now);
+            };
+            match changed {
+                Some(ids) => ids.iter().filter_map(|id| cloud.vm(id)).for_each(|vm| tell(fleet, vm)),
+                None => cloud.vms().for_each(|vm| tell(fleet, vm)),
+            }
+            self.after = Some(cloud.log().last());
+            cloud.next_deadline()
+        })
+    }
+}
+
+/// The ids of the VMs that the log mentions after `after`; `None` when that part of it is gone.
+fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
+    let records = cloud.log().after(after).ok()?;
+    Some(records.filter(|record| !record.vm.is_empty()).map(|record| record.vm.clone()).collect())
+}
+
+fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+where
+    K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    watcher(Api::<K>::all(client), config).backoff(Patience::default())
+}
+
+/// A second, two, four, eight, then ten seconds each, without jitter.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Iterator for Patience {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.0 = self.0.saturating_add(1);
+        Some(fleet::backoff(self.0, Duration::from_secs(10)))
+    }
+}
+
+impl Backoff for Patience {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}
+
+/// What a new list began with, less what it has shown so far: in the end, what is gone.
+#[derive(Debug)]
+struct Listing<T> {
+    missing: BTreeSet<T>,
+}
+
+impl<T> Default for Listing<T> {
+    fn default() -> Self {
+        Self { missing: BTreeSet::new() }
+    }
+}
+
+fn node_event(
+    fleet: &mut Fleet,
+    listing: &mut Listing<(String, String)>,
+    event: watcher::Result<Event<Node>>,
+    now: Timestamp,
+) {
+    let identity = |node: &Node| {
+        (node.metadata.name.clone().unwrap_or_default(), node.metadata.uid.clone().unwrap_or_default())
+    };
+    match event {
+        Ok(Event::Init) => listing.missing = fleet.registrations().into_iter().collect(),
+        Ok(Event::InitApply(node) | Event::Apply(node)) => {
+            let identity = identity(&node);
+            listing.missing.remove(&identity);
+            fleet.node_seen(&identity.0, &NodeFacts::of(&node), now);
+        }
+        Ok(Event::InitDone) => {
+            for (name, uid) in std::mem::take(&mut listing.missing) {
+                fleet.node_gone(&name, &uid);
+            }
+        }
+        Ok(Event::Delete(node)) => {
+            let (name, uid) = identity(&node);
+            fleet.node_gone(&name, &uid);
+        }
+        Err(error) => tracing::debug!(%error, "the watch of nodes failed"),
+    }
+}
+
+fn pod_event(
+    fleet: &mut Fleet,
+    listing: &mut Listing<PodKey>,
+    event: watcher::Result<Event<Pod>>,
+    now: Timestamp,
+) {
+    match event {
+        Ok(Event::Init) => listing.missing = fleet.pods.keys().cloned().collect(),
+        Ok(Event::InitApply(pod) | Event::Apply(pod)) => {
+            if let Some((key, facts)) = PodFacts::of(&pod) {
+                listing.missing.remove(&key);
+                fleet.pod_seen(key, facts, now);
+            }
+        }
+        Ok(Event::InitDone) => {
+            for key in std::mem::take(&mut listing.missing) {
+                fleet.pod_gone(&key);
+            }
+        }
+        Ok(Event::Delete(pod)) => {
+            let namespace = pod.metadata.namespace.unwrap_or_default();
+            fleet.pod_gone(&(namespace, pod.metadata.name.unwrap_or_default()));
+        }
+        Err(error) => tracing::debug!(%error, "the watch of pods failed"),
+    }
+}

@@ -1,0 +1,291 @@
+//! The cloud as a pure model: a ledger of VMs that calls, commands and time change.
+//!
+//! What lives here: every rule of the cloud's behaviour. Each step is given what happens and the
+//! time, commits its effect at once and writes it to the log. What must not: a clock, a runtime,
+//! gRPC, and Kubernetes' API.
+
+mod calls;
+mod commands;
+mod fault;
+mod record;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod vm;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clock::{Seed, Stream};
+use jiff::{SignedDuration, Timestamp};
+
+pub use calls::Reply;
+pub use commands::{CommandError, Reference};
+pub use fault::{Fault, FaultError, FaultRule, Faults, Operation};
+pub use record::{Caller, Forgotten, Log, Record, RecordKind};
+pub use spec::{Part, ProviderSpec, Taint};
+#[cfg(test)]
+pub(crate) use tests::request as test_request;
+pub use vm::{Owner, UserData, Vm, VmState};
+
+use crate::config::{Config, DuplicateCreates};
+use crate::glob;
+
+/// How many terminated VMs are kept for the record.
+const TERMINATED_KEPT: usize = 10_000;
+
+/// The cloud.
+#[derive(Debug)]
+pub struct Cloud {
+    config: Config,
+    seed: Seed,
+    vms: BTreeMap<u64, Vm>,
+    ids: BTreeMap<String, u64>,
+    /// The live VMs of each machine, by `NAMESPACE/NAME`.
+    live: BTreeMap<String, BTreeSet<u64>>,
+    terminated: BTreeSet<u64>,
+    /// When VMs change their state by themselves. Those of held VMs are not in it.
+    deadlines: BTreeSet<(Timestamp, u64)>,
+    holds: BTreeSet<String>,
+    faults: Faults,
+    log: Log,
+    last_ordinal: u64,
+    /// How many VMs each machine ever had: the name of the next one's random stream.
+    made: BTreeMap<String, u64>,
+}
+
+impl Cloud {
+    /// An empty cloud. The configuration must have passed [`Config::check`]; a fault rule whose id
+    /// is taken is left out.
+    pub fn new(config: Config, seed: Seed) -> Self {
+        let mut faults = Faults::default();
+        for rule in &config.faults {
+            if let Err(error) = faults.add(rule.clone()) {
+                tracing::warn!(%error, "a configured fault rule is left out");
+            }
+        }
+        Self {
+            config,
+            seed,
+            vms: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            live: BTreeMap::new(),
+            terminated: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            holds: BTreeSet::new(),
+            faults,
+            log: Log::default(),
+            last_ordinal: 0,
+            made: BTreeMap::new(),
+        }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The log of all that happened.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The fault rules with their counters.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The holds that are in force.
+    pub fn holds(&self) -> &BTreeSet<String> {
+        &self.holds
+    }
+
+    /// All VMs in the order of their creation; terminated ones too.
+    pub fn vms(&self) -> impl Iterator<Item = &Vm> {
+        self.vms.values()
+    }
+
+    /// The VM of that id.
+    pub fn vm(&self, id: &str) -> Option<&Vm> {
+        self.ids.get(id).and_then(|ordinal| self.vms.get(ordinal))
+    }
+
+    /// Whether a hold keeps the VM from making progress.
+    pub fn is_held(&self, vm: &Vm) -> bool {
+        let machine = vm.owner.key();
+        self.holds.iter().any(|pattern| *pattern == vm.id || glob::matches_machine(pattern, &machine))
+    }
+
+    /// How many VMs are pending, running or stopped.
+    pub fn live_count(&self) -> usize {
+        self.live.values().map(BTreeSet::len).sum()
+    }
+
+    /// When something changes by itself next.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Lets time pass: every VM whose deadline has come changes its state, in order and at its own
+    /// time.
+    pub fn advance(&mut self, now: Timestamp) {
+        while let Some(&(at, ordinal)) = self.deadlines.first() {
+            if at > now {
+                return;
+            }
+            self.deadlines.pop_first();
+            self.progress(ordinal, Caller::Cloud, at);
+        }
+    }
+
+    /// The live VMs of a machine.
+    fn live_of(&self, machine: &str) -> Vec<&Vm> {
+        let ordinals = self.live.get(machine).into_iter().flatten();
+        ordinals.filter_map(|ordinal| self.vms.get(ordinal)).collect()
+    }
+
+    /// Makes a VM, pending until its boot delay is over.
+    fn make(&mut self, owner: Owner, spec: ProviderSpec, user_data: UserData, now: Timestamp) -> u64 {
+        self.last_ordinal += 1;
+        let ordinal = self.last_ordinal;
+        let machine = owner.key();
+        let made = self.made.entry(machine.clone()).or_default();
+        *made += 1;
+        let mut stream = self.seed.stream(&format!("vm/{machine}/{made}"));
+        let id = self.unused_id(&mut stream);
+        let delay = self.config.boot_delay_of(&spec.machine_type, &spec.zone).draw(&mut stream);
+        let vm = Vm {
+            ordinal,
+            provider_id: format!("fakecloud:///{}/{id}", spec.zone),
+            id: id.clone(),
+            owner,
+            state: VmState::Pending,
+            reason: "it was created".to_owned(),
+            initialized: !self.config.require_initialize,
+            zone: spec.zone,
+            region: spec.region.unwrap_or_else(|| self.config.region.clone()),
+            machine_type: spec.machine_type,
+            image: spec.image,
+            tags: spec.tags,
+            node_labels: spec.labels,
+            node_taints: spec.taints,
+            user_data,
+            boot_id: String::new(),
+            created: now,
+            changed: now,
+            kubelet_stopped: false,
+            joined: false,
+            deadline: Some(later(now, delay)),
+            boots: 0,
+        };
+        let record = Record::new(RecordKind::Transition, Caller::Cloud, "Pending", now);
+        self.log.append(record.about(&vm).saying(vm.reason.clone()));
+        self.ids.insert(id, ordinal);
+        self.live.entry(machine).or_default().insert(ordinal);
+        self.vms.insert(ordinal, vm);
+        self.schedule(ordinal, now);
+        ordinal
+    }
+
+    fn unused_id(&self, stream: &mut Stream) -> String {
+        loop {
+            let id = format!("vm-{}", stream.text(10, b"0123456789abcdef"));
+            if !self.ids.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// Enters the VM's deadline, unless it has none or is held. One that has passed comes now.
+    fn schedule(&mut self, ordinal: u64, now: Timestamp) {
+        let Some(vm) = self.vms.get(&ordinal) else { return };
+        let Some(deadline) = vm.deadline.map(|deadline| deadline.max(now)) else { return };
+        if self.is_held(vm) {
+            return;
+        }
+        self.deadlines.insert((deadline, ordinal));
+        if let Some(vm) = self.vms.get_mut(&ordinal) {
+            vm.deadline = Some(deadline);
+        }
+    }
+
+    /// Takes the VM's deadline out; the VM remembers it.
+    fn unschedule(&mut self, ordinal: u64) {
+        if let Some(deadline) = self.vms.get(&ordinal).and_then(|vm| vm.deadline) {
+            self.deadlines.remove(&(deadline, ordinal));
+        }
+    }
+
+    /// The step that a VM makes by itself: pending to running, stopping to terminated.
+    fn progress(&mut self, ordinal: u64, caller: Caller, now: Timestamp) {
+        match self.vms.get(&ordinal).map(|vm| vm.state) {
+            Some(VmState::Pending) => self.boot(ordinal, "it booted", caller, now),
+            Some(VmState::Stopping) => self.terminate(ordinal, caller, now),
+            Some(VmState::Running | VmState::Stopped | VmState::Terminated) | None => {}
+        }
+    }
+
+    /// The VM runs, with a new boot id.
+    fn boot(&mut self, ordinal: u64, reason: &str, caller: Caller, now: Timestamp) {
+        let Some(vm) = self.vms.get_mut(&ordinal) else { return };
+        vm.boots += 1;
+        vm.boot_id = self.seed.stream(&format!("boot/{}/{}", vm.id, vm.boots)).uuid();
+        self.transition(ordinal, VmState::Running, reason, caller, now);
+    }
+
+    /// Begins to delete the VM; ends it at once when there is no delay and no hold.
+    fn remove(&mut self, ordinal: u64, reason: &str, caller: Caller, now: Timestamp) {
+        let delay = self.config.termination_delay.0;
+        self.transition(ordinal, VmState::Stopping, reason, caller, now);
+        let Some(vm) = self.vms.get_mut(&ordinal) else { return };
+        vm.deadline = Some(later(now, delay));
+        let machine = vm.owner.key();
+        if let Some(live) = self.live.get_mut(&machine) {
+            live.remove(&ordinal);
+            if live.is_empty() {
+                self.live.remove(&machine);
+            }
+        }
+        self.schedule(ordinal, now);
+        self.advance(now);
+    }
+
+    fn terminate(&mut self, ordinal: u64, caller: Caller, now: Timestamp) {
+        self.transition(ordinal, VmState::Terminated, "its deletion is complete", caller, now);
+        if let Some(vm) = self.vms.get_mut(&ordinal) {
+            vm.user_data = UserData::default();
+        }
+        self.terminated.insert(ordinal);
+        if self.terminated.len() > TERMINATED_KEPT
+            && let Some(oldest) = self.terminated.pop_first()
+            && let Some(vm) = self.vms.remove(&oldest)
+        {
+            self.ids.remove(&vm.id);
+        }
+    }
+
+    /// Changes the state and logs it. Whatever was due is no longer.
+    fn transition(&mut self, ordinal: u64, state: VmState, reason: &str, caller: Caller, now: Timestamp) {
+        self.unschedule(ordinal);
+        let Some(vm) = self.vms.get_mut(&ordinal) else { return };
+        let previous = std::mem::replace(&mut vm.state, state);
+        vm.deadline = None;
+        vm.changed = now;
+        reason.clone_into(&mut vm.reason);
+        let operation = match state {
+            VmState::Pending => "Pending",
+            VmState::Running => "Running",
+            VmState::Stopped => "Stopped",
+            VmState::Stopping => "Stopping",
+            VmState::Terminated => "Terminated",
+        };
+        let mut record = Record::new(RecordKind::Transition, caller, operation, now).about(vm).saying(reason);
+        record.previous = Some(previous);
+        self.log.append(record);
+    }
+}
+
+/// `now` plus `delay`; the end of time when that is beyond it.
+pub(crate) fn later(now: Timestamp, delay: std::time::Duration) -> Timestamp {
+    let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+    now.saturating_add(delay).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,248 @@
+//! The control contract over the model.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+
+use futures::Stream;
+use futures::stream;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tonic::{Request, Response, Status};
+
+use super::convert;
+use crate::model::{Cloud, CommandError, Reference, Vm, VmState};
+use crate::{Fakecloud, glob, proto};
+
+/// The most records of one page or one reading of the log.
+const PAGE: usize = 1000;
+
+/// Answers the control contract by a cloud.
+#[derive(Clone, Debug)]
+pub struct ControlService {
+    cloud: Fakecloud,
+}
+
+/// A stream of the log's records.
+type Records = Pin<Box<dyn Stream<Item = Result<proto::Record, Status>> + Send>>;
+
+impl ControlService {
+    pub(crate) fn new(cloud: Fakecloud) -> Self {
+        Self { cloud }
+    }
+
+    /// A command about one VM; answers the VM as it is then.
+    fn command(
+        &self,
+        request: Request<proto::VmReference>,
+        command: impl for<'a> FnOnce(&'a mut Cloud, &Reference, Timestamp) -> Result<&'a Vm, CommandError>,
+    ) -> Result<Response<proto::Vm>, Status> {
+        let reference = convert::reference(request.into_inner())?;
+        self.cloud.step(|cloud, now| {
+            let id = command(cloud, &reference, now).map(|vm| vm.id.clone());
+            let id = id.map_err(|error| convert::command_error(&error))?;
+            let vm = cloud.vm(&id).ok_or_else(|| Status::not_found(format!("VM {id} is no longer kept")))?;
+            Ok(Response::new(convert::vm(cloud, vm)))
+        })
+    }
+
+    /// A change of the holds; answers those in force, and the VMs concerned.
+    fn change_holds(
+        &self,
+        request: Request<proto::HoldRequest>,
+        change: impl for<'a> FnOnce(&'a mut Cloud, &str, Timestamp) -> Result<Vec<&'a Vm>, CommandError>,
+    ) -> Result<Response<proto::HoldReply>, Status> {
+        let pattern = request.into_inner().pattern;
+        self.cloud.step(|cloud, now| {
+            let vms = change(cloud, &pattern, now).map_err(|error| convert::command_error(&error))?;
+            let ids: Vec<String> = vms.iter().map(|vm| vm.id.clone()).collect();
+            let vms = ids.iter().filter_map(|id| cloud.vm(id)).map(|vm| convert::vm(cloud, vm)).collect();
+            Ok(Response::new(proto::HoldReply { holds: cloud.holds().iter().cloned().collect(), vms }))
+        })
+    }
+
+    fn info(&self) -> proto::InfoReply {
+        self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let config = cloud.config();
+            proto::InfoReply {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                now_unix_nanos: convert::time(now),
+                duplicate_creates: convert::duplicates(config.duplicate_creates).into(),
+                require_initialize: config.require_initialize,
+                live_vms: cloud.live_count() as u64,
+                last_sequence: cloud.log().last(),
+                holds: cloud.holds().iter().cloned().collect(),
+                machine_types: config.machine_types.keys().cloned().collect(),
+                zones: config.zones.clone(),
+            }
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl proto::cloud_server::Cloud for ControlService {
+    type WatchStream = Records;
+
+    async fn info(&self, _: Request<proto::InfoRequest>) -> Result<Response<proto::InfoReply>, Status> {
+        Ok(Response::new(self.info()))
+    }
+
+    async fn list_vms(&self, request: Request<proto::ListVmsRequest>) -> Result<Response<proto::VmList>, Status> {
+        let proto::ListVmsRequest { machine, include_terminated } = request.into_inner();
+        let vms = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let wanted = |vm: &&Vm| {
+                (include_terminated || vm.state != VmState::Terminated)
+                    && (machine.is_empty() || glob::matches_machine(&machine, &vm.owner.key()))
+            };
+            cloud.vms().filter(wanted).map(|vm| convert::vm(cloud, vm)).collect()
+        });
+        Ok(Response::new(proto::VmList { vms }))
+    }
+
+    async fn get_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, |cloud, reference, now| {
+            cloud.advance(now);
+            cloud.find(reference)
+        })
+    }
+
+    async fn kill_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::kill_vm)
+    }
+
+    async fn stop_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::stop_vm)
+    }
+
+    async fn start_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::start_vm)
+    }
+
+    async fn reboot_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::reboot_vm)
+    }
+
+    async fn delete_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::delete_vm)
+    }
+
+    async fn hold(&self, request: Request<proto::HoldRequest>) -> Result<Response<proto::HoldReply>, Status> {
+        self.change_holds(request, Cloud::hold)
+    }
+
+    async fn release(&self, request: Request<proto::HoldRequest>) -> Result<Response<proto::HoldReply>, Status> {
+        self.change_holds(request, Cloud::release)
+    }
+
+    async fn step(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::step_vm)
+    }
+
+    async fn stop_kubelet(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, |cloud, reference, now| cloud.set_kubelet(reference, false, now))
+    }
+
+    async fn start_kubelet(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, |cloud, reference, now| cloud.set_kubelet(reference, true, now))
+    }
+
+    async fn add_fault(&self, request: Request<proto::Fault>) -> Result<Response<proto::Fault>, Status> {
+        let rule = convert::rule(request.into_inner())?;
+        let fault = self.cloud.step(|cloud, now| cloud.add_fault(rule, now));
+        fault.map(|fault| Response::new(convert::fault(fault))).map_err(|error| convert::fault_error(&error))
+    }
+
+    async fn remove_fault(
+        &self,
+        request: Request<proto::RemoveFaultRequest>,
+    ) -> Result<Response<proto::Fault>, Status> {
+        let id = request.into_inner().id;
+        let fault = self.cloud.step(|cloud, now| cloud.remove_fault(&id, now));
+        fault.map(|fault| Response::new(convert::fault(fault))).map_err(|error| convert::fault_error(&error))
+    }
+
+    async fn list_faults(
+        &self,
+        _: Request<proto::ListFaultsRequest>,
+    ) -> Result<Response<proto::FaultList>, Status> {
+        let faults = self.cloud.step(|cloud, _| cloud.faults().list().to_vec());
+        Ok(Response::new(proto::FaultList { faults: faults.into_iter().map(convert::fault).collect() }))
+    }
+
+    async fn audit(&self, request: Request<proto::AuditRequest>) -> Result<Response<proto::AuditPage>, Status> {
+        let proto::AuditRequest { after, limit, machine } = request.into_inner();
+        let limit = if limit == 0 { PAGE } else { PAGE.min(limit as usize) };
+        let page = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            cloud.log().page(after, limit, &machine)
+        });
+        let (records, more) = page.map_err(convert::forgotten)?;
+        let next_after = records.last().map_or(after, |record| record.sequence);
+        let records = records.iter().map(convert::record).collect();
+        Ok(Response::new(proto::AuditPage { records, next_after, more }))
+    }
+
+    async fn watch(&self, request: Request<proto::WatchRequest>) -> Result<Response<Records>, Status> {
+        let after = request.into_inner().after;
+        let mut reader = Reader {
+            changes: self.cloud.changes(),
+            cloud: self.cloud.clone(),
+            after,
+            read: VecDeque::new(),
+            ended: false,
+        };
+        // The first read tells at once whether the beginning is still there.
+        reader.read_more()?;
+        Ok(Response::new(Box::pin(stream::unfold(reader, Reader::next))))
+    }
+
+    async fn set_duplicate_creates(
+        &self,
+        request: Request<proto::SetDuplicateCreatesRequest>,
+    ) -> Result<Response<proto::InfoReply>, Status> {
+        let duplicates = convert::read_duplicates(request.into_inner().duplicate_creates)?;
+        self.cloud.step(|cloud, now| cloud.set_duplicate_creates(duplicates, now));
+        Ok(Response::new(self.info()))
+    }
+}
+
+/// Reads the log from a place on, and waits for more at its end.
+struct Reader {
+    cloud: Fakecloud,
+    changes: watch::Receiver<u64>,
+    after: u64,
+    read: VecDeque<proto::Record>,
+    ended: bool,
+}
+
+impl Reader {
+    fn read_more(&mut self) -> Result<(), Status> {
+        self.changes.borrow_and_update();
+        let page = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            cloud.log().page(self.after, PAGE, "")
+        });
+        let (records, _) = page.map_err(convert::forgotten)?;
+        self.after = records.last().map_or(self.after, |record| record.sequence);
+        self.read.extend(records.iter().map(convert::record));
+        Ok(())
+    }
+
+    /// The next record, once there is one. A reader that fell too far behind ends with an error.
+    async fn next(mut self) -> Option<(Result<proto::Record, Status>, Self)> {
+        while !self.ended {
+            if let Some(record) = self.read.pop_front() {
+                return Some((Ok(record), self));
+            }
+            if let Err(error) = self.read_more() {
+                self.ended = true;
+                return Some((Err(error), self));
+            }
+            if self.read.is_empty() {
+                self.changes.changed().await.ok()?;
+            }
+        }
+        None
+    }
+}

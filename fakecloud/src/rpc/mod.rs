@@ -1,0 +1,12 @@
+//! The cloud's two contracts over the model: the machine controllers' driver, and control.
+//!
+//! What lives here: adapters and conversions. What must not: rules of behaviour.
+
+mod control;
+mod convert;
+mod driver;
+#[cfg(test)]
+mod tests;
+
+pub use control::ControlService;
+pub use driver::FakeDriver;
