@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
-use crate::registry::WriteOptions;
+use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
 use crate::{protobuf, types};
 
@@ -113,10 +113,8 @@ pub(super) fn decode(
             let value = serde_json::from_slice(body).map_err(|error| {
                 ApiError::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
             })?;
-            if let Some(options) = options {
-                if options.field_validation != crate::registry::FieldValidation::Ignore {
-                    options.duplicates = types::duplicate_fields(body);
-                }
+            if let Some(options) = options.filter(|options| options.field_validation != FieldValidation::Ignore) {
+                options.duplicates = types::duplicate_fields(body);
             }
             Ok(value)
         }

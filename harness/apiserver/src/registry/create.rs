@@ -92,10 +92,9 @@ impl Registry {
         if resource.generation != Generation::Never {
             metadata.insert("generation".to_owned(), 1.into());
         }
-        if resource.has_status() && !resource.keeps_status_on_create() {
-            if let Some(object) = value.as_object_mut() {
-                object.remove("status");
-            }
+        let drops_status = resource.has_status() && !resource.keeps_status_on_create();
+        if let Some(object) = value.as_object_mut().filter(|_| drops_status) {
+            object.remove("status");
         }
     }
 

@@ -262,7 +262,7 @@ pub fn is_label_value(text: &str) -> bool {
 
 /// An RFC 1123 subdomain in lower case, at most 253 characters.
 pub fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(|label| is_dns_text(label))
+    text.len() <= 253 && text.split('.').all(is_dns_text)
 }
 
 fn is_dns_text(text: &str) -> bool {

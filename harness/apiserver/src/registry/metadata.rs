@@ -96,15 +96,13 @@ pub fn check_types(value: &mut Value) -> Result<(), String> {
     for (name, field) in metadata.iter_mut() {
         match name.as_str() {
             "name" | "generateName" | "namespace" | "uid" | "resourceVersion" | "selfLink" | "creationTimestamp"
-            | "deletionTimestamp" => {
-                if !field.is_string() {
-                    return Err(mismatch(field, name, "string"));
-                }
+            | "deletionTimestamp"
+                if !field.is_string() =>
+            {
+                return Err(mismatch(field, name, "string"));
             }
-            "generation" | "deletionGracePeriodSeconds" => {
-                if !field.is_i64() {
-                    return Err(mismatch(field, name, "int64"));
-                }
+            "generation" | "deletionGracePeriodSeconds" if !field.is_i64() => {
+                return Err(mismatch(field, name, "int64"));
             }
             "labels" | "annotations" => check_string_map(name, field)?,
             "finalizers" => check_items(name, field, Value::is_string, "string")?,

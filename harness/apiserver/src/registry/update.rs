@@ -231,8 +231,11 @@ fn generation_moves(resource: &Resource, new: &Value, old: &Value) -> bool {
         Generation::Spec => new.get("spec") != old.get("spec"),
         Generation::Content => {
             let has_status = resource.has_status();
-            let counts =
-                |name: &str| !matches!(name, "apiVersion" | "kind" | "metadata") && !(has_status && name == "status");
+            let counts = |name: &str| match name {
+                "apiVersion" | "kind" | "metadata" => false,
+                "status" => !has_status,
+                _ => true,
+            };
             let content = |value| members(value).filter(|(name, _)| counts(name));
             !content(new).eq(content(old))
         }
