@@ -13,10 +13,10 @@ pub fn establish(crd: &mut Value, now: &str) {
         set(crd, "spec", "conversion", json!({ "strategy": "None" }));
     }
     let mut accepted = crd.pointer("/spec/names").cloned().unwrap_or_else(|| json!({}));
-    if items(&accepted, "/categories").is_empty() {
-        if let Some(names) = accepted.as_object_mut() {
-            names.remove("categories");
-        }
+    if items(&accepted, "/categories").is_empty()
+        && let Some(names) = accepted.as_object_mut()
+    {
+        names.remove("categories");
     }
     set(crd, "status", "acceptedNames", accepted);
     let mut stored = texts(crd, "/status/storedVersions");

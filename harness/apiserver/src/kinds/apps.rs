@@ -266,12 +266,13 @@ fn validate_rolling_update(errors: &mut Vec<FieldError>, new: &Value, strategy: 
         value
     });
     let none = |value: &Value| *value == json!(0) || *value == json!("0%");
-    if let [Some(unavailable), Some(surge)] = parts {
-        if none(unavailable) && none(surge) {
-            let why = "may not be 0 when `maxSurge` is 0";
-            let path = format!("spec.{strategy}.rollingUpdate.maxUnavailable");
-            errors.push(FieldError::invalid(path, unavailable.clone(), why));
-        }
+    if let [Some(unavailable), Some(surge)] = parts
+        && none(unavailable)
+        && none(surge)
+    {
+        let why = "may not be 0 when `maxSurge` is 0";
+        let path = format!("spec.{strategy}.rollingUpdate.maxUnavailable");
+        errors.push(FieldError::invalid(path, unavailable.clone(), why));
     }
 }
 

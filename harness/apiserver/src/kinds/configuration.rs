@@ -83,11 +83,9 @@ fn validate_secret(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         }
         "kubernetes.io/dockercfg" => required(&mut errors, ".dockercfg"),
         "kubernetes.io/dockerconfigjson" => required(&mut errors, ".dockerconfigjson"),
-        "kubernetes.io/basic-auth" => {
-            if members(new, "/data").all(|(key, _)| key != "username" && key != "password") {
-                required(&mut errors, "username");
-                required(&mut errors, "password");
-            }
+        "kubernetes.io/basic-auth" if members(new, "/data").all(|(key, _)| key != "username" && key != "password") => {
+            required(&mut errors, "username");
+            required(&mut errors, "password");
         }
         "kubernetes.io/ssh-auth" => required(&mut errors, "ssh-privatekey"),
         "kubernetes.io/tls" => {

@@ -26,10 +26,10 @@ pub(super) fn rows() -> Vec<Resource> {
 
 fn prepare(new: &mut Value, old: Option<&Value>) {
     let name = text(new, "/metadata/name").to_owned();
-    if !name.is_empty() {
-        if let Some(labels) = object(new, "/metadata/labels") {
-            labels.insert(NAME_LABEL.to_owned(), name.into());
-        }
+    if !name.is_empty()
+        && let Some(labels) = object(new, "/metadata/labels")
+    {
+        labels.insert(NAME_LABEL.to_owned(), name.into());
     }
     if old.is_none() {
         default(new, "/spec", "finalizers", json!(["kubernetes"]));

@@ -124,10 +124,10 @@ fn validate_service(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::invalid(format!("{path}.port"), number, why));
         }
     }
-    if let Some(old) = old.filter(|old| !text(old, "/spec/clusterIP").is_empty()) {
-        if text(new, "/spec/type") != "ExternalName" {
-            immutable(&mut errors, new, old, "/spec/clusterIP");
-        }
+    if let Some(old) = old.filter(|old| !text(old, "/spec/clusterIP").is_empty())
+        && text(new, "/spec/type") != "ExternalName"
+    {
+        immutable(&mut errors, new, old, "/spec/clusterIP");
     }
     errors
 }
@@ -143,10 +143,10 @@ fn prepare_endpoints(new: &mut Value, _old: Option<&Value>) {
 fn prepare_slice(new: &mut Value, _old: Option<&Value>) {
     for port in items_mut(new, "/ports") {
         default(port, "", "protocol", "TCP");
-        if port.get("name").is_none() {
-            if let Some(port) = port.as_object_mut() {
-                port.insert("name".to_owned(), "".into());
-            }
+        if port.get("name").is_none()
+            && let Some(port) = port.as_object_mut()
+        {
+            port.insert("name".to_owned(), "".into());
         }
     }
 }

@@ -202,11 +202,12 @@ fn validate_claim_update(errors: &mut Vec<FieldError>, new: &Value, old: &Value)
     }
     let requested = |claim: &Value| storage_of(claim.pointer("/spec/resources/requests/storage"));
     let held = storage_of(old.pointer("/status/capacity/storage")).or_else(|| requested(old));
-    if let (Some(wanted), Some(held)) = (requested(new), held) {
-        if wanted.compare(&held).is_lt() && requested(old).is_none_or(|before| wanted.compare(&before).is_ne()) {
-            let why = "field can not be less than status.capacity";
-            errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
-        }
+    if let (Some(wanted), Some(held)) = (requested(new), held)
+        && wanted.compare(&held).is_lt()
+        && requested(old).is_none_or(|before| wanted.compare(&before).is_ne())
+    {
+        let why = "field can not be less than status.capacity";
+        errors.push(FieldError::forbidden("spec.resources.requests.storage", why));
     }
 }
 

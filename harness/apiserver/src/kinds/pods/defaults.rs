@@ -37,10 +37,8 @@ fn container(container: &mut Value, on_host: bool) {
     default(container, "", "imagePullPolicy", policy);
     for port in items_mut(container, "/ports") {
         default(port, "", "protocol", "TCP");
-        if on_host {
-            if let Some(number) = port.get("containerPort").cloned() {
-                default(port, "", "hostPort", number);
-            }
+        if on_host && let Some(number) = port.get("containerPort").cloned() {
+            default(port, "", "hostPort", number);
         }
     }
     for variable in items_mut(container, "/env") {

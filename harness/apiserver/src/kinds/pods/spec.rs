@@ -210,12 +210,12 @@ fn validate_resources(errors: &mut Vec<FieldError>, container: &Value, path: &st
         let Some(limit) = limits.and_then(|limits| limits.get(name)) else {
             continue;
         };
-        if let (Some(wanted), Some(most)) = (quantity(request), quantity(limit)) {
-            if wanted.compare(&most).is_gt() {
-                let most = limit.as_str().unwrap_or_default();
-                let why = format!("must be less than or equal to {name} limit of {most}");
-                errors.push(FieldError::invalid(format!("{path}.requests"), request.clone(), why));
-            }
+        if let (Some(wanted), Some(most)) = (quantity(request), quantity(limit))
+            && wanted.compare(&most).is_gt()
+        {
+            let most = limit.as_str().unwrap_or_default();
+            let why = format!("must be less than or equal to {name} limit of {most}");
+            errors.push(FieldError::invalid(format!("{path}.requests"), request.clone(), why));
         }
     }
 }
