@@ -195,9 +195,17 @@ impl Hands {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
-        let gone = api.delete(node, &parameters).await?.is_right();
-        if let (true, Some(target)) = (gone, &self.world.target) {
-            target.nodes.removed(&known);
+        let held = api
+            .delete(node, &parameters)
+            .await?
+            .left()
+            .filter(|node| !ended(&node.metadata));
+        if let Some(target) = &self.world.target {
+            match held {
+                // Finalizers hold it: the next write of this process has to name this version.
+                Some(held) => drop(target.nodes.wrote(held)),
+                None => target.nodes.removed(&known),
+            }
         }
         Ok(())
     }

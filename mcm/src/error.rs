@@ -65,7 +65,10 @@ pub(crate) fn brief(error: &kube::Error) -> String {
     if let kube::Error::Api(status) = error {
         return format!("{} ({} {})", status.message, status.code, status.reason);
     }
-    let mut text = error.to_string();
+    let mut text = match error {
+        kube::Error::Service(cause) => cause.to_string(),
+        other => other.to_string(),
+    };
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();

@@ -1,5 +1,6 @@
 //! The program `mcm`: flags, log, signals and exit status around the library.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -92,11 +93,12 @@ fn start_log(options: &Options) {
         _ => "debug,mcm=trace,mcm_driver=trace,mcm_core=trace",
     };
     // The client library warns with the whole text of answers that it cannot read: Secrets too.
-    let level = format!("{detail},kube_client=error,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info");
+    let level = format!("{detail},kube_client=off,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     match options.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),

@@ -307,6 +307,7 @@ async fn a_machine_is_made_joins_is_deleted_and_nothing_is_left() {
         .await;
     let events = format!("{:?}", stage.server.all("/api/v1/namespaces/default/events"));
     assert!(events.contains("m-12345") && !events.contains(PLANTED), "{events}");
+    assert!(!events.contains("Warning"), "{events}");
 }
 
 #[tokio::test(start_paused = true)]
