@@ -195,7 +195,7 @@ impl Config {
     pub fn from_yaml(file: &str, text: &str) -> Result<Self, ConfigError> {
         let config = serde_saphyr::from_str::<Self>(text).map_err(|error| ConfigError::Syntax {
             file: file.to_owned(),
-            cause: error.to_string(),
+            cause: one_line(&error.to_string(), text),
         })?;
         config.check()?;
         Ok(config)
@@ -206,7 +206,12 @@ impl Config {
     /// # Errors
     /// With the first field whose value makes no sense.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |field: String, reason: &str| Err(ConfigError::Value { field, reason: reason.to_owned() });
+        let wrong = |field: String, reason: &str| {
+            Err(ConfigError::Value {
+                field,
+                reason: reason.to_owned(),
+            })
+        };
         let kubelet = &self.kubelet;
         let periods = [
             ("leasePeriod", kubelet.lease_period),
@@ -220,7 +225,10 @@ impl Config {
             }
         }
         if kubelet.lease_duration <= kubelet.lease_period {
-            return wrong("kubelet.leaseDuration".to_owned(), "must be longer than kubelet.leasePeriod");
+            return wrong(
+                "kubelet.leaseDuration".to_owned(),
+                "must be longer than kubelet.leasePeriod",
+            );
         }
         if kubelet.concurrency == 0 {
             return wrong("kubelet.concurrency".to_owned(), "must be at least 1");
@@ -237,7 +245,10 @@ impl Config {
         }
         for (index, zone) in self.zones.iter().enumerate() {
             if !is_zone(zone) {
-                return wrong(format!("zones[{index}]"), "must consist of lower-case letters, digits and dashes");
+                return wrong(
+                    format!("zones[{index}]"),
+                    "must consist of lower-case letters, digits and dashes",
+                );
             }
         }
         for (index, rule) in self.faults.iter().enumerate() {
@@ -250,28 +261,44 @@ impl Config {
 
     /// The boot delay of VMs of that type in that zone.
     pub(crate) fn boot_delay_of(&self, machine_type: &str, zone: &str) -> Delay {
-        let matching = |other: &&BootDelay| {
-            glob::matches(&other.machine_type, machine_type) && glob::matches(&other.zone, zone)
-        };
-        self.boot_delays.iter().find(matching).map_or(self.boot_delay, |other| other.delay)
+        let matching =
+            |other: &&BootDelay| glob::matches(&other.machine_type, machine_type) && glob::matches(&other.zone, zone);
+        self.boot_delays
+            .iter()
+            .find(matching)
+            .map_or(self.boot_delay, |other| other.delay)
+    }
+}
+
+/// The first line of the parser's report, which gives line and column, with the text of that line.
+fn one_line(report: &str, text: &str) -> String {
+    let report = report.lines().next().unwrap_or_default();
+    let report = report.strip_prefix("error: ").unwrap_or(report);
+    let number = report
+        .strip_prefix("line ")
+        .and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    match number.and_then(|number| text.lines().nth(number.checked_sub(1)?)) {
+        Some(line) => format!("{report} (the line is {:?})", line.trim()),
+        None => report.to_owned(),
     }
 }
 
 /// Whether a zone's name can stand in a provider id and in a label.
 pub(crate) fn is_zone(zone: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !zone.is_empty()
-        && zone.len() <= 63
-        && zone.bytes().all(inner)
-        && !zone.starts_with('-')
-        && !zone.ends_with('-')
+    !zone.is_empty() && zone.len() <= 63 && zone.bytes().all(inner) && !zone.starts_with('-') && !zone.ends_with('-')
 }
 
 fn is_quantity(text: &str) -> bool {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
-    let known = ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    known.contains(&suffix) && digits.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0)
+    let known = [
+        "", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+    ];
+    known.contains(&suffix)
+        && digits
+            .parse::<f64>()
+            .is_ok_and(|number| number.is_finite() && number > 0.0)
 }
 
 #[cfg(test)]
@@ -292,7 +319,10 @@ mod tests {
     #[case::unknown_field("bootDelays: []\nbotDelay: 3s\n", "botDelay")]
     #[case::bad_duration("kubelet:\n  leasePeriod: 10\n", "leasePeriod")]
     #[case::zero_period("kubelet:\n  leasePeriod: 0s\n", "kubelet.leasePeriod: must be longer than zero")]
-    #[case::short_lease("kubelet:\n  leaseDuration: 5s\n", "kubelet.leaseDuration: must be longer than kubelet.leasePeriod")]
+    #[case::short_lease(
+        "kubelet:\n  leaseDuration: 5s\n",
+        "kubelet.leaseDuration: must be longer than kubelet.leasePeriod"
+    )]
     #[case::bad_quantity("machineTypes:\n  big:\n    cpu: many\n    memory: 1Gi\n", "machineTypes.big.cpu")]
     #[case::bad_delay("bootDelay: 60s-10s\n", "60s-10s")]
     #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
@@ -304,8 +334,14 @@ mod tests {
 
     #[test]
     fn a_syntax_error_names_file_and_line() {
-        let error = Config::from_yaml("cloud.yaml", "region: a\nzones: 7\n").unwrap_err().to_string();
-        assert!(error.starts_with("cloud.yaml: ") && error.contains("line 2"), "{error}");
+        let error = Config::from_yaml("cloud.yaml", "region: a\nzones: 7\n")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("cloud.yaml: line 2 column "), "{error}");
+        assert!(
+            error.ends_with("(the line is \"zones: 7\")") && !error.contains('\n'),
+            "{error}"
+        );
     }
 
     #[test]

@@ -60,7 +60,9 @@ impl FromStr for Delay {
         if let Some((least, most)) = text.split_once('-') {
             let (least, most) = (part(least)?, part(most)?);
             if least > most {
-                return Err(format!("{text:?} is not a delay: the range must begin with its shorter end"));
+                return Err(format!(
+                    "{text:?} is not a delay: the range must begin with its shorter end"
+                ));
             }
             return Ok(Self::Uniform(least, most));
         }
@@ -86,7 +88,9 @@ impl Serialize for Delay {
 
 impl<'de> Deserialize<'de> for Delay {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 

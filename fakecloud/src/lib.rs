@@ -54,7 +54,9 @@ struct Shared {
 
 impl fmt::Debug for Fakecloud {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fakecloud").field("records", &*self.0.last.borrow()).finish_non_exhaustive()
+        f.debug_struct("Fakecloud")
+            .field("records", &*self.0.last.borrow())
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,7 +121,9 @@ impl Fakecloud {
         let result = action(&mut cloud, self.0.clock.now());
         let last = cloud.log().last();
         drop(cloud);
-        self.0.last.send_if_modified(|known| std::mem::replace(known, last) != last);
+        self.0
+            .last
+            .send_if_modified(|known| std::mem::replace(known, last) != last);
         result
     }
 

@@ -25,8 +25,13 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let Command::Serve(options) = Arguments::parse().command;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Failed calls are reported where they are handled, so the client's own report is left out.
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client::client::builder=off"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     let token = CancellationToken::new();
     let result = tokio::select! {
         result = serve(*options, token.clone()) => result,

@@ -29,7 +29,12 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
     /// Where to listen for gRPC. A loopback address; port 0 takes any free port
-    #[arg(long, env = "FAKECLOUD_ADDRESS", default_value = "127.0.0.1:7300", value_name = "HOST:PORT")]
+    #[arg(
+        long,
+        env = "FAKECLOUD_ADDRESS",
+        default_value = "127.0.0.1:7300",
+        value_name = "HOST:PORT"
+    )]
     pub address: SocketAddr,
     /// The kubeconfig of the cluster that simulated kubelets join. Without it KUBECONFIG, ~/.kube/config or the
     /// pod's service account
@@ -82,7 +87,8 @@ impl ServeOptions {
             None => Config::default(),
             Some(path) => {
                 let name = path.display().to_string();
-                let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the configuration {name}"))?;
+                let text =
+                    std::fs::read_to_string(path).with_context(|| format!("cannot read the configuration {name}"))?;
                 Config::from_yaml(&name, &text)?
             }
         };
@@ -105,15 +111,14 @@ impl ServeOptions {
         }
         let mut config = match &self.kubeconfig {
             Some(path) => {
-                let kubeconfig = Kubeconfig::read_from(path)
-                    .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?;
+                let kubeconfig = Kubeconfig::read_from(path).map_err(|error| anyhow::anyhow!("{error}"))?;
                 kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
                     .await
                     .with_context(|| format!("the kubeconfig {} is not usable", path.display()))?
             }
-            None => kube::Config::infer().await.context(
-                "no kubeconfig is given and none is found: use --kubeconfig FILE, or --without-kubelets",
-            )?,
+            None => kube::Config::infer()
+                .await
+                .context("no kubeconfig is given and none is found: use --kubeconfig FILE, or --without-kubelets")?,
         };
         // Failed calls come back as data and are repeated by the kubelets' own rules.
         config.default_retry = false;
@@ -122,7 +127,10 @@ impl ServeOptions {
         match tokio::time::timeout(REACH_TIMEOUT, client.apiserver_version()).await {
             Ok(Ok(_)) => Ok(Some(client)),
             Ok(Err(error)) => bail!("the API server {server} cannot be reached: {error}"),
-            Err(_) => bail!("the API server {server} does not answer within {} s", REACH_TIMEOUT.as_secs()),
+            Err(_) => bail!(
+                "the API server {server} does not answer within {} s",
+                REACH_TIMEOUT.as_secs()
+            ),
         }
     }
 }
@@ -135,7 +143,10 @@ impl ServeOptions {
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
     if !options.address.ip().is_loopback() {
-        bail!("--address {}: only loopback addresses are served, because the connection is not encrypted", options.address);
+        bail!(
+            "--address {}: only loopback addresses are served, because the connection is not encrypted",
+            options.address
+        );
     }
     let seed = match options.seed {
         Some(seed) => Seed::new(seed),
@@ -164,10 +175,12 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
         tokio::time::sleep(GRACE).await;
     };
     let serving = async {
-        tokio::select! {
+        let served = tokio::select! {
             result = server => result.context("the gRPC server failed"),
             () = ended => Ok(()),
-        }
+        };
+        token.cancel();
+        served
     };
     let (served, ()) = tokio::join!(serving, kubelets);
     served

@@ -36,23 +36,34 @@ async fn call(client: Client, request: &Request) -> Result<Outcome, Error> {
         Request::RenewLease { name, lease } => renew(client, name, lease).await,
         Request::NodeStatus { name, patch } => {
             let nodes = Api::<Node>::all(client);
-            match nodes.patch_status(name, &PatchParams::default(), &Patch::Strategic(patch)).await {
+            match nodes
+                .patch_status(name, &PatchParams::default(), &Patch::Strategic(patch))
+                .await
+            {
                 Ok(node) => Ok(Outcome::Node(NodeFacts::of(&node))),
                 Err(error) if has_code(&error, &[404]) => Ok(Outcome::Gone),
                 Err(error) => Err(error),
             }
         }
         Request::PodStatus { pod, patch } => {
-            let patched = pods(client, pod).patch_status(&pod.1, &PatchParams::default(), &Patch::Strategic(patch)).await;
+            let patched = pods(client, pod)
+                .patch_status(&pod.1, &PatchParams::default(), &Patch::Strategic(patch))
+                .await;
             gone_or_done(patched.map(drop), &[404, 409, 422])
         }
         Request::EndPod { pod, uid } => {
             let parameters = DeleteParams {
                 grace_period_seconds: Some(0),
-                preconditions: Some(Preconditions { uid: Some(uid.clone()), resource_version: None }),
+                preconditions: Some(Preconditions {
+                    uid: Some(uid.clone()),
+                    resource_version: None,
+                }),
                 ..DeleteParams::default()
             };
-            gone_or_done(pods(client, pod).delete(&pod.1, &parameters).await.map(drop), &[404, 409])
+            gone_or_done(
+                pods(client, pod).delete(&pod.1, &parameters).await.map(drop),
+                &[404, 409],
+            )
         }
     }
 }
@@ -61,9 +72,7 @@ async fn call(client: Client, request: &Request) -> Result<Outcome, Error> {
 async fn register(client: Client, node: &Node) -> Result<Outcome, Error> {
     let nodes = Api::<Node>::all(client);
     let created = match nodes.create(&PostParams::default(), node).await {
-        Err(error) if has_code(&error, &[409]) => {
-            nodes.get(node.metadata.name.as_deref().unwrap_or_default()).await?
-        }
+        Err(error) if has_code(&error, &[409]) => nodes.get(node.metadata.name.as_deref().unwrap_or_default()).await?,
         created => created?,
     };
     Ok(Outcome::Node(NodeFacts::of(&created)))

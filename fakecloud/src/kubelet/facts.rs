@@ -22,7 +22,9 @@ impl NodeFacts {
         Self {
             uid: node.metadata.uid.clone().unwrap_or_default(),
             provider_id: spec.and_then(|spec| spec.provider_id.clone()).unwrap_or_default(),
-            conditions: conditions.map(|condition| (condition.type_.clone(), condition.status.clone())).collect(),
+            conditions: conditions
+                .map(|condition| (condition.type_.clone(), condition.status.clone()))
+                .collect(),
         }
     }
 }
@@ -58,9 +60,15 @@ impl PodFacts {
     pub(super) fn of(pod: &Pod) -> Option<(PodKey, Self)> {
         let spec = pod.spec.as_ref()?;
         let node = spec.node_name.clone().filter(|node| !node.is_empty())?;
-        let key = (pod.metadata.namespace.clone().unwrap_or_default(), pod.metadata.name.clone()?);
+        let key = (
+            pod.metadata.namespace.clone().unwrap_or_default(),
+            pod.metadata.name.clone()?,
+        );
         let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-        let ready = conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True");
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .any(|c| c.type_ == "Ready" && c.status == "True");
         let phase = match pod.status.as_ref().and_then(|status| status.phase.as_deref()) {
             Some("Running") => PodPhase::Running(ready),
             Some("Succeeded" | "Failed") => PodPhase::Finished,

@@ -81,7 +81,11 @@ pub(super) enum Effect {
     /// The VM's kubelet has registered its Node.
     Joined { vm: String },
     /// Something for the cloud's log.
-    Report { vm: String, operation: &'static str, message: String },
+    Report {
+        vm: String,
+        operation: &'static str,
+        message: String,
+    },
 }
 
 #[derive(Debug)]
@@ -156,7 +160,10 @@ impl Fleet {
     /// A VM is as it is: its kubelet starts, goes on, restarts or stops.
     pub(super) fn vm(&mut self, vm: &Vm, host: impl FnOnce(&Vm) -> Host, now: Timestamp) {
         let runs = vm.kubelet_runs();
-        let known = self.kubelets.get(&vm.id).map(|kubelet| kubelet.host.boot_id == vm.boot_id);
+        let known = self
+            .kubelets
+            .get(&vm.id)
+            .map(|kubelet| kubelet.host.boot_id == vm.boot_id);
         match (runs, known) {
             (true, Some(true)) | (false, None) => {}
             (false, Some(_)) => self.stop(&vm.id),
@@ -184,14 +191,21 @@ impl Fleet {
     pub(super) fn node_seen(&mut self, name: &str, facts: &NodeFacts, now: Timestamp) {
         let sync = self.settings.status_sync.0;
         for vm in self.nodes.get(name).into_iter().flatten() {
-            let Some(kubelet) = self.kubelets.get_mut(vm) else { continue };
-            let Stage::Registered(known) = &mut kubelet.stage else { continue };
+            let Some(kubelet) = self.kubelets.get_mut(vm) else {
+                continue;
+            };
+            let Stage::Registered(known) = &mut kubelet.stage else {
+                continue;
+            };
             if known.uid != facts.uid {
                 continue;
             }
             known.clone_from(facts);
             if !Host::is_reported(facts) && !kubelet.status_under_way {
-                let next = kubelet.status_written.map_or(now, |written| later(written, sync)).max(now);
+                let next = kubelet
+                    .status_written
+                    .map_or(now, |written| later(written, sync))
+                    .max(now);
                 self.wheel.set_earlier(Timer::Status(kubelet.run.vm.clone()), next);
             }
         }
@@ -234,7 +248,9 @@ impl Fleet {
     /// The kubelet that is registered as that Node.
     pub(super) fn kubelet_of(&self, node: &str) -> Option<&Kubelet> {
         let kubelets = self.nodes.get(node)?.iter().filter_map(|vm| self.kubelets.get(vm));
-        kubelets.into_iter().find(|kubelet| matches!(kubelet.stage, Stage::Registered(_)))
+        kubelets
+            .into_iter()
+            .find(|kubelet| matches!(kubelet.stage, Stage::Registered(_)))
     }
 
     fn registered(&self, vm: &str) -> Option<&NodeFacts> {
@@ -248,7 +264,10 @@ impl Fleet {
         self.runs += 1;
         self.nodes.entry(host.node.clone()).or_default().insert(vm.id.clone());
         let kubelet = Kubelet {
-            run: Run { vm: vm.id.clone(), number: self.runs },
+            run: Run {
+                vm: vm.id.clone(),
+                number: self.runs,
+            },
             host,
             stage: Stage::Joining,
             joined: vm.joined,
@@ -261,12 +280,15 @@ impl Fleet {
             status_under_way: false,
         };
         self.kubelets.insert(vm.id.clone(), kubelet);
-        self.wheel.set(Timer::Join(vm.id.clone()), later(now, self.settings.start_delay.0));
+        self.wheel
+            .set(Timer::Join(vm.id.clone()), later(now, self.settings.start_delay.0));
         self.report(&vm.id, "Started", "the kubelet starts");
     }
 
     fn stop(&mut self, vm: &str) {
-        let Some(kubelet) = self.kubelets.remove(vm) else { return };
+        let Some(kubelet) = self.kubelets.remove(vm) else {
+            return;
+        };
         self.stop_duties(vm);
         let was_registered = matches!(kubelet.stage, Stage::Registered(_));
         if was_registered {
@@ -288,12 +310,20 @@ impl Fleet {
     }
 
     fn join(&mut self, vm: &str, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
-        let credentials = if kubelet.joined { Credentials::None } else { kubelet.credentials.clone() };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
+        let credentials = if kubelet.joined {
+            Credentials::None
+        } else {
+            kubelet.credentials.clone()
+        };
         match credentials {
             Credentials::None => self.register(vm, now),
             Credentials::Token(token) => {
-                let request = Request::ReadSecret { name: token.secret_name() };
+                let request = Request::ReadSecret {
+                    name: token.secret_name(),
+                };
                 kubelet.stage = Stage::Asking(Some(token));
                 self.effects.push(Effect::Call(kubelet.run.clone(), request));
             }
@@ -303,7 +333,9 @@ impl Fleet {
     }
 
     fn register(&mut self, vm: &str, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         kubelet.stage = Stage::Asking(None);
         match kubelet.host.node(now) {
             Ok(node) => {
@@ -315,8 +347,12 @@ impl Fleet {
     }
 
     fn secret_read(&mut self, vm: &str, outcome: Outcome, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
-        let Stage::Asking(Some(token)) = std::mem::replace(&mut kubelet.stage, Stage::Joining) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
+        let Stage::Asking(Some(token)) = std::mem::replace(&mut kubelet.stage, Stage::Joining) else {
+            return;
+        };
         match outcome {
             Outcome::Secret(data) => match token.check(data.as_ref(), now) {
                 Ok(()) => self.register(vm, now),
@@ -328,7 +364,9 @@ impl Fleet {
     }
 
     fn register_done(&mut self, vm: &str, name: &str, outcome: Outcome, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         kubelet.stage = Stage::Joining;
         match outcome {
             Outcome::Node(facts) if facts.provider_id == kubelet.host.provider_id => {
@@ -353,10 +391,13 @@ impl Fleet {
     /// Not let in. Said once for each reason; tried again after the retry period when `now` is
     /// given.
     fn refuse(&mut self, vm: &str, reason: &str, now: Option<Timestamp>) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         kubelet.stage = Stage::Joining;
         if let Some(now) = now {
-            self.wheel.set(Timer::Join(vm.to_owned()), later(now, self.settings.join_retry.0));
+            self.wheel
+                .set(Timer::Join(vm.to_owned()), later(now, self.settings.join_retry.0));
         }
         if kubelet.refused.as_deref() != Some(reason) {
             kubelet.refused = Some(reason.to_owned());
@@ -366,7 +407,9 @@ impl Fleet {
 
     /// The API server did not answer as it should.
     fn join_later(&mut self, vm: &str, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         kubelet.join_failures += 1;
         let wait = backoff(kubelet.join_failures, self.settings.join_retry.0);
         self.wheel.set(Timer::Join(vm.to_owned()), later(now, wait));
@@ -374,15 +417,22 @@ impl Fleet {
 
     fn renew_lease(&mut self, vm: &str, now: Timestamp) {
         let Some(kubelet) = self.kubelets.get(vm) else { return };
-        let Stage::Registered(known) = &kubelet.stage else { return };
+        let Stage::Registered(known) = &kubelet.stage else {
+            return;
+        };
         let lease = kubelet.host.lease(&known.uid, &self.settings, now);
-        let request = Request::RenewLease { name: kubelet.host.node.clone(), lease };
+        let request = Request::RenewLease {
+            name: kubelet.host.node.clone(),
+            lease,
+        };
         self.effects.push(Effect::Call(kubelet.run.clone(), request));
     }
 
     fn lease_done(&mut self, vm: &str, outcome: &Outcome, now: Timestamp) {
         let period = self.settings.lease_period.0;
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         if !matches!(kubelet.stage, Stage::Registered(_)) {
             return;
         }
@@ -397,20 +447,31 @@ impl Fleet {
     }
 
     fn write_status(&mut self, vm: &str, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
-        let Stage::Registered(known) = &kubelet.stage else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
+        let Stage::Registered(known) = &kubelet.stage else {
+            return;
+        };
         kubelet.status_written = Some(now);
         kubelet.status_under_way = true;
         let patch = kubelet.host.status_patch(known, now);
-        let request = Request::NodeStatus { name: kubelet.host.node.clone(), patch };
+        let request = Request::NodeStatus {
+            name: kubelet.host.node.clone(),
+            patch,
+        };
         self.effects.push(Effect::Call(kubelet.run.clone(), request));
     }
 
     fn status_done(&mut self, vm: &str, outcome: Outcome, now: Timestamp) {
         let period = self.settings.status_period.0;
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         kubelet.status_under_way = false;
-        let Stage::Registered(known) = &mut kubelet.stage else { return };
+        let Stage::Registered(known) = &mut kubelet.stage else {
+            return;
+        };
         let wait = match outcome {
             Outcome::Node(facts) if facts.uid == known.uid => {
                 *known = facts;
@@ -427,16 +488,26 @@ impl Fleet {
     }
 
     fn lose_node(&mut self, vm: &str) {
-        let Some(kubelet) = self.kubelets.get_mut(vm) else { return };
+        let Some(kubelet) = self.kubelets.get_mut(vm) else {
+            return;
+        };
         kubelet.stage = Stage::NodeGone;
         let node = kubelet.host.node.clone();
         self.stop_duties(vm);
         self.cancel_pods(&node);
-        self.report(vm, "NodeGone", "its Node was deleted; it registers again when it is restarted");
+        self.report(
+            vm,
+            "NodeGone",
+            "its Node was deleted; it registers again when it is restarted",
+        );
     }
 
     fn report(&mut self, vm: &str, operation: &'static str, message: &str) {
-        self.effects.push(Effect::Report { vm: vm.to_owned(), operation, message: message.to_owned() });
+        self.effects.push(Effect::Report {
+            vm: vm.to_owned(),
+            operation,
+            message: message.to_owned(),
+        });
     }
 }
 

@@ -43,7 +43,10 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
     let mut nodes = Listing::default();
     let mut pods = Listing::default();
     let mut node_events = pin!(watch::<Node>(client.clone(), Config::default()));
-    let mut pod_events = pin!(watch::<Pod>(client.clone(), Config::default().fields("spec.nodeName!=")));
+    let mut pod_events = pin!(watch::<Pod>(
+        client.clone(),
+        Config::default().fields("spec.nodeName!=")
+    ));
     let mut changes = cloud.changes();
     let mut waiting: VecDeque<(Run, Request)> = VecDeque::new();
     let mut calls = FuturesUnordered::new();
@@ -62,7 +65,9 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
             }
         }
         while calls.len() < concurrency {
-            let Some((run, request)) = waiting.pop_front() else { break };
+            let Some((run, request)) = waiting.pop_front() else {
+                break;
+            };
             if fleet.is_current(&run) {
                 calls.push(perform(client.clone(), run, request));
             }
@@ -103,7 +108,11 @@ impl Follower {
             cloud.advance(now);
             let changed = self.after.and_then(|after| changed_since(cloud, after));
             let tell = |fleet: &mut Fleet, vm: &Vm| {
-                fleet.vm(vm, |vm| Host::of(vm, cloud.config().machine_types.get(&vm.machine_type)), now);
+                fleet.vm(
+                    vm,
+                    |vm| Host::of(vm, cloud.config().machine_types.get(&vm.machine_type)),
+                    now,
+                );
             };
             match changed {
                 Some(ids) => ids.iter().filter_map(|id| cloud.vm(id)).for_each(|vm| tell(fleet, vm)),
@@ -118,7 +127,12 @@ impl Follower {
 /// The ids of the VMs that the log mentions after `after`; `None` when that part of it is gone.
 fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
     let records = cloud.log().after(after).ok()?;
-    Some(records.filter(|record| !record.vm.is_empty()).map(|record| record.vm.clone()).collect())
+    Some(
+        records
+            .filter(|record| !record.vm.is_empty())
+            .map(|record| record.vm.clone())
+            .collect(),
+    )
 }
 
 fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
@@ -155,7 +169,9 @@ struct Listing<T> {
 
 impl<T> Default for Listing<T> {
     fn default() -> Self {
-        Self { missing: BTreeSet::new() }
+        Self {
+            missing: BTreeSet::new(),
+        }
     }
 }
 
@@ -166,7 +182,10 @@ fn node_event(
     now: Timestamp,
 ) {
     let identity = |node: &Node| {
-        (node.metadata.name.clone().unwrap_or_default(), node.metadata.uid.clone().unwrap_or_default())
+        (
+            node.metadata.name.clone().unwrap_or_default(),
+            node.metadata.uid.clone().unwrap_or_default(),
+        )
     };
     match event {
         Ok(Event::Init) => listing.missing = fleet.registrations().into_iter().collect(),
@@ -188,12 +207,7 @@ fn node_event(
     }
 }
 
-fn pod_event(
-    fleet: &mut Fleet,
-    listing: &mut Listing<PodKey>,
-    event: watcher::Result<Event<Pod>>,
-    now: Timestamp,
-) {
+fn pod_event(fleet: &mut Fleet, listing: &mut Listing<PodKey>, event: watcher::Result<Event<Pod>>, now: Timestamp) {
     match event {
         Ok(Event::Init) => listing.missing = fleet.pods.keys().cloned().collect(),
         Ok(Event::InitApply(pod) | Event::Apply(pod)) => {

@@ -70,7 +70,9 @@ pub(super) struct Host {
 impl Host {
     /// The host that a VM is. A machine type that is no longer configured has no capacity.
     pub(super) fn of(vm: &Vm, machine_type: Option<&MachineType>) -> Self {
-        let architecture = machine_type.map_or("amd64", |machine_type| &machine_type.architecture).to_owned();
+        let architecture = machine_type
+            .map_or("amd64", |machine_type| &machine_type.architecture)
+            .to_owned();
         let mut labels = vm.node_labels.clone();
         let standard = [
             ("kubernetes.io/hostname", &vm.owner.name),
@@ -134,7 +136,12 @@ impl Host {
 
     /// Whether the Node shows the conditions of a healthy kubelet.
     pub(super) fn is_reported(known: &NodeFacts) -> bool {
-        CONDITIONS.iter().all(|condition| known.conditions.get(condition.kind).is_some_and(|is| is == condition.healthy))
+        CONDITIONS.iter().all(|condition| {
+            known
+                .conditions
+                .get(condition.kind)
+                .is_some_and(|is| is == condition.healthy)
+        })
     }
 
     /// A condition's transition time is given only where its status differs from what is known.
@@ -142,20 +149,27 @@ impl Host {
         let time = seconds(now);
         let conditions: Vec<Value> = CONDITIONS
             .iter()
-            .map(|Condition { kind, healthy, reason, message }| {
-                let (status, reason, message) = if *kind == "Ready" && !ready {
-                    ("False", "KubeletNotReady", "kubelet is starting")
-                } else {
-                    (*healthy, *reason, *message)
-                };
-                let mut condition = json!({
-                    "type": kind, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": time,
-                });
-                if known.conditions.get(*kind).is_none_or(|known| known != status) {
-                    condition["lastTransitionTime"] = Value::String(time.clone());
-                }
-                condition
-            })
+            .map(
+                |Condition {
+                     kind,
+                     healthy,
+                     reason,
+                     message,
+                 }| {
+                    let (status, reason, message) = if *kind == "Ready" && !ready {
+                        ("False", "KubeletNotReady", "kubelet is starting")
+                    } else {
+                        (*healthy, *reason, *message)
+                    };
+                    let mut condition = json!({
+                        "type": kind, "status": status, "reason": reason, "message": message, "lastHeartbeatTime": time,
+                    });
+                    if known.conditions.get(*kind).is_none_or(|known| known != status) {
+                        condition["lastTransitionTime"] = Value::String(time.clone());
+                    }
+                    condition
+                },
+            )
             .collect();
         json!({
             "capacity": self.capacity,

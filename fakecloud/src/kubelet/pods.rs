@@ -60,7 +60,11 @@ impl Fleet {
         if !same {
             self.pod_gone(&key);
         }
-        self.pods.by_node.entry(facts.node.clone()).or_default().insert(key.clone());
+        self.pods
+            .by_node
+            .entry(facts.node.clone())
+            .or_default()
+            .insert(key.clone());
         match self.pods.pods.get_mut(&key) {
             Some(pod) => {
                 pod.awaiting = pod.under_way;
@@ -68,8 +72,14 @@ impl Fleet {
                 pod.facts = facts;
             }
             None => {
-                let pod =
-                    Tracked { facts, awaiting: false, under_way: false, changed: false, failures: 0, ip: None };
+                let pod = Tracked {
+                    facts,
+                    awaiting: false,
+                    under_way: false,
+                    changed: false,
+                    failures: 0,
+                    ip: None,
+                };
                 self.pods.pods.insert(key.clone(), pod);
             }
         }
@@ -119,7 +129,11 @@ impl Fleet {
             Work::Start => self.wheel.set(timer, later(now, self.settings.pod_start_delay.0)),
             Work::End => {
                 let ended = later(now, self.settings.pod_stop_delay.0);
-                let at = pod.facts.deletion.map_or(ended, |deadline| ended.min(deadline)).max(now);
+                let at = pod
+                    .facts
+                    .deletion
+                    .map_or(ended, |deadline| ended.min(deadline))
+                    .max(now);
                 self.wheel.set_earlier(timer, at);
             }
         }
@@ -127,11 +141,16 @@ impl Fleet {
 
     pub(super) fn pod_due(&mut self, key: &PodKey, now: Timestamp) {
         let Some(pod) = self.pods.pods.get(key) else { return };
-        let Some(kubelet) = self.kubelet_of(&pod.facts.node) else { return };
+        let Some(kubelet) = self.kubelet_of(&pod.facts.node) else {
+            return;
+        };
         let run = kubelet.run().clone();
         let request = match pod.work() {
             Work::Nothing => return,
-            Work::End => Request::EndPod { pod: key.clone(), uid: pod.facts.uid.clone() },
+            Work::End => Request::EndPod {
+                pod: key.clone(),
+                uid: pod.facts.uid.clone(),
+            },
             Work::Start => {
                 let number = self.pods.started.get(&pod.facts.node).copied().unwrap_or_default();
                 let ip = pod.ip.clone().unwrap_or_else(|| kubelet.host.pod_ip(number));
@@ -142,7 +161,10 @@ impl Fleet {
                 {
                     self.pods.started.insert(node, number + 1);
                 }
-                Request::PodStatus { pod: key.clone(), patch }
+                Request::PodStatus {
+                    pod: key.clone(),
+                    patch,
+                }
             }
         };
         if let Some(pod) = self.pods.pods.get_mut(key) {

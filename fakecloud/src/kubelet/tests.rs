@@ -36,7 +36,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let config = Config { boot_delay: Delay::Constant(Duration::from_secs(4)), ..Config::default() };
+        let config = Config {
+            boot_delay: Delay::Constant(Duration::from_secs(4)),
+            ..Config::default()
+        };
         Self {
             cloud: Cloud::new(config, Seed::new(1)),
             fleet: Fleet::new(KubeletSettings::default()),
@@ -66,7 +69,9 @@ impl World {
 
     fn create(&mut self, machine: &str, user_data: &str) {
         let mut request = request(machine);
-        request.secret.insert("userData".to_owned(), ByteString(user_data.as_bytes().to_vec()));
+        request
+            .secret
+            .insert("userData".to_owned(), ByteString(user_data.as_bytes().to_vec()));
         self.cloud.create_machine(&request, self.now).result.unwrap();
     }
 
@@ -80,7 +85,10 @@ impl World {
         let end = at(seconds);
         loop {
             self.settle();
-            let next = [self.cloud.next_deadline(), self.fleet.next_deadline()].into_iter().flatten().min();
+            let next = [self.cloud.next_deadline(), self.fleet.next_deadline()]
+                .into_iter()
+                .flatten()
+                .min();
             match next {
                 Some(next) if next <= end => self.now = next,
                 _ => break,
@@ -118,14 +126,15 @@ impl World {
 
     fn answer(&mut self, request: &Request) -> Outcome {
         let (text, outcome) = match request {
-            Request::ReadSecret { name } => {
-                (format!("read {name}"), Outcome::Secret(self.secret.clone()))
-            }
+            Request::ReadSecret { name } => (format!("read {name}"), Outcome::Secret(self.secret.clone())),
             Request::Register { node } => {
                 let name = node.metadata.name.clone().unwrap();
                 self.uids += 1;
                 let uid = format!("node-{}", self.uids);
-                let facts = NodeFacts { uid, ..NodeFacts::of(node) };
+                let facts = NodeFacts {
+                    uid,
+                    ..NodeFacts::of(node)
+                };
                 let known = self.nodes.entry(name.clone()).or_insert(facts);
                 (format!("register {name}"), Outcome::Node(known.clone()))
             }
@@ -145,12 +154,19 @@ impl World {
             }
             Request::PodStatus { pod, patch } => {
                 let status = &patch["status"];
-                (format!("pod {} {} {}", pod.1, status["phase"], status["podIP"]), Outcome::Done)
+                (
+                    format!("pod {} {} {}", pod.1, status["phase"], status["podIP"]),
+                    Outcome::Done,
+                )
             }
             Request::EndPod { pod, .. } => (format!("end pod {}", pod.1), Outcome::Done),
         };
         self.say(text);
-        if self.failing { Outcome::Failed("unavailable".to_owned()) } else { outcome }
+        if self.failing {
+            Outcome::Failed("unavailable".to_owned())
+        } else {
+            outcome
+        }
     }
 
     fn say(&mut self, text: String) {
@@ -171,14 +187,19 @@ impl World {
             containers: vec![("main".to_owned(), "image".to_owned())],
             host_network: false,
         };
-        self.fleet.pod_seen(("default".to_owned(), name.to_owned()), facts, self.now);
+        self.fleet
+            .pod_seen(("default".to_owned(), name.to_owned()), facts, self.now);
         self.settle();
     }
 }
 
 fn secret(expiration: &str) -> Option<BTreeMap<String, ByteString>> {
     let data = [("token-secret", TOKEN_SECRET), ("expiration", expiration)];
-    Some(data.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec()))).collect())
+    Some(
+        data.into_iter()
+            .map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())))
+            .collect(),
+    )
 }
 
 fn user_data() -> String {
@@ -189,11 +210,25 @@ fn user_data() -> String {
 fn a_vm_without_a_token_joins_renews_its_lease_and_reports_its_status() {
     let mut world = World::with_machine("");
     world.until(26);
-    let expected = ["4 Started: the kubelet starts", "5 register a", "5 lease a", "5 status a", "15 lease a", "25 lease a"];
+    let expected = [
+        "4 Started: the kubelet starts",
+        "5 register a",
+        "5 lease a",
+        "5 status a",
+        "15 lease a",
+        "25 lease a",
+    ];
     assert_eq!(world.told(), expected);
     assert!(world.cloud.vms().all(|vm| vm.joined));
     world.until(310);
-    assert_eq!(world.told().iter().filter(|line| line.ends_with("status a")).collect::<Vec<_>>(), ["305 status a"]);
+    assert_eq!(
+        world
+            .told()
+            .iter()
+            .filter(|line| line.ends_with("status a"))
+            .collect::<Vec<_>>(),
+        ["305 status a"]
+    );
 }
 
 #[test]
@@ -201,7 +236,14 @@ fn a_good_token_lets_the_kubelet_in() {
     let mut world = World::with_machine(&user_data());
     world.secret = secret("2100-01-01T00:00:00Z");
     world.until(6);
-    assert_eq!(world.told()[..3], ["4 Started: the kubelet starts", "5 read bootstrap-token-abc123", "5 register a"]);
+    assert_eq!(
+        world.told()[..3],
+        [
+            "4 Started: the kubelet starts",
+            "5 read bootstrap-token-abc123",
+            "5 register a"
+        ]
+    );
 }
 
 #[test]
@@ -238,12 +280,23 @@ fn user_data_that_was_not_templated_never_lets_a_kubelet_in() {
 #[test]
 fn a_node_of_another_vm_is_left_alone() {
     let mut world = World::with_machine("");
-    let other = NodeFacts { uid: "1".to_owned(), provider_id: "fakecloud:///z/other".to_owned(), ..Default::default() };
+    let other = NodeFacts {
+        uid: "1".to_owned(),
+        provider_id: "fakecloud:///z/other".to_owned(),
+        ..Default::default()
+    };
     world.nodes.insert("a".to_owned(), other);
     world.until(30);
     let told = world.told();
-    assert!(told[2].contains("a Node a is there with the provider id \"fakecloud:///z/other\""), "{told:?}");
-    assert!(told.iter().all(|line| !line.ends_with("lease a") && !line.ends_with("status a")), "{told:?}");
+    assert!(
+        told[2].contains("a Node a is there with the provider id \"fakecloud:///z/other\""),
+        "{told:?}"
+    );
+    assert!(
+        told.iter()
+            .all(|line| !line.ends_with("lease a") && !line.ends_with("status a")),
+        "{told:?}"
+    );
     world.nodes.clear();
     world.until(36);
     assert_eq!(world.told(), ["35 register a", "35 lease a", "35 status a"]);
@@ -257,7 +310,12 @@ fn a_vm_that_stops_writes_nothing_and_comes_back_as_the_same_node() {
     assert_eq!(world.told(), ["10 Ended: the kubelet has stopped"]);
     world.vm(|cloud, vm, now| drop(cloud.start_vm(vm, now).map(|_| ())));
     world.until(102);
-    let expected = ["100 Started: the kubelet starts", "101 register a", "101 lease a", "101 status a"];
+    let expected = [
+        "100 Started: the kubelet starts",
+        "101 register a",
+        "101 lease a",
+        "101 status a",
+    ];
     assert_eq!(world.told(), expected);
     assert_eq!(world.uids, 2, "the second registration found the Node");
     assert_eq!(world.nodes["a"].uid, "node-1");
@@ -312,7 +370,10 @@ fn a_kubelet_whose_node_is_deleted_waits_for_its_restart() {
     assert_eq!(world.told(), [""; 0]);
     world.fleet.node_gone("a", "node-1");
     world.until(600);
-    assert_eq!(world.told(), ["10 NodeGone: its Node was deleted; it registers again when it is restarted"]);
+    assert_eq!(
+        world.told(),
+        ["10 NodeGone: its Node was deleted; it registers again when it is restarted"]
+    );
     world.vm(|cloud, vm, now| drop(cloud.reboot_vm(vm, now).map(|_| ())));
     world.until(602);
     assert!(world.told().contains(&"601 register a".to_owned()));
@@ -323,7 +384,10 @@ fn calls_that_fail_are_repeated_with_growing_pauses() {
     let mut world = World::joined();
     world.failing = true;
     world.until(34);
-    assert_eq!(world.told(), ["15 lease a", "16 lease a", "18 lease a", "22 lease a", "30 lease a"]);
+    assert_eq!(
+        world.told(),
+        ["15 lease a", "16 lease a", "18 lease a", "22 lease a", "30 lease a"]
+    );
     world.failing = false;
     world.until(60);
     assert_eq!(world.told(), ["40 lease a", "50 lease a", "60 lease a"]);
@@ -367,7 +431,10 @@ fn pods_of_a_stopped_kubelet_wait_until_it_runs_again() {
     world.until(52);
     let told = world.told();
     assert!(told.contains(&"51 end pod q".to_owned()), "{told:?}");
-    assert!(told.contains(&"52 pod p \"Running\" \"100.64.1.1\"".to_owned()), "{told:?}");
+    assert!(
+        told.contains(&"52 pod p \"Running\" \"100.64.1.1\"".to_owned()),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -388,11 +455,16 @@ fn a_node_and_its_lease_look_as_a_kubelet_makes_them() {
     let spec = node.spec.clone().unwrap();
     assert_eq!(spec.provider_id.as_deref(), Some(vm.provider_id.as_str()));
     assert_eq!(spec.taints.unwrap()[0].key, "starting");
-    let known = NodeFacts { uid: "1".to_owned(), ..NodeFacts::of(&node) };
+    let known = NodeFacts {
+        uid: "1".to_owned(),
+        ..NodeFacts::of(&node)
+    };
     assert!(!Host::is_reported(&known));
     let patch = host.status_patch(&known, at(6));
     let conditions = patch["status"]["conditions"].as_array().unwrap();
-    let moved = conditions.iter().filter(|condition| condition.get("lastTransitionTime").is_some());
+    let moved = conditions
+        .iter()
+        .filter(|condition| condition.get("lastTransitionTime").is_some());
     assert_eq!(moved.map(|condition| &condition["type"]).collect::<Vec<_>>(), ["Ready"]);
     assert_eq!(patch["status"]["capacity"]["memory"], "8Gi");
     let lease = host.lease("1", &KubeletSettings::default(), at(6));

@@ -93,7 +93,11 @@ pub(super) fn find(user_data: &str) -> Credentials {
             return Credentials::Token(Token { id, secret });
         }
     }
-    if user_data.contains(PLACEHOLDER) { Credentials::Placeholder } else { Credentials::None }
+    if user_data.contains(PLACEHOLDER) {
+        Credentials::Placeholder
+    } else {
+        Credentials::None
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +141,10 @@ mod tests {
     #[case::bad_time(&[("token-secret", "0123456789abcdef"), ("expiration", "soon")], Err(Refusal::BadExpiration))]
     #[case::usage(&[("token-secret", "0123456789abcdef"), ("usage-bootstrap-authentication", "false")], Err(Refusal::Usage))]
     fn a_token_is_checked_against_its_secret(#[case] data: &[(&str, &str)], #[case] expected: Result<(), Refusal>) {
-        let data = data.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec()))).collect();
+        let data = data
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())))
+            .collect();
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(10);
         assert_eq!(token().check(Some(&data), now), expected);
     }

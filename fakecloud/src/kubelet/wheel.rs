@@ -14,7 +14,10 @@ pub(super) struct Wheel<K> {
 
 impl<K: Ord + Clone> Wheel<K> {
     pub(super) fn new() -> Self {
-        Self { deadlines: BTreeSet::new(), keys: BTreeMap::new() }
+        Self {
+            deadlines: BTreeSet::new(),
+            keys: BTreeMap::new(),
+        }
     }
 
     /// Sets the key's deadline; an earlier one is forgotten.
@@ -78,7 +81,10 @@ mod tests {
         wheel.set("cancelled", at(3));
         wheel.cancel(&"cancelled");
         assert_eq!(wheel.pop(at(0)), None);
-        assert_eq!(std::iter::from_fn(|| wheel.pop(at(5))).collect::<Vec<_>>(), ["early", "moved"]);
+        assert_eq!(
+            std::iter::from_fn(|| wheel.pop(at(5))).collect::<Vec<_>>(),
+            ["early", "moved"]
+        );
         assert_eq!(wheel.next(), Some(at(9)));
     }
 

@@ -17,8 +17,12 @@ use super::{Caller, Cloud, DuplicateCreates, Operation, Owner, ProviderSpec, Rec
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
 /// The prefixes of the tags that say to which cluster and role a VM belongs.
-const OWNERSHIP_TAGS: [&str; 4] =
-    ["kubernetes.io/cluster/", "kubernetes.io/role/", "kubernetes-io-cluster-", "kubernetes-io-role-"];
+const OWNERSHIP_TAGS: [&str; 4] = [
+    "kubernetes.io/cluster/",
+    "kubernetes.io/role/",
+    "kubernetes-io-cluster-",
+    "kubernetes-io-role-",
+];
 
 /// What a call answers, and when.
 #[derive(Debug)]
@@ -33,7 +37,9 @@ impl Cloud {
     /// Makes the machine's VM.
     pub fn create_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
         let owner = owner(request);
-        self.call(Operation::Create, Some(owner.key()), now, |cloud| cloud.create(owner, request, now))
+        self.call(Operation::Create, Some(owner.key()), now, |cloud| {
+            cloud.create(owner, request, now)
+        })
     }
 
     /// Finishes the machine's VM.
@@ -101,15 +107,25 @@ impl Cloud {
                     tags.iter().all(|(key, value)| vm.tags.get(key) == Some(value))
                 }
             };
-            let live = cloud.live.values().flatten().filter_map(|ordinal| cloud.vms.get(ordinal));
-            Ok(live.filter(belongs).map(|vm| (vm.provider_id.clone(), vm.owner.name.clone())).collect())
+            let live = cloud
+                .live
+                .values()
+                .flatten()
+                .filter_map(|ordinal| cloud.vms.get(ordinal));
+            Ok(live
+                .filter(belongs)
+                .map(|vm| (vm.provider_id.clone(), vm.owner.name.clone()))
+                .collect())
         })
     }
 
     /// The volume handles of this cloud's own volumes.
     pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], now: Timestamp) -> Reply<Vec<String>> {
         self.call(Operation::Volumes, None, now, |_| {
-            let own = specs.iter().filter_map(|spec| spec.csi.as_ref()).filter(|csi| csi.driver == CSI_DRIVER);
+            let own = specs
+                .iter()
+                .filter_map(|spec| spec.csi.as_ref())
+                .filter(|csi| csi.driver == CSI_DRIVER);
             Ok(own.map(|csi| csi.volume_handle.clone()).collect())
         })
     }
@@ -139,7 +155,9 @@ impl Cloud {
         }
         record.machine = machine.unwrap_or_default();
         record.code = Some(result.as_ref().map_or_else(|error| error.code, |_| Code::Ok));
-        record.message = result.as_ref().map_or_else(|error| error.message.clone(), |_| String::new());
+        record.message = result
+            .as_ref()
+            .map_or_else(|error| error.message.clone(), |_| String::new());
         record.latency = delay;
         record.fault = fired.map(|fired| fired.id);
         self.log.append(record);
@@ -149,7 +167,9 @@ impl Cloud {
     /// An Uninitialized error always names the VM, also when a fault rule made it.
     fn with_vm(&self, mut error: DriverError, machine: Option<&str>) -> DriverError {
         if error.code == Code::Uninitialized && error.vm.is_none() {
-            error.vm = machine.and_then(|machine| self.only(machine).ok()).map(|vm| Box::new(vm.identity()));
+            error.vm = machine
+                .and_then(|machine| self.only(machine).ok())
+                .map(|vm| Box::new(vm.identity()));
         }
         error
     }

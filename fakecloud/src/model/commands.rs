@@ -71,18 +71,27 @@ impl Cloud {
             Reference::Id(id) => self.vm(id).ok_or_else(missing),
             Reference::ProviderId(provider_id) => {
                 let id = provider_id.rsplit('/').next().unwrap_or_default();
-                self.vm(id).filter(|vm| vm.provider_id == *provider_id).ok_or_else(missing)
+                self.vm(id)
+                    .filter(|vm| vm.provider_id == *provider_id)
+                    .ok_or_else(missing)
             }
             Reference::Machine(machine) => {
                 let fits = |key: &str| key == machine || key.rsplit('/').next() == Some(machine);
-                let live = self.live.iter().filter(|(key, _)| fits(key)).flat_map(|(_, ordinals)| ordinals);
+                let live = self
+                    .live
+                    .iter()
+                    .filter(|(key, _)| fits(key))
+                    .flat_map(|(_, ordinals)| ordinals);
                 let found: Vec<&Vm> = live.filter_map(|ordinal| self.vms.get(ordinal)).collect();
                 match *found {
                     [] => Err(missing()),
                     [vm] => Ok(vm),
                     ref several => {
                         let ids = several.iter().map(|vm| vm.id.clone()).collect();
-                        Err(CommandError::Several { reference: reference.clone(), ids })
+                        Err(CommandError::Several {
+                            reference: reference.clone(),
+                            ids,
+                        })
                     }
                 }
             }
@@ -145,7 +154,12 @@ impl Cloud {
     pub fn delete_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
         let live = [VmState::Pending, VmState::Running, VmState::Stopped];
         let ordinal = self.command(reference, "DeleteVm", &live, "pending, running or stopped", now)?;
-        self.remove(ordinal, "it was deleted behind the controller's back", Caller::Control, now);
+        self.remove(
+            ordinal,
+            "it was deleted behind the controller's back",
+            Caller::Control,
+            now,
+        );
         self.answer(ordinal, reference)
     }
 
@@ -204,8 +218,7 @@ impl Cloud {
     /// Enters or takes out the deadlines of the VMs that a pattern matches, and answers these VMs.
     fn reschedule(&mut self, pattern: &str, now: Timestamp) -> Vec<&Vm> {
         let matching = |vm: &&Vm| {
-            vm.state != VmState::Terminated
-                && (vm.id == pattern || glob::matches_machine(pattern, &vm.owner.key()))
+            vm.state != VmState::Terminated && (vm.id == pattern || glob::matches_machine(pattern, &vm.owner.key()))
         };
         let ordinals: Vec<u64> = self.vms.values().filter(matching).map(|vm| vm.ordinal).collect();
         for &ordinal in &ordinals {
@@ -286,7 +299,11 @@ impl Cloud {
         self.advance(now);
         let vm = self.find(reference)?;
         if !states.contains(&vm.state) {
-            return Err(CommandError::State { vm: vm.id.clone(), state: vm.state, needed });
+            return Err(CommandError::State {
+                vm: vm.id.clone(),
+                state: vm.state,
+                needed,
+            });
         }
         let ordinal = vm.ordinal;
         let record = Record::new(RecordKind::Command, Caller::Control, operation, now).about(vm);
@@ -295,6 +312,8 @@ impl Cloud {
     }
 
     fn answer(&self, ordinal: u64, reference: &Reference) -> Result<&Vm, CommandError> {
-        self.vms.get(&ordinal).ok_or_else(|| CommandError::NotFound(reference.clone()))
+        self.vms
+            .get(&ordinal)
+            .ok_or_else(|| CommandError::NotFound(reference.clone()))
     }
 }

@@ -98,7 +98,10 @@ mod code_name {
         let name = String::deserialize(deserializer)?;
         Code::from_name(&name).ok_or_else(|| {
             let names: Vec<_> = Code::ALL.into_iter().map(Code::name).collect();
-            serde::de::Error::custom(format!("{name:?} is no machine code; the codes are {}", names.join(", ")))
+            serde::de::Error::custom(format!(
+                "{name:?} is no machine code; the codes are {}",
+                names.join(", ")
+            ))
         })
     }
 }
@@ -208,7 +211,9 @@ impl Faults {
     /// When there is no such rule.
     pub fn remove(&mut self, id: &str) -> Result<Fault, FaultError> {
         let index = self.faults.iter().position(|fault| fault.rule.id == id);
-        index.map(|index| self.faults.remove(index)).ok_or_else(|| FaultError::Unknown(id.to_owned()))
+        index
+            .map(|index| self.faults.remove(index))
+            .ok_or_else(|| FaultError::Unknown(id.to_owned()))
     }
 
     /// All rules with their counters.
@@ -267,20 +272,27 @@ mod tests {
             times: Some(2),
             ..FaultRule::new("a", Some(Operation::Create), Code::Internal)
         }]);
-        let outcomes: Vec<_> = (0..5).map(|_| fired(&mut faults, Operation::Create, Some("x"))).collect();
+        let outcomes: Vec<_> = (0..5)
+            .map(|_| fired(&mut faults, Operation::Create, Some("x")))
+            .collect();
         assert_eq!(outcomes, [None, Some(Code::Internal), Some(Code::Internal), None, None]);
         assert_eq!((faults.list()[0].seen, faults.list()[0].hits), (5, 2));
     }
 
     #[test]
     fn rules_fire_one_after_the_other() {
-        let once = |id, code| FaultRule { times: Some(1), ..FaultRule::new(id, Some(Operation::Create), code) };
+        let once = |id, code| FaultRule {
+            times: Some(1),
+            ..FaultRule::new(id, Some(Operation::Create), code)
+        };
         let mut faults = rules([
             once("a", Code::ResourceExhausted),
             once("b", Code::Unavailable),
             once("c", Code::Internal),
         ]);
-        let outcomes: Vec<_> = (0..4).map(|_| fired(&mut faults, Operation::Create, Some("x"))).collect();
+        let outcomes: Vec<_> = (0..4)
+            .map(|_| fired(&mut faults, Operation::Create, Some("x")))
+            .collect();
         let expected = [Code::ResourceExhausted, Code::Unavailable, Code::Internal].map(Some);
         assert_eq!(outcomes[..3], expected);
         assert_eq!(outcomes[3], None);
@@ -295,7 +307,10 @@ mod tests {
         assert_eq!(fired(&mut faults, Operation::Create, Some("default/worker-1")), None);
         assert_eq!(fired(&mut faults, Operation::Delete, Some("default/other")), None);
         assert_eq!(fired(&mut faults, Operation::List, None), None);
-        assert_eq!(fired(&mut faults, Operation::Delete, Some("default/worker-1")), Some(Code::Aborted));
+        assert_eq!(
+            fired(&mut faults, Operation::Delete, Some("default/worker-1")),
+            Some(Code::Aborted)
+        );
         let mut faults = rules([FaultRule::new("any", None, Code::Unavailable)]);
         assert_eq!(fired(&mut faults, Operation::List, None), Some(Code::Unavailable));
     }

@@ -112,7 +112,9 @@ impl Cloud {
     /// Whether a hold keeps the VM from making progress.
     pub fn is_held(&self, vm: &Vm) -> bool {
         let machine = vm.owner.key();
-        self.holds.iter().any(|pattern| *pattern == vm.id || glob::matches_machine(pattern, &machine))
+        self.holds
+            .iter()
+            .any(|pattern| *pattern == vm.id || glob::matches_machine(pattern, &machine))
     }
 
     /// How many VMs are pending, running or stopped.
@@ -152,7 +154,10 @@ impl Cloud {
         *made += 1;
         let mut stream = self.seed.stream(&format!("vm/{machine}/{made}"));
         let id = self.unused_id(&mut stream);
-        let delay = self.config.boot_delay_of(&spec.machine_type, &spec.zone).draw(&mut stream);
+        let delay = self
+            .config
+            .boot_delay_of(&spec.machine_type, &spec.zone)
+            .draw(&mut stream);
         let vm = Vm {
             ordinal,
             provider_id: format!("fakecloud:///{}/{id}", spec.zone),
@@ -198,7 +203,9 @@ impl Cloud {
     /// Enters the VM's deadline, unless it has none or is held. One that has passed comes now.
     fn schedule(&mut self, ordinal: u64, now: Timestamp) {
         let Some(vm) = self.vms.get(&ordinal) else { return };
-        let Some(deadline) = vm.deadline.map(|deadline| deadline.max(now)) else { return };
+        let Some(deadline) = vm.deadline.map(|deadline| deadline.max(now)) else {
+            return;
+        };
         if self.is_held(vm) {
             return;
         }
@@ -278,7 +285,9 @@ impl Cloud {
             VmState::Stopping => "Stopping",
             VmState::Terminated => "Terminated",
         };
-        let mut record = Record::new(RecordKind::Transition, caller, operation, now).about(vm).saying(reason);
+        let mut record = Record::new(RecordKind::Transition, caller, operation, now)
+            .about(vm)
+            .saying(reason);
         record.previous = Some(previous);
         self.log.append(record);
     }

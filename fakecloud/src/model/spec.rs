@@ -52,7 +52,17 @@ pub struct Taint {
     pub effect: String,
 }
 
-const FIELDS: [&str; 9] = ["machineType", "image", "zone", "region", "disks", "nics", "tags", "labels", "taints"];
+const FIELDS: [&str; 9] = [
+    "machineType",
+    "image",
+    "zone",
+    "region",
+    "disks",
+    "nics",
+    "tags",
+    "labels",
+    "taints",
+];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 impl ProviderSpec {
@@ -65,7 +75,10 @@ impl ProviderSpec {
             return Err(wrong("", "must be an object with machineType, image and zone"));
         };
         if let Some(field) = fields.keys().find(|field| !FIELDS.contains(&field.as_str())) {
-            return Err(wrong(field, &format!("is unknown; the fields are {}", FIELDS.join(", "))));
+            return Err(wrong(
+                field,
+                &format!("is unknown; the fields are {}", FIELDS.join(", ")),
+            ));
         }
         let spec = Self {
             machine_type: required(fields, "machineType")?,
@@ -80,7 +93,11 @@ impl ProviderSpec {
         };
         if !config.machine_types.contains_key(&spec.machine_type) {
             let known: Vec<_> = config.machine_types.keys().map(String::as_str).collect();
-            let reason = format!("{:?} is unknown; this cloud has {}", spec.machine_type, known.join(", "));
+            let reason = format!(
+                "{:?} is unknown; this cloud has {}",
+                spec.machine_type,
+                known.join(", ")
+            );
             return Err(wrong("machineType", &reason));
         }
         if !is_zone(&spec.zone) {
@@ -95,7 +112,11 @@ impl ProviderSpec {
 }
 
 fn wrong(field: &str, reason: &str) -> DriverError {
-    let path = if field.is_empty() { "providerSpec".to_owned() } else { format!("providerSpec.{field}") };
+    let path = if field.is_empty() {
+        "providerSpec".to_owned()
+    } else {
+        format!("providerSpec.{field}")
+    };
     DriverError::new(Code::InvalidArgument, format!("{path}: {reason}"))
 }
 
@@ -124,10 +145,10 @@ fn texts(fields: &Map<String, Value>, field: &str) -> Result<BTreeMap<String, St
     entries.iter().map(entry).collect()
 }
 
-fn objects<'a>(
-    fields: &'a Map<String, Value>,
-    field: &str,
-) -> Result<Vec<(String, &'a Map<String, Value>)>, DriverError> {
+/// Objects of a list, each with its path.
+type Objects<'a> = Vec<(String, &'a Map<String, Value>)>;
+
+fn objects<'a>(fields: &'a Map<String, Value>, field: &str) -> Result<Objects<'a>, DriverError> {
     let items = match fields.get(field) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(items)) => items,
@@ -146,17 +167,27 @@ fn objects<'a>(
 fn parts(fields: &Map<String, Value>, field: &str) -> Result<Vec<Part>, DriverError> {
     let mut parts: Vec<Part> = Vec::new();
     for (index, (path, item)) in objects(fields, field)?.into_iter().enumerate() {
-        let mut part = Part { name: index.to_string(), ..Part::default() };
+        let mut part = Part {
+            name: index.to_string(),
+            ..Part::default()
+        };
         for (key, value) in item {
             let text = match value {
                 Value::String(text) => text.clone(),
                 Value::Number(_) | Value::Bool(_) => value.to_string(),
                 _ => return Err(wrong(&format!("{path}.{key}"), "must be a text, a number or a boolean")),
             };
-            if key == "name" { part.name = text } else { part.attributes.insert(key.clone(), text).map_or((), drop) }
+            if key == "name" {
+                part.name = text
+            } else {
+                part.attributes.insert(key.clone(), text).map_or((), drop)
+            }
         }
         if parts.iter().any(|other| other.name == part.name) {
-            return Err(wrong(&format!("{path}.name"), &format!("{:?} stands there twice; names are unique", part.name)));
+            return Err(wrong(
+                &format!("{path}.name"),
+                &format!("{:?} stands there twice; names are unique", part.name),
+            ));
         }
         parts.push(part);
     }
@@ -167,12 +198,19 @@ fn taints(fields: &Map<String, Value>) -> Result<Vec<Taint>, DriverError> {
     let mut taints = Vec::new();
     for (path, item) in objects(fields, "taints")? {
         let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let taint = Taint { key: text("key"), value: text("value"), effect: text("effect") };
+        let taint = Taint {
+            key: text("key"),
+            value: text("value"),
+            effect: text("effect"),
+        };
         if taint.key.is_empty() {
             return Err(wrong(&format!("{path}.key"), "is missing"));
         }
         if !EFFECTS.contains(&taint.effect.as_str()) {
-            return Err(wrong(&format!("{path}.effect"), &format!("must be one of {}", EFFECTS.join(", "))));
+            return Err(wrong(
+                &format!("{path}.effect"),
+                &format!("must be one of {}", EFFECTS.join(", ")),
+            ));
         }
         taints.push(taint);
     }
@@ -218,9 +256,15 @@ mod tests {
 
     #[test]
     fn only_configured_zones_are_accepted() {
-        let config = Config { zones: vec!["near".to_owned()], ..Config::default() };
+        let config = Config {
+            zones: vec!["near".to_owned()],
+            ..Config::default()
+        };
         let value = json!({"machineType": "small", "image": "i", "zone": "far"});
         let error = ProviderSpec::read(&value, &config).unwrap_err();
-        assert_eq!(error.message, "providerSpec.zone: \"far\" is unknown; this cloud has near");
+        assert_eq!(
+            error.message,
+            "providerSpec.zone: \"far\" is unknown; this cloud has near"
+        );
     }
 }

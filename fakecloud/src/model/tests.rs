@@ -25,7 +25,11 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 fn config(duplicate_creates: DuplicateCreates) -> Config {
-    Config { duplicate_creates, boot_delay: Delay::Constant(BOOT), ..Config::default() }
+    Config {
+        duplicate_creates,
+        boot_delay: Delay::Constant(BOOT),
+        ..Config::default()
+    }
 }
 
 fn cloud() -> Cloud {
@@ -45,8 +49,14 @@ pub(crate) fn request(machine: &str) -> MachineRequest {
     object.metadata.namespace = Some("default".to_owned());
     object.metadata.uid = Some(format!("uid-of-{machine}"));
     let secret = [("apiToken", "planted-credential"), ("userData", "planted-user-data")];
-    let secret = secret.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
-    MachineRequest { machine: object, class, secret: secret.collect() }
+    let secret = secret
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
+    MachineRequest {
+        machine: object,
+        class,
+        secret: secret.collect(),
+    }
 }
 
 fn machine(name: &str) -> Reference {
@@ -66,7 +76,11 @@ fn a_vm_boots_after_its_delay_and_at_its_own_time() {
     let mut cloud = cloud();
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     assert_eq!(vm.node_name, "a");
-    assert!(vm.provider_id.starts_with("fakecloud:///local-1/vm-"), "{}", vm.provider_id);
+    assert!(
+        vm.provider_id.starts_with("fakecloud:///local-1/vm-"),
+        "{}",
+        vm.provider_id
+    );
     assert_eq!(cloud.next_deadline(), Some(at(5)));
     cloud.advance(at(4));
     assert_eq!(states(&cloud), [VmState::Pending]);
@@ -104,7 +118,10 @@ fn with_the_switch_at_two_a_second_creation_makes_a_second_vm() {
 
 #[test]
 fn a_vm_that_must_be_initialized_says_so_and_names_itself() {
-    let config = Config { require_initialize: true, ..config(DuplicateCreates::One) };
+    let config = Config {
+        require_initialize: true,
+        ..config(DuplicateCreates::One)
+    };
     let mut cloud = Cloud::new(config, Seed::new(1));
     assert_eq!(code(cloud.initialize_machine(&request("a"), at(0))), Code::NotFound);
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
@@ -141,8 +158,15 @@ fn only_this_clouds_volumes_are_named() {
         }),
         ..PersistentVolumeSpec::default()
     };
-    let specs = [volume(crate::CSI_DRIVER), volume("csi.example.com"), PersistentVolumeSpec::default()];
-    assert_eq!(cloud().volume_ids(&specs, at(0)).result.unwrap(), [format!("{}/1", crate::CSI_DRIVER)]);
+    let specs = [
+        volume(crate::CSI_DRIVER),
+        volume("csi.example.com"),
+        PersistentVolumeSpec::default(),
+    ];
+    assert_eq!(
+        cloud().volume_ids(&specs, at(0)).result.unwrap(),
+        [format!("{}/1", crate::CSI_DRIVER)]
+    );
 }
 
 #[rstest]
@@ -154,7 +178,9 @@ fn credentials_are_checked(#[case] token: Option<&str>, #[case] expected: Code) 
     let mut request = request("a");
     request.secret.remove("apiToken");
     if let Some(token) = token {
-        request.secret.insert("apiToken".to_owned(), ByteString(token.as_bytes().to_vec()));
+        request
+            .secret
+            .insert("apiToken".to_owned(), ByteString(token.as_bytes().to_vec()));
     }
     assert_eq!(code(cloud().create_machine(&request, at(0))), expected);
 }
@@ -162,9 +188,21 @@ fn credentials_are_checked(#[case] token: Option<&str>, #[case] expected: Code) 
 #[test]
 fn an_error_after_the_effect_leaves_a_vm() {
     let mut cloud = cloud();
-    let rule = FaultRule { times: Some(1), ..FaultRule::new("before", Some(Operation::Create), Code::Internal) };
+    let rule = FaultRule {
+        times: Some(1),
+        ..FaultRule::new("before", Some(Operation::Create), Code::Internal)
+    };
     cloud.add_fault(rule.clone(), at(0)).unwrap();
-    cloud.add_fault(FaultRule { id: "after".to_owned(), effect_before_error: true, ..rule }, at(0)).unwrap();
+    cloud
+        .add_fault(
+            FaultRule {
+                id: "after".to_owned(),
+                effect_before_error: true,
+                ..rule
+            },
+            at(0),
+        )
+        .unwrap();
     assert_eq!(code(cloud.create_machine(&request("a"), at(1))), Code::Internal);
     assert_eq!(cloud.live_count(), 0);
     assert_eq!(code(cloud.create_machine(&request("a"), at(2))), Code::Internal);
@@ -177,10 +215,21 @@ fn an_error_after_the_effect_leaves_a_vm() {
 
 #[test]
 fn a_slow_call_commits_at_once_and_answers_late() {
-    let config = Config { call_latency: GoDuration(Duration::from_millis(100)), ..config(DuplicateCreates::One) };
+    let config = Config {
+        call_latency: GoDuration(Duration::from_millis(100)),
+        ..config(DuplicateCreates::One)
+    };
     let mut cloud = Cloud::new(config, Seed::new(1));
     let latency = GoDuration(Duration::from_secs(3));
-    cloud.add_fault(FaultRule { latency, ..FaultRule::new("slow", None, Code::Ok) }, at(0)).unwrap();
+    cloud
+        .add_fault(
+            FaultRule {
+                latency,
+                ..FaultRule::new("slow", None, Code::Ok)
+            },
+            at(0),
+        )
+        .unwrap();
     let reply = cloud.create_machine(&request("a"), at(0));
     assert_eq!(reply.delay, Duration::from_millis(3100));
     reply.result.unwrap();
@@ -191,7 +240,12 @@ fn a_slow_call_commits_at_once_and_answers_late() {
 fn an_injected_uninitialized_names_the_vm() {
     let mut cloud = cloud();
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
-    cloud.add_fault(FaultRule::new("u", Some(Operation::GetStatus), Code::Uninitialized), at(0)).unwrap();
+    cloud
+        .add_fault(
+            FaultRule::new("u", Some(Operation::GetStatus), Code::Uninitialized),
+            at(0),
+        )
+        .unwrap();
     let error = cloud.machine_status(&request("a"), at(1)).result.unwrap_err();
     assert_eq!(error.vm.as_deref(), Some(&vm));
 }
@@ -207,7 +261,10 @@ fn a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id() {
     let second = cloud.start_vm(&machine("default/a"), at(8)).unwrap().boot_id.clone();
     let third = cloud.reboot_vm(&machine("a"), at(9)).unwrap().boot_id.clone();
     assert_eq!(BTreeSet::from([first, second, third]).len(), 3);
-    assert_eq!(cloud.delete_vm(&machine("a"), at(10)).unwrap().state, VmState::Terminated);
+    assert_eq!(
+        cloud.delete_vm(&machine("a"), at(10)).unwrap().state,
+        VmState::Terminated
+    );
     assert_eq!(code(cloud.machine_status(&request("a"), at(11))), Code::NotFound);
 }
 
@@ -244,12 +301,18 @@ fn a_held_vm_waits_for_its_step_or_its_release() {
     cloud.release("a*", at(62)).unwrap();
     assert_eq!(states(&cloud), [VmState::Running; 3]);
     assert_eq!(cloud.vms().nth(1).unwrap().changed, at(62));
-    assert_eq!(cloud.release("a*", at(63)).unwrap_err(), CommandError::NoHold("a*".to_owned()));
+    assert_eq!(
+        cloud.release("a*", at(63)).unwrap_err(),
+        CommandError::NoHold("a*".to_owned())
+    );
 }
 
 #[test]
 fn a_hold_keeps_a_vm_that_is_already_pending_and_a_deletion() {
-    let config = Config { termination_delay: GoDuration(BOOT), ..config(DuplicateCreates::One) };
+    let config = Config {
+        termination_delay: GoDuration(BOOT),
+        ..config(DuplicateCreates::One)
+    };
     let mut cloud = Cloud::new(config, Seed::new(1));
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     cloud.hold("a", at(1)).unwrap();
@@ -276,7 +339,10 @@ fn user_data_and_credentials_stay_out_of_the_log_and_of_debug_output() {
 
 #[test]
 fn one_machines_boot_delay_does_not_depend_on_the_others() {
-    let config = Config { boot_delay: "1s-60s".parse().unwrap(), ..config(DuplicateCreates::One) };
+    let config = Config {
+        boot_delay: "1s-60s".parse().unwrap(),
+        ..config(DuplicateCreates::One)
+    };
     let boot_of_b = |before: &[&str]| {
         let mut cloud = Cloud::new(config.clone(), Seed::new(4));
         for name in before {
@@ -300,7 +366,7 @@ enum Step {
     DeleteBehindBack(u8),
     Hold(u8),
     Release(u8),
-    StepVm(u8),
+    Progress(u8),
     Wait(u8),
 }
 
@@ -315,7 +381,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => name.clone().prop_map(Step::DeleteBehindBack),
         1 => name.clone().prop_map(Step::Hold),
         1 => name.clone().prop_map(Step::Release),
-        1 => name.prop_map(Step::StepVm),
+        1 => name.prop_map(Step::Progress),
         2 => (0..8u8).prop_map(Step::Wait),
     ]
 }
@@ -331,7 +397,7 @@ fn apply(cloud: &mut Cloud, step: &Step, now: &mut Timestamp) {
         Step::DeleteBehindBack(index) => drop(cloud.delete_vm(&machine(&name(index)), *now).map(|_| ())),
         Step::Hold(index) => drop(cloud.hold(&name(index), *now).map(|_| ())),
         Step::Release(index) => drop(cloud.release(&name(index), *now).map(|_| ())),
-        Step::StepVm(index) => drop(cloud.step_vm(&machine(&name(index)), *now).map(|_| ())),
+        Step::Progress(index) => drop(cloud.step_vm(&machine(&name(index)), *now).map(|_| ())),
         Step::Wait(seconds) => {
             *now += SignedDuration::from_secs(i64::from(*seconds));
             cloud.advance(*now);

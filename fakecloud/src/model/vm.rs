@@ -85,7 +85,11 @@ pub struct Owner {
 impl Owner {
     /// `NAMESPACE/NAME`, or `NAME` without a namespace.
     pub fn key(&self) -> String {
-        if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 }
 

@@ -40,7 +40,9 @@ impl ControlService {
         self.cloud.step(|cloud, now| {
             let id = command(cloud, &reference, now).map(|vm| vm.id.clone());
             let id = id.map_err(|error| convert::command_error(&error))?;
-            let vm = cloud.vm(&id).ok_or_else(|| Status::not_found(format!("VM {id} is no longer kept")))?;
+            let vm = cloud
+                .vm(&id)
+                .ok_or_else(|| Status::not_found(format!("VM {id} is no longer kept")))?;
             Ok(Response::new(convert::vm(cloud, vm)))
         })
     }
@@ -55,8 +57,15 @@ impl ControlService {
         self.cloud.step(|cloud, now| {
             let vms = change(cloud, &pattern, now).map_err(|error| convert::command_error(&error))?;
             let ids: Vec<String> = vms.iter().map(|vm| vm.id.clone()).collect();
-            let vms = ids.iter().filter_map(|id| cloud.vm(id)).map(|vm| convert::vm(cloud, vm)).collect();
-            Ok(Response::new(proto::HoldReply { holds: cloud.holds().iter().cloned().collect(), vms }))
+            let vms = ids
+                .iter()
+                .filter_map(|id| cloud.vm(id))
+                .map(|vm| convert::vm(cloud, vm))
+                .collect();
+            Ok(Response::new(proto::HoldReply {
+                holds: cloud.holds().iter().cloned().collect(),
+                vms,
+            }))
         })
     }
 
@@ -88,7 +97,10 @@ impl proto::cloud_server::Cloud for ControlService {
     }
 
     async fn list_vms(&self, request: Request<proto::ListVmsRequest>) -> Result<Response<proto::VmList>, Status> {
-        let proto::ListVmsRequest { machine, include_terminated } = request.into_inner();
+        let proto::ListVmsRequest {
+            machine,
+            include_terminated,
+        } = request.into_inner();
         let vms = self.cloud.step(|cloud, now| {
             cloud.advance(now);
             let wanted = |vm: &&Vm| {
@@ -140,7 +152,9 @@ impl proto::cloud_server::Cloud for ControlService {
     }
 
     async fn stop_kubelet(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
-        self.command(request, |cloud, reference, now| cloud.set_kubelet(reference, false, now))
+        self.command(request, |cloud, reference, now| {
+            cloud.set_kubelet(reference, false, now)
+        })
     }
 
     async fn start_kubelet(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
@@ -150,7 +164,9 @@ impl proto::cloud_server::Cloud for ControlService {
     async fn add_fault(&self, request: Request<proto::Fault>) -> Result<Response<proto::Fault>, Status> {
         let rule = convert::rule(request.into_inner())?;
         let fault = self.cloud.step(|cloud, now| cloud.add_fault(rule, now));
-        fault.map(|fault| Response::new(convert::fault(fault))).map_err(|error| convert::fault_error(&error))
+        fault
+            .map(|fault| Response::new(convert::fault(fault)))
+            .map_err(|error| convert::fault_error(&error))
     }
 
     async fn remove_fault(
@@ -159,15 +175,16 @@ impl proto::cloud_server::Cloud for ControlService {
     ) -> Result<Response<proto::Fault>, Status> {
         let id = request.into_inner().id;
         let fault = self.cloud.step(|cloud, now| cloud.remove_fault(&id, now));
-        fault.map(|fault| Response::new(convert::fault(fault))).map_err(|error| convert::fault_error(&error))
+        fault
+            .map(|fault| Response::new(convert::fault(fault)))
+            .map_err(|error| convert::fault_error(&error))
     }
 
-    async fn list_faults(
-        &self,
-        _: Request<proto::ListFaultsRequest>,
-    ) -> Result<Response<proto::FaultList>, Status> {
+    async fn list_faults(&self, _: Request<proto::ListFaultsRequest>) -> Result<Response<proto::FaultList>, Status> {
         let faults = self.cloud.step(|cloud, _| cloud.faults().list().to_vec());
-        Ok(Response::new(proto::FaultList { faults: faults.into_iter().map(convert::fault).collect() }))
+        Ok(Response::new(proto::FaultList {
+            faults: faults.into_iter().map(convert::fault).collect(),
+        }))
     }
 
     async fn audit(&self, request: Request<proto::AuditRequest>) -> Result<Response<proto::AuditPage>, Status> {
@@ -180,7 +197,11 @@ impl proto::cloud_server::Cloud for ControlService {
         let (records, more) = page.map_err(convert::forgotten)?;
         let next_after = records.last().map_or(after, |record| record.sequence);
         let records = records.iter().map(convert::record).collect();
-        Ok(Response::new(proto::AuditPage { records, next_after, more }))
+        Ok(Response::new(proto::AuditPage {
+            records,
+            next_after,
+            more,
+        }))
     }
 
     async fn watch(&self, request: Request<proto::WatchRequest>) -> Result<Response<Records>, Status> {
@@ -202,7 +223,8 @@ impl proto::cloud_server::Cloud for ControlService {
         request: Request<proto::SetDuplicateCreatesRequest>,
     ) -> Result<Response<proto::InfoReply>, Status> {
         let duplicates = convert::read_duplicates(request.into_inner().duplicate_creates)?;
-        self.cloud.step(|cloud, now| cloud.set_duplicate_creates(duplicates, now));
+        self.cloud
+            .step(|cloud, now| cloud.set_duplicate_creates(duplicates, now));
         Ok(Response::new(self.info()))
     }
 }

@@ -89,7 +89,9 @@ pub(super) fn reference(reference: proto::VmReference) -> Result<Reference, Stat
         Some(By::Id(id)) => Ok(Reference::Id(id)),
         Some(By::ProviderId(id)) => Ok(Reference::ProviderId(id)),
         Some(By::Machine(machine)) => Ok(Reference::Machine(machine)),
-        None => Err(Status::invalid_argument("the reference is empty: set id, provider_id or machine")),
+        None => Err(Status::invalid_argument(
+            "the reference is empty: set id, provider_id or machine",
+        )),
     }
 }
 
@@ -112,14 +114,16 @@ pub(super) fn read_duplicates(number: i32) -> Result<DuplicateCreates, Status> {
 
 pub(super) fn fault(fault: Fault) -> proto::Fault {
     let Fault { rule, seen, hits } = fault;
-    let operation = rule.operation.map_or(proto::Operation::Unspecified, |operation| match operation {
-        Operation::Create => proto::Operation::Create,
-        Operation::Initialize => proto::Operation::Initialize,
-        Operation::Delete => proto::Operation::Delete,
-        Operation::GetStatus => proto::Operation::GetStatus,
-        Operation::List => proto::Operation::List,
-        Operation::Volumes => proto::Operation::Volumes,
-    });
+    let operation = rule
+        .operation
+        .map_or(proto::Operation::Unspecified, |operation| match operation {
+            Operation::Create => proto::Operation::Create,
+            Operation::Initialize => proto::Operation::Initialize,
+            Operation::Delete => proto::Operation::Delete,
+            Operation::GetStatus => proto::Operation::GetStatus,
+            Operation::List => proto::Operation::List,
+            Operation::Volumes => proto::Operation::Volumes,
+        });
     proto::Fault {
         id: rule.id,
         operation: operation.into(),
@@ -145,7 +149,10 @@ pub(super) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
         Ok(proto::Operation::List) => Some(Operation::List),
         Ok(proto::Operation::Volumes) => Some(Operation::Volumes),
         Err(_) => {
-            return Err(Status::invalid_argument(format!("operation: {} is none; 0 to 6 are", fault.operation)));
+            return Err(Status::invalid_argument(format!(
+                "operation: {} is none; 0 to 6 are",
+                fault.operation
+            )));
         }
     };
     let code = Code::from_number(fault.code)

@@ -24,7 +24,9 @@ fn world(config: Config) -> (Fakecloud, impl Driver, CloudClient<CloudServer<Con
 }
 
 fn machine(name: &str) -> proto::VmReference {
-    proto::VmReference { by: Some(By::Machine(name.to_owned())) }
+    proto::VmReference {
+        by: Some(By::Machine(name.to_owned())),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -32,18 +34,34 @@ async fn a_vm_is_made_watched_killed_and_deleted() {
     let (_cloud, driver, mut control) = world(Config::default());
     let vm = driver.create_machine(request("a")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let listed = control.list_vms(proto::ListVmsRequest::default()).await.unwrap().into_inner().vms;
+    let listed = control
+        .list_vms(proto::ListVmsRequest::default())
+        .await
+        .unwrap()
+        .into_inner()
+        .vms;
     assert_eq!(listed.len(), 1);
-    assert_eq!((listed[0].provider_id.as_str(), listed[0].state()), (vm.provider_id.as_str(), proto::VmState::Running));
+    assert_eq!(
+        (listed[0].provider_id.as_str(), listed[0].state()),
+        (vm.provider_id.as_str(), proto::VmState::Running)
+    );
     assert_eq!(listed[0].machine_uid, "uid-of-a");
     let killed = control.kill_vm(machine("a")).await.unwrap().into_inner();
     assert_eq!(killed.state(), proto::VmState::Stopped);
     driver.delete_machine(request("a")).await.unwrap();
-    assert_eq!(driver.get_machine_status(request("a")).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(
+        driver.get_machine_status(request("a")).await.unwrap_err().code,
+        Code::NotFound
+    );
     let gone = control.get_vm(machine("a")).await.unwrap_err();
     assert_eq!(gone.code(), tonic::Code::NotFound);
-    let by_id = proto::VmReference { by: Some(By::ProviderId(vm.provider_id)) };
-    assert_eq!(control.get_vm(by_id).await.unwrap().into_inner().state(), proto::VmState::Terminated);
+    let by_id = proto::VmReference {
+        by: Some(By::ProviderId(vm.provider_id)),
+    };
+    assert_eq!(
+        control.get_vm(by_id).await.unwrap().into_inner().state(),
+        proto::VmState::Terminated
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,12 +78,24 @@ async fn a_fault_answers_with_its_code_and_counts_its_hits() {
     let added = control.add_fault(fault).await.unwrap().into_inner();
     let before = cloud.clock().now();
     let error = driver.create_machine(request("a")).await.unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), (Code::ResourceExhausted, "no capacity"));
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (Code::ResourceExhausted, "no capacity")
+    );
     assert_eq!(cloud.clock().now().duration_since(before).as_secs(), 5);
     driver.create_machine(request("a")).await.unwrap();
-    let faults = control.list_faults(proto::ListFaultsRequest {}).await.unwrap().into_inner().faults;
+    let faults = control
+        .list_faults(proto::ListFaultsRequest {})
+        .await
+        .unwrap()
+        .into_inner()
+        .faults;
     assert_eq!((faults[0].seen, faults[0].hits), (2, 1));
-    let removed = control.remove_fault(proto::RemoveFaultRequest { id: added.id }).await.unwrap().into_inner();
+    let removed = control
+        .remove_fault(proto::RemoveFaultRequest { id: added.id })
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!(removed.hits, 1);
 }
 
@@ -73,17 +103,28 @@ async fn a_fault_answers_with_its_code_and_counts_its_hits() {
 async fn every_machine_code_survives_the_way() {
     let (_cloud, driver, mut control) = world(Config::default());
     for code in Code::ALL.into_iter().filter(|code| *code != Code::Ok) {
-        let fault = proto::Fault { id: "f".to_owned(), code: code.number(), ..proto::Fault::default() };
+        let fault = proto::Fault {
+            id: "f".to_owned(),
+            code: code.number(),
+            ..proto::Fault::default()
+        };
         control.add_fault(fault).await.unwrap();
         assert_eq!(driver.get_machine_status(request("a")).await.unwrap_err().code, code);
-        control.remove_fault(proto::RemoveFaultRequest { id: "f".to_owned() }).await.unwrap();
+        control
+            .remove_fault(proto::RemoveFaultRequest { id: "f".to_owned() })
+            .await
+            .unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_log_is_read_by_pages_and_followed_live() {
     let (_cloud, driver, mut control) = world(Config::default());
-    let mut stream = control.watch(proto::WatchRequest { after: 0 }).await.unwrap().into_inner();
+    let mut stream = control
+        .watch(proto::WatchRequest { after: 0 })
+        .await
+        .unwrap()
+        .into_inner();
     let follow = async {
         let mut operations = Vec::new();
         while operations.last().is_none_or(|last| last != "KillVm") {
@@ -99,19 +140,30 @@ async fn the_log_is_read_by_pages_and_followed_live() {
     };
     let (operations, ()) = tokio::join!(follow, act);
     assert_eq!(operations, ["Pending", "CreateMachine", "Running", "KillVm"]);
-    let page = proto::AuditRequest { after: 1, limit: 2, machine: "default/*".to_owned() };
+    let page = proto::AuditRequest {
+        after: 1,
+        limit: 2,
+        machine: "default/*".to_owned(),
+    };
     let page = control.audit(page).await.unwrap().into_inner();
-    assert_eq!(page.records.iter().map(|record| record.sequence).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(
+        page.records.iter().map(|record| record.sequence).collect::<Vec<_>>(),
+        [2, 3]
+    );
     assert_eq!((page.next_after, page.more), (3, true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn holds_and_the_duplicate_switch_are_set_at_run_time() {
     let (_cloud, driver, mut control) = world(Config::default());
-    let hold = proto::HoldRequest { pattern: "*".to_owned() };
+    let hold = proto::HoldRequest {
+        pattern: "*".to_owned(),
+    };
     control.hold(hold.clone()).await.unwrap();
     let two = proto::DuplicateCreates::Two;
-    let request_two = proto::SetDuplicateCreatesRequest { duplicate_creates: two.into() };
+    let request_two = proto::SetDuplicateCreatesRequest {
+        duplicate_creates: two.into(),
+    };
     let info = control.set_duplicate_creates(request_two).await.unwrap().into_inner();
     assert_eq!((info.duplicate_creates(), info.holds), (two, vec!["*".to_owned()]));
     driver.create_machine(request("a")).await.unwrap();
@@ -121,19 +173,43 @@ async fn holds_and_the_duplicate_switch_are_set_at_run_time() {
     assert_eq!(several.code(), tonic::Code::FailedPrecondition);
     let released = control.release(hold).await.unwrap().into_inner();
     assert!(released.holds.is_empty());
-    assert_eq!(released.vms.iter().filter(|vm| vm.state() == proto::VmState::Running).count(), 2);
+    assert_eq!(
+        released
+            .vms
+            .iter()
+            .filter(|vm| vm.state() == proto::VmState::Running)
+            .count(),
+        2
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn bad_requests_are_answered_and_nothing_else_happens() {
     let (cloud, _driver, mut control) = world(Config::default());
     let invalid = tonic::Code::InvalidArgument;
-    let bad_code = proto::Fault { code: 99, ..proto::Fault::default() };
+    let bad_code = proto::Fault {
+        code: 99,
+        ..proto::Fault::default()
+    };
     assert_eq!(control.add_fault(bad_code).await.unwrap_err().code(), invalid);
-    let bad_operation = proto::Fault { operation: 99, code: 2, ..proto::Fault::default() };
+    let bad_operation = proto::Fault {
+        operation: 99,
+        code: 2,
+        ..proto::Fault::default()
+    };
     assert_eq!(control.add_fault(bad_operation).await.unwrap_err().code(), invalid);
-    assert_eq!(control.kill_vm(proto::VmReference { by: None }).await.unwrap_err().code(), invalid);
-    assert_eq!(control.hold(proto::HoldRequest::default()).await.unwrap_err().code(), invalid);
+    assert_eq!(
+        control
+            .kill_vm(proto::VmReference { by: None })
+            .await
+            .unwrap_err()
+            .code(),
+        invalid
+    );
+    assert_eq!(
+        control.hold(proto::HoldRequest::default()).await.unwrap_err().code(),
+        invalid
+    );
     let unset = proto::SetDuplicateCreatesRequest { duplicate_creates: 0 };
     assert_eq!(control.set_duplicate_creates(unset).await.unwrap_err().code(), invalid);
     assert_eq!(cloud.step(|cloud, _| cloud.log().last()), 0);
