@@ -127,7 +127,7 @@ impl World {
 
     fn machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
         let edited = change.old.as_ref().zip(change.new.as_ref());
-        let hurry = edited.is_some_and(|(old, new)| old.metadata.generation != new.metadata.generation);
+        let hurry = change.is_edit(|machine| machine.metadata.generation);
         let Some(machine) = change.either() else {
             return Vec::new();
         };
@@ -157,7 +157,7 @@ impl World {
             .flatten()
             .flat_map(|class| secrets_of(class));
         triggers.extend(secrets.map(|(namespace, name)| quiet(Work::Secret(Key::new(namespace, name)))));
-        triggers.extend(self.machines_behind(class, change.old.is_some()));
+        triggers.extend(self.machines_behind(class, change.is_edit(|class| class.metadata.generation)));
         triggers
     }
 
@@ -167,14 +167,13 @@ impl World {
         };
         let key = Key::of(&**secret);
         let own = (key.namespace.clone(), key.name.clone());
+        let hurry = change.is_edit(|secret| secret.data.clone());
         let classes = self
             .classes
             .all()
             .into_iter()
             .filter(|class| secrets_of(class).contains(&own));
-        let mut triggers: Vec<_> = classes
-            .flat_map(|class| self.machines_behind(&class, change.old.is_some()))
-            .collect();
+        let mut triggers: Vec<_> = classes.flat_map(|class| self.machines_behind(&class, hurry)).collect();
         triggers.push(quiet(Work::Secret(key)));
         triggers
     }
@@ -231,6 +230,14 @@ fn quiet(work: Work) -> Trigger {
 }
 
 impl<K> Change<K> {
+    /// Whether this part of an object that stays was changed; finalizers and status are none of it.
+    fn is_edit<V: PartialEq>(&self, part: impl Fn(&K) -> V) -> bool {
+        self.old
+            .as_ref()
+            .zip(self.new.as_ref())
+            .is_some_and(|(old, new)| part(old) != part(new))
+    }
+
     fn either(&self) -> Option<&Arc<K>> {
         self.new.as_ref().or(self.old.as_ref())
     }

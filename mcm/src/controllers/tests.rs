@@ -350,6 +350,24 @@ async fn a_creation_that_fails_is_repeated_after_the_period_of_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn mended_credentials_end_the_wait_for_the_next_attempt() {
+    let stage = Stage::new();
+    stage.cloud.fail_with(&[Code::Unauthenticated]);
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "CrashLoopBackOff");
+            let mut secret = stage.server.get(SECRET).unwrap();
+            secret["data"]["credential"] = json!(ByteString(b"another".to_vec()));
+            stage.server.put(SECRET, secret);
+            stage.wait(10).await;
+            assert_eq!(stage.phase(), "Pending");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unhealthy_node_makes_the_machine_unknown_and_a_healthy_one_running_again() {
     let stage = Stage::new();
     stage
