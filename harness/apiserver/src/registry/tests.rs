@@ -261,8 +261,7 @@ async fn an_update_that_changes_nothing_takes_no_revision() {
 #[tokio::test(start_paused = true)]
 async fn each_endpoint_changes_its_own_part() {
     let world = World::new();
-    let created = world.create("pods", pod("a")).unwrap();
-    let mut changed = created.clone();
+    let mut changed = world.create("pods", pod("a")).unwrap();
     changed["spec"]["nodeName"] = "other".into();
     changed["status"] = json!({ "phase": "Running" });
     let status = world.update("pods", Part::Status, changed.clone()).unwrap();

@@ -20,6 +20,8 @@ use super::{Authority, ServeError, kubeconfig};
 use crate::http::refusal;
 use crate::server::{Identity, Inner, Server};
 
+/// One client may have that many requests and watches open on a connection.
+const STREAMS: u32 = 1000;
 /// A client that does not finish its handshake by then is dropped.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Connections that do not end by themselves by then are cut.
@@ -184,7 +186,8 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
             Ok::<_, Infallible>(response)
         }
     });
-    let builder = auto::Builder::new(TokioExecutor::new());
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http2().max_concurrent_streams(STREAMS);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {

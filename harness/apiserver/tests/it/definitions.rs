@@ -119,7 +119,7 @@ async fn a_definition_takes_its_objects_and_their_watches_with_it() {
     while let Some((kind, ..)) = watch.brief().await {
         kinds.push(kind);
     }
-    assert_eq!(kinds, ["DELETED"]);
+    assert_eq!(kinds, ["ADDED", "DELETED"]);
     assert_eq!(cluster.post(DEFINITIONS, definition()).await.code, 201);
     assert_eq!(cluster.get(WIDGETS).await.body["items"], json!([]));
 }
