@@ -6,6 +6,8 @@
 mod api;
 mod facts;
 mod fleet;
+#[cfg(test)]
+mod loop_tests;
 mod objects;
 mod pods;
 #[cfg(test)]

@@ -1,0 +1,84 @@
+//! The loop against an API server that only remembers what was asked of it, in virtual time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use clock::{Clock, Seed};
+use http::{Method, Request, Response};
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use tokio_util::sync::CancellationToken;
+use tower::service_fn;
+
+use crate::model::test_request as request;
+use crate::{Config, Fakecloud};
+
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// Creations and patches succeed, lists are empty, watches end after five silent minutes.
+fn api_server(asked: &Asked) -> Client {
+    let asked = Arc::clone(asked);
+    let service = service_fn(move |request: Request<Body>| {
+        let asked = Arc::clone(&asked);
+        async move {
+            let (parts, body) = request.into_parts();
+            let answer = if parts.method != Method::GET {
+                asked
+                    .lock()
+                    .unwrap()
+                    .push(format!("{} {}", parts.method, parts.uri.path()));
+                body.collect_bytes().await.unwrap().to_vec()
+            } else if parts.uri.query().unwrap_or_default().contains("watch=true") {
+                tokio::time::sleep(Duration::from_secs(300)).await;
+                Vec::new()
+            } else {
+                br#"{"metadata": {"resourceVersion": "1"}, "items": []}"#.to_vec()
+            };
+            Ok::<_, std::convert::Infallible>(Response::new(Body::from(answer)))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_joins_and_renews_its_lease_over_the_clients_api_until_the_end() {
+    let asked = Asked::default();
+    let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
+    let cloud = Fakecloud::new(Config::default(), clock, Seed::new(1));
+    let token = CancellationToken::new();
+    let act = async {
+        let reply = cloud.step(|cloud, now| cloud.create_machine(&request("a"), now));
+        reply.result.unwrap();
+        tokio::time::sleep(Duration::from_secs(14)).await;
+        token.cancel();
+    };
+    tokio::join!(cloud.run(api_server(&asked), token.clone()), act);
+    let lease = "PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a";
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked[0], "POST /api/v1/nodes");
+    assert!(asked.contains(&"PATCH /api/v1/nodes/a/status".to_owned()), "{asked:?}");
+    assert_eq!(asked.iter().filter(|line| *line == lease).count(), 2, "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_loop_picks_up_the_vms_that_are_there() {
+    let asked = Asked::default();
+    let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
+    let cloud = Fakecloud::new(Config::default(), clock, Seed::new(1));
+    cloud
+        .step(|cloud, now| cloud.create_machine(&request("a"), now))
+        .result
+        .unwrap();
+    for _ in 0..2 {
+        let run = cloud.run(api_server(&asked), CancellationToken::new());
+        assert!(tokio::time::timeout(Duration::from_secs(8), run).await.is_err());
+    }
+    let registrations = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|line| *line == "POST /api/v1/nodes")
+        .count();
+    assert_eq!(registrations, 2);
+}
