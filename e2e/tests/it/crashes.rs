@@ -56,9 +56,21 @@ fn a_failed_run_leaves_a_folder_and_the_line_that_replays_it() {
     ] {
         assert!(report.join(file).is_file(), "{file} is missing in {}", report.display());
     }
-    let narrative = std::fs::read_to_string(report.join("narrative.txt")).unwrap();
+    let read = |file: &str| std::fs::read_to_string(report.join(file)).unwrap();
     assert!(
-        narrative.contains("machine m-1 currentStatus") || narrative.contains("machine m-1 phase"),
-        "{narrative}"
+        read("narrative.txt").contains("cloud CreateMachine for m-1: OK"),
+        "{}",
+        read("narrative.txt")
     );
+    assert!(
+        read("trace.txt").contains("fault mcm: crash after effect"),
+        "{}",
+        read("trace.txt")
+    );
+    for file in ["narrative.txt", "objects.yaml", "vms.yaml", "trace.txt", "log.txt"] {
+        assert!(
+            !read(file).contains(harness::scenario::fixtures::API_TOKEN),
+            "{file} holds a secret"
+        );
+    }
 }

@@ -9,6 +9,9 @@ pub const CLASS: &str = "class-a";
 /// Its Secret.
 pub const SECRET: &str = "class-a-secret";
 
+/// The credential in it, which no report may show.
+pub const API_TOKEN: &str = "fixture-cloud-credential";
+
 /// A machine of class `class-a`.
 pub fn machine(name: &str) -> Value {
     json!({
@@ -38,7 +41,7 @@ pub fn secret() -> Value {
         "kind": "Secret",
         "metadata": { "name": SECRET, "namespace": NAMESPACE },
         "stringData": {
-            "apiToken": "fixture",
+            "apiToken": API_TOKEN,
             "userData": "#!/bin/sh\njoin --token <<BOOTSTRAP_TOKEN>> --name <<MACHINE_NAME>>\n",
         },
     })

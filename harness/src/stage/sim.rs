@@ -32,7 +32,7 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// Runs a job from its seed.
 pub fn run(job: &Job) -> Ran {
-    let (told, trace, effects) = ::sim::run(job.seed, |world| async move {
+    ::sim::run(job.seed, |world| async move {
         let trace = world.trace.clone();
         let (told, effects) = match SimStage::start(world, job).await {
             Ok(mut stage) => {
@@ -43,27 +43,28 @@ pub fn run(job: &Job) -> Ran {
             }
             Err(reason) => (Err(reason), Vec::new()),
         };
-        (
+        let summary = TraceSummary {
+            hash: trace.hash(),
+            entries: trace.len(),
+        };
+        let passed = told.as_ref().is_ok_and(|told| told.failure.is_none());
+        let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
+        Ran {
             told,
-            TraceSummary {
-                hash: trace.hash(),
-                entries: trace.len(),
-            },
+            trace: Some(summary),
             effects,
-        )
-    });
-    let log = logs::kept();
-    let logs = if log.is_empty() {
-        BTreeMap::new()
-    } else {
-        BTreeMap::from([("log.txt".to_owned(), log)])
-    };
-    Ran {
-        told,
-        trace: Some(trace),
-        effects,
-        logs,
-    }
+            logs,
+        }
+    })
+}
+
+/// What every part did, crashes included, and what it logged.
+fn logs_of(trace: &Trace) -> BTreeMap<String, Vec<u8>> {
+    let lines: String = trace.entries().iter().map(|entry| format!("{entry}\n")).collect();
+    BTreeMap::from([
+        ("trace.txt".to_owned(), lines.into_bytes()),
+        ("log.txt".to_owned(), logs::kept()),
+    ])
 }
 
 struct SimStage {
