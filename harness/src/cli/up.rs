@@ -1,17 +1,20 @@
 //! `drydock up`: a world to play with, until Ctrl-C.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 
 use super::{Ended, Outcome, Usage, block_on, interrupted};
-use crate::scenario::Cloud;
+use crate::scenario::{Cloud, Timeouts};
 use crate::stage::Stage;
 use crate::stage::embedded::{Controller, EmbeddedStage, Plan};
+use crate::stage::plane::ControlPlane;
 
 #[derive(Args, Debug)]
 pub(super) struct Up {
-    /// Leaves a part out, for people who bring their own
-    #[arg(long, value_name = "PART")]
-    without: Option<Part>,
+    /// Leaves parts out, for people who bring their own; without fakecloud there is no mcm either
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    without: Vec<Part>,
 
     /// The API server's port; 0: any that is free
     #[arg(long, default_value_t = 0)]
@@ -30,15 +33,18 @@ pub(super) struct Up {
 enum Part {
     /// The machine controller manager.
     Mcm,
+    /// The fake cloud, and mcm with it: what is left is the control plane.
+    Fakecloud,
 }
 
 impl Up {
     pub(super) fn execute(self) -> Ended {
-        let controller = match (self.without, self.controller) {
-            (Some(Part::Mcm), _) => Controller::None,
-            (None, Some(command)) => Controller::Command(command),
-            (None, None) => Controller::Mcm,
+        let controller = match self.controller {
+            Some(command) => Controller::Command(command),
+            None if self.without.contains(&Part::Mcm) => Controller::None,
+            None => Controller::Mcm,
         };
+        let alone = self.without.contains(&Part::Fakecloud);
         let plan = Plan {
             port: self.port,
             seed: self.seed,
@@ -49,20 +55,23 @@ impl Up {
             tokio::select! {
                 biased;
                 () = interrupted() => Ok(Outcome::Passed),
-                ended = stay_up(plan) => ended.map_err(Usage),
+                ended = stay_up(plan, alone) => ended.map_err(Usage),
             }
         })?
     }
 }
 
 /// Ends only when something breaks.
-async fn stay_up(plan: Plan) -> Result<Outcome, String> {
+async fn stay_up(plan: Plan, alone: bool) -> Result<Outcome, String> {
+    if alone {
+        let (mut plane, _) = ControlPlane::start(plan.port, plan.seed, &Timeouts::short()).await?;
+        print_up(plane.kubeconfig());
+        print_end();
+        return Err(plane.trouble().await);
+    }
     let without_mcm = plan.controller == Controller::None;
     let mut stage = EmbeddedStage::start(plan).await?;
-    println!("The control plane is up; the machine CRDs are installed. In another terminal:\n");
-    println!("  export KUBECONFIG={}", stage.kubeconfig().display());
-    println!("  kubectl apply -f examples/machine.yaml");
-    println!("  kubectl get machines,nodes --watch\n");
+    print_up(stage.kubeconfig());
     println!(
         "fakecloud answers gRPC on {}; logs are in {}",
         stage.cloud_address(),
@@ -75,6 +84,17 @@ async fn stay_up(plan: Plan) -> Result<Outcome, String> {
         );
         println!("  --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG");
     }
-    println!("Ctrl-C ends everything and removes the files.");
+    print_end();
     Err(stage.trouble().await)
+}
+
+fn print_up(kubeconfig: &Path) {
+    println!("The control plane is up; the machine CRDs are installed. In another terminal:\n");
+    println!("  export KUBECONFIG={}", kubeconfig.display());
+    println!("  kubectl apply -f examples/machine.yaml");
+    println!("  kubectl get machines,nodes --watch\n");
+}
+
+fn print_end() {
+    println!("Ctrl-C ends everything and removes the files.");
 }

@@ -3,27 +3,28 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
-use clock::{Clock, Seed};
-use tempfile::TempDir;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use clock::Clock;
+use tokio::net::TcpStream;
 
 use super::child::{Program, Running, beside};
 use super::cloud::CloudClient;
-use super::{NAMESPACE, Stage, setup};
+use super::plane::{ControlPlane, private_file};
+use super::{Stage, setup};
 use crate::engine::perform;
 use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, Timeouts};
 
-/// How long fakecloud may take to answer.
+/// How long a process may take until it is up.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How often it is asked meanwhile: a port that nobody listens on yet gives no event.
+/// How often that is looked at meanwhile: a port that nobody listens on yet gives no event.
 const START_PROBE: Duration = Duration::from_millis(20);
+/// How often mcm may find its port taken.
+const PORT_ATTEMPTS: u32 = 5;
 
 /// Runs a job on a fresh world.
 pub async fn run(job: &Job) -> Ran {
@@ -85,21 +86,19 @@ pub struct EmbeddedStage {
     timeouts: Timeouts,
     client: kube::Client,
     cloud: CloudClient,
-    serving: apiserver::serve::Serving,
-    parts: JoinSet<String>,
     fakecloud: Running,
     mcm: Option<Program>,
+    ours: bool,
     running: Option<Running>,
     cloud_address: String,
-    kubeconfig: PathBuf,
-    // Last: what is above may still write into it while it ends.
-    folder: TempDir,
+    // Last: the processes above may still write into its folder while they end.
+    plane: ControlPlane,
 }
 
 impl std::fmt::Debug for EmbeddedStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("EmbeddedStage")
-            .field("serving", &self.serving)
+            .field("plane", &self.plane)
             .field("fakecloud", &self.fakecloud)
             .field("mcm", &self.mcm)
             .finish_non_exhaustive()
@@ -113,101 +112,99 @@ impl EmbeddedStage {
     /// One sentence: what could not be started.
     pub async fn start(plan: Plan) -> Result<Self, String> {
         let (fakecloud_program, mcm_program) = (beside("fakecloud")?, beside("mcm")?);
-        let folder = tempfile::Builder::new()
-            .prefix("drydock-")
-            .tempdir()
-            .map_err(|error| format!("cannot make a temporary folder: {error}"))?;
         let clock = Clock::wall();
         let timeouts = Timeouts::short();
+        let (plane, client) = ControlPlane::start(plan.port, plan.seed, &timeouts).await?;
+        let cloud_kubeconfig = plane.kubeconfig_of("fakecloud")?;
+        let mcm_kubeconfig = plane.kubeconfig_of("mcm")?;
 
-        let options = apiserver::Options::new(clock.clone(), Seed::new(plan.seed).child("apiserver"));
-        let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
-        let serving = server
-            .serve(SocketAddr::from(([127, 0, 0, 1], plan.port)))
-            .await
-            .map_err(|error| error.to_string())?;
-        let kubeconfig_of = |identity: apiserver::Identity, file: &str| {
-            let text = serving.kubeconfig(&identity).map_err(|error| error.to_string())?;
-            private_file(&folder.path().join(file), &text)
-        };
-        let kubeconfig = kubeconfig_of(apiserver::Identity::admin(), "kubeconfig")?;
-        let cloud_kubeconfig = kubeconfig_of(apiserver::Identity::user("fakecloud"), "fakecloud.kubeconfig")?;
-        let mcm_kubeconfig = kubeconfig_of(apiserver::Identity::user("mcm"), "mcm.kubeconfig")?;
-
-        let inside = kube::Client::new(server.service(apiserver::Identity::admin()), NAMESPACE);
-        setup::install_definitions(&inside).await?;
-        let client = inside.clone();
-        let mut parts = JoinSet::new();
-        let (settings, lifecycle_clock) = (setup::node_lifecycle(&timeouts), clock.clone());
-        parts.spawn(async move {
-            controllers::node_lifecycle::run(inside, lifecycle_clock, settings, CancellationToken::new()).await;
-            "node lifecycle ended".to_owned()
-        });
-
-        let cloud_address = format!("127.0.0.1:{}", free_port()?);
         let config = serde_saphyr::to_string(&super::sim::cloud_config(&plan.cloud, &timeouts))
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
-        let config = private_file(&folder.path().join("fakecloud.yaml"), &config)?;
+        let config = private_file(&plane.folder().join("fakecloud.yaml"), &config)?;
         let mut fakecloud = Program {
             name: "fakecloud".to_owned(),
             command: vec![
                 fakecloud_program.into(),
                 "serve".into(),
-                flag("--address=", cloud_address.as_ref()),
+                "--address=127.0.0.1:0".into(),
                 flag("--kubeconfig=", &cloud_kubeconfig),
                 flag("--config=", &config),
                 format!("--seed={}", plan.seed).into(),
             ],
             environment: Vec::new(),
-            log: folder.path().join("fakecloud.log"),
+            log: plane.folder().join("fakecloud.log"),
         }
         .start()?;
+        let cloud_address = announced(&plane.folder().join("fakecloud.log"), &mut fakecloud, &clock).await?;
         let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
-        answers(&cloud, &mut fakecloud, &clock).await?;
 
-        let mcm = match plan.controller {
-            Controller::None => None,
+        let (name, command) = match plan.controller {
+            Controller::None => ("", None),
             Controller::Mcm => {
                 let mut command: Vec<OsString> = vec![mcm_program.into()];
-                command.extend(setup::mcm_arguments(
-                    &timeouts,
-                    &mcm_kubeconfig,
-                    &cloud_address,
-                    free_port()?,
-                ));
-                Some(command)
+                command.extend(setup::mcm_arguments(&timeouts, &mcm_kubeconfig, &cloud_address));
+                ("mcm", Some(command))
             }
-            Controller::Command(command) => Some(vec!["/bin/sh".into(), "-c".into(), command.into()]),
+            Controller::Command(command) => (
+                "the controller",
+                Some(vec!["/bin/sh".into(), "-c".into(), command.into()]),
+            ),
         };
-        let mcm = mcm.map(|command| Program {
-            name: "mcm".to_owned(),
+        let mcm = command.map(|command| Program {
+            name: name.to_owned(),
             command,
             environment: vec![
                 ("KUBECONFIG".to_owned(), mcm_kubeconfig.clone().into()),
                 ("FAKECLOUD_ADDRESS".to_owned(), cloud_address.clone().into()),
             ],
-            log: folder.path().join("mcm.log"),
+            log: plane.folder().join("mcm.log"),
         });
-        let running = mcm.as_ref().map(Program::start).transpose()?;
-        Ok(Self {
+        let mut stage = Self {
             clock,
             timeouts,
             client,
             cloud,
-            serving,
-            parts,
             fakecloud,
+            ours: name == "mcm",
             mcm,
-            running,
+            running: None,
             cloud_address,
-            kubeconfig,
-            folder,
-        })
+            plane,
+        };
+        stage.start_controller().await?;
+        Ok(stage)
+    }
+
+    /// Starts what acts on the machines. Ours gets a port for its metrics, and another one when somebody was
+    /// faster; it is up when it listens.
+    async fn start_controller(&mut self) -> Result<(), String> {
+        let Some(program) = &self.mcm else {
+            return Ok(());
+        };
+        if !self.ours {
+            self.running = Some(program.start()?);
+            return Ok(());
+        }
+        let mut attempts = 1..=PORT_ATTEMPTS;
+        loop {
+            let port = free_port()?;
+            let mut program = program.clone();
+            program.command.push(format!("--port={port}").into());
+            let mut running = program.start()?;
+            match listens(port, &mut running, &self.clock).await {
+                Ok(()) => {
+                    self.running = Some(running);
+                    return Ok(());
+                }
+                Err(reason) if reason.contains("in use") && attempts.next().is_some() => {}
+                Err(reason) => return Err(reason),
+            }
+        }
     }
 
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+        self.plane.kubeconfig()
     }
 
     /// HOST:PORT of fakecloud.
@@ -217,7 +214,7 @@ impl EmbeddedStage {
 
     /// Where the processes log.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.plane.folder()
     }
 
     /// Ends everything, and hands the logs over.
@@ -226,8 +223,8 @@ impl EmbeddedStage {
             mcm.stop().await;
         }
         self.fakecloud.stop().await;
-        self.serving.shutdown().await;
-        let read = |name: &str| Some((name.to_owned(), std::fs::read(self.folder.path().join(name)).ok()?));
+        let folder = self.plane.shutdown().await;
+        let read = |name: &str| Some((name.to_owned(), std::fs::read(folder.path().join(name)).ok()?));
         ["mcm.log", "fakecloud.log"].into_iter().filter_map(read).collect()
     }
 }
@@ -257,10 +254,12 @@ impl Stage for EmbeddedStage {
             running.kill().await;
         }
         if action != ProcessAction::Kill && self.running.is_none() {
-            self.running = self.mcm.as_ref().map(Program::start).transpose()?;
+            self.start_controller().await?;
         }
         Ok(())
     }
+
+    fn fault(&self, _: &str, _: &str) {}
 
     fn crash(&mut self, _: &Crash) -> Result<(), String> {
         Err("effects are counted on stage sim only; here kill the process with the step `process`".to_owned())
@@ -273,34 +272,47 @@ impl Stage for EmbeddedStage {
                 None => std::future::pending().await,
             }
         };
-        let parts = async {
-            match self.parts.join_next().await {
-                Some(Ok(reason)) => reason,
-                Some(Err(error)) => format!("a part of the control plane broke: {error}"),
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             reason = self.fakecloud.ended() => reason,
             reason = mcm => reason,
-            reason = parts => reason,
+            reason = self.plane.trouble() => reason,
         }
     }
 }
 
-/// Waits until fakecloud answers or ends.
-async fn answers(cloud: &CloudClient, fakecloud: &mut Running, clock: &Clock) -> Result<(), String> {
-    let answering = async {
-        while cloud.ping().await.is_err() {
+/// Waits until fakecloud says on which address it serves; it takes a free port itself.
+async fn announced(log: &Path, fakecloud: &mut Running, clock: &Clock) -> Result<String, String> {
+    let announcing = async {
+        loop {
+            let text = std::fs::read_to_string(log).unwrap_or_default();
+            let said = text.lines().find_map(|line| line.strip_prefix("fakecloud serves on "));
+            if let Some((address, _)) = said.and_then(|said| said.split_once(';')) {
+                return address.to_owned();
+            }
             clock.sleep(START_PROBE).await;
         }
     };
+    until(announcing, fakecloud, "fakecloud does not serve").await
+}
+
+/// Waits until somebody listens on a port that was free.
+async fn listens(port: u16, mcm: &mut Running, clock: &Clock) -> Result<(), String> {
+    let listening = async {
+        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            clock.sleep(START_PROBE).await;
+        }
+    };
+    until(listening, mcm, "mcm does not listen").await
+}
+
+/// Waits for `event`, for [`START_LIMIT`] at most and no longer than `process` lives.
+async fn until<T>(event: impl Future<Output = T>, process: &mut Running, otherwise: &str) -> Result<T, String> {
     tokio::select! {
         biased;
-        reason = fakecloud.ended() => Err(reason),
-        answered = tokio::time::timeout(START_LIMIT, answering) => {
-            answered.map_err(|_| format!("fakecloud does not answer {START_LIMIT:?} after its start"))
+        reason = process.ended() => Err(reason),
+        came = tokio::time::timeout(START_LIMIT, event) => {
+            came.map_err(|_| format!("{otherwise} {START_LIMIT:?} after its start"))
         }
     }
 }
@@ -317,12 +329,4 @@ fn free_port() -> Result<u16, String> {
     listener
         .map(|address| address.port())
         .map_err(|error| format!("no port is free: {error}"))
-}
-
-/// Writes a file that only this user can read.
-fn private_file(path: &Path, text: &str) -> Result<PathBuf, String> {
-    let written = apiserver::serve::write_private(path, text);
-    written
-        .map(|()| path.to_owned())
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -7,6 +7,7 @@ pub mod child;
 pub mod cloud;
 pub mod embedded;
 pub mod logs;
+pub mod plane;
 pub mod setup;
 pub mod sim;
 
@@ -68,6 +69,10 @@ pub trait Stage {
     /// # Errors
     /// When this stage cannot count effects.
     fn crash(&mut self, crash: &Crash) -> Result<(), String>;
+
+    /// Records what the scenario does to the world against its will, and whom an injected fault struck:
+    /// `target` is what is struck. Only a stage with a trace has somewhere to record it.
+    fn fault(&self, target: &str, what: &str);
 
     /// Returns, with a sentence, when a part of the world ends that nobody ended.
     fn trouble(&mut self) -> impl Future<Output = String>;
