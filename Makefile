@@ -26,7 +26,7 @@ lint:            ## format, clippy with warnings denied, documentation
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
 
 bench:           ## speed and memory, as whole-process figures
-	$(CARGO) bench --profile release-fast -p e2e
+	$(CARGO) bench --profile release-fast -p e2e --bench first_light
 
 up: build        ## a control plane, fakecloud and mcm to play with; Ctrl-C ends it
 	target/debug/drydock up

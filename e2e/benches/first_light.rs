@@ -1,0 +1,107 @@
+//! `make bench`: how fast and how small the programs are, as a user meets them.
+//!
+//! Every figure is taken from real processes: they are started, asked over HTTPS, and their CPU time and memory read from
+//! the kernel. Where an etcd and a kube-apiserver are at hand, they answer the same load in the same run. The sections
+//! are modules; what the figures mean is in `docs/benchmarks.md`.
+
+#[path = "first_light/figures.rs"]
+mod figures;
+#[path = "first_light/load.rs"]
+mod load;
+#[path = "first_light/objects.rs"]
+mod objects;
+#[path = "first_light/peer.rs"]
+mod peer;
+#[path = "first_light/process.rs"]
+mod process;
+#[path = "first_light/simulation.rs"]
+mod simulation;
+#[path = "first_light/start.rs"]
+mod start;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+use figures::Figures;
+
+/// The program under test, built in the same profile as this one.
+const DRYDOCK: &str = env!("CARGO_BIN_EXE_drydock");
+/// No section may take longer; all of them together stay well below their sum.
+const SECTION_LIMIT: Duration = Duration::from_secs(120);
+const SECTIONS: [&str; 3] = ["start", "api", "sim"];
+
+/// Measures start, API and simulation.
+#[derive(Debug, Parser)]
+#[command(name = "first_light")]
+struct Arguments {
+    /// Only the sections whose name contains one of these: start, api, sim
+    filters: Vec<String>,
+
+    /// Writes the figures as JSON, too
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Objects of each kind in the section api
+    #[arg(long, value_name = "COUNT", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    objects: u32,
+
+    /// Leaves the peer out, even where it is at hand
+    #[arg(long)]
+    no_peer: bool,
+
+    /// What `cargo bench` passes; changes nothing
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let chosen = |section: &str| {
+        arguments.filters.is_empty() || arguments.filters.iter().any(|filter| section.contains(filter.as_str()))
+    };
+    if !SECTIONS.into_iter().any(chosen) {
+        bail!("no section matches; there are {}", SECTIONS.join(", "));
+    }
+    let peer = if arguments.no_peer { None } else { peer::find() };
+    match &peer {
+        Some(programs) => eprintln!("peer: {}", programs.version()?),
+        None => eprintln!("peer: not at hand; DRYDOCK_PEER_BIN names a folder with etcd and kube-apiserver"),
+    }
+
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let mut figures = Figures::default();
+    runtime.block_on(async {
+        let peer = peer.as_ref();
+        if chosen("start") {
+            bounded("start", start::measure(&mut figures, peer)).await?;
+        }
+        if chosen("api") {
+            bounded("api", load::measure(&mut figures, peer, arguments.objects as usize)).await?;
+        }
+        if chosen("sim") {
+            bounded("sim", simulation::measure(&mut figures)).await?;
+        }
+        anyhow::Ok(())
+    })?;
+
+    print!("{figures}");
+    if let Some(path) = &arguments.json {
+        std::fs::write(path, figures.json()?).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Runs a section; what it started ends with it, however it ends.
+async fn bounded(section: &str, work: impl Future<Output = Result<()>>) -> Result<()> {
+    eprintln!("measuring {section}");
+    match tokio::time::timeout(SECTION_LIMIT, work).await {
+        Ok(done) => done.with_context(|| format!("section {section}")),
+        Err(_) => bail!("section {section} took longer than {SECTION_LIMIT:?}"),
+    }
+}
