@@ -237,7 +237,7 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
     };
     if let Ok(told) = &ran.told {
         result.stage_seconds = told.lasted.as_secs_f64();
-        result.end = told.world.end();
+        result.end = told.end.clone();
         result.faults = told.world.faults.clone();
     }
     result.wall_seconds = wall.as_secs_f64();

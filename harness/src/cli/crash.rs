@@ -1,6 +1,7 @@
 //! `drydock crash`: mcm crashes at every effect of a scenario, before and after it, and is started
 //! again; every run must pass and end as the undisturbed one does.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,6 +11,7 @@ use super::run::summarise;
 use super::{Ended, Usage, find, jobs};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
+use crate::scenario::builder::{slack, wait};
 use crate::stage::StageKind;
 
 #[derive(Args, Debug)]
@@ -36,7 +38,8 @@ pub(super) struct CrashCommand {
 
 impl CrashCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
-        let scenario = find(scenarios, &self.name)?;
+        // What is still under way when the last expectation is met comes to rest before ends are compared.
+        let scenario = find(scenarios, &self.name)?.step(wait(slack()));
         let clean = Job {
             mutant: self.mutant.clone(),
             reports: self.report.clone(),
@@ -70,8 +73,8 @@ impl CrashCommand {
     }
 }
 
-/// Before and after every effect, less the renewals of a held Lease: a crash there is one between its
-/// neighbours, and a scenario of hours has thousands of them.
+/// Before and after every effect, less the renewals of a held Lease after the first: a crash there is one between
+/// its neighbours, and a scenario of hours has thousands of them.
 pub(crate) fn crash_points(effects: &[Effect]) -> Vec<CrashPoint> {
     let mut leases = 0;
     let mut points = Vec::new();
@@ -93,10 +96,13 @@ pub(crate) fn crash_points(effects: &[Effect]) -> Vec<CrashPoint> {
 /// A run that passed must also end as the undisturbed one did.
 fn compare(undisturbed: &RunResult, result: &mut RunResult) {
     if result.passed() && result.end != undisturbed.end {
-        let reason = format!(
-            "it ends otherwise than undisturbed: {:?}, not {:?}",
-            result.end, undisturbed.end
-        );
+        let what: BTreeSet<&String> = undisturbed.end.keys().chain(result.end.keys()).collect();
+        let differs = what.into_iter().find_map(|what| {
+            let (is, was) = (result.end.get(what), undisturbed.end.get(what));
+            let shown = |end: Option<&String>| end.map_or_else(|| "nothing".to_owned(), String::clone);
+            (is != was).then(|| format!("{what} is {}; undisturbed: {}", shown(is), shown(was)))
+        });
+        let reason = format!("it ends otherwise than undisturbed: {}", differs.unwrap_or_default());
         println!("FAIL {}: {reason}", result.replay);
         result.failure = Some(FailureResult {
             after_seconds: result.stage_seconds,

@@ -38,6 +38,11 @@ enum Command {
     /// Says which stages can run here and what the others lack
     Doctor,
     /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
+    ///
+    /// An effect is a write to the API server or a call that changes something in the cloud. Every run must pass
+    /// and end as the undisturbed one does: the same objects (less uids, revisions and times), VMs and Secrets.
+    /// Of the writes to mcm's own Lease only the first two are crashed at, its creation and a renewal: all later
+    /// renewals are alike, and a scenario of hours has thousands of them.
     Crash(crash::CrashCommand),
     /// Lets one Running machine be for a long virtual time
     Idle(idle::Idle),

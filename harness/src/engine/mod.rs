@@ -5,6 +5,7 @@
 //! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
 //! stage does what it is asked, and how results are shown.
 
+pub mod end;
 pub mod evaluate;
 pub mod kinds;
 pub mod narrative;
@@ -13,6 +14,7 @@ mod perform;
 pub(crate) use perform::apply;
 pub mod world;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clock::Clock;
@@ -26,6 +28,7 @@ use self::world::WorldState;
 use crate::invariants;
 use crate::scenario::{Scenario, Step};
 use crate::stage::Stage;
+use crate::stage::cloud::CloudEvent;
 
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
@@ -37,6 +40,8 @@ pub struct Told {
     pub narrative: Narrative,
     /// The world at the end.
     pub world: WorldState,
+    /// What is left, without what differs between two clean runs; of a run that failed, nothing.
+    pub end: BTreeMap<String, String>,
     /// Why it failed; `None`: every expectation was met and no invariant broken.
     pub failure: Option<Failure>,
     /// By the stage's clock.
@@ -76,7 +81,14 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
         started,
         step: 0,
     };
-    let failure = engine.run(scenario).await.err();
+    let ended_well = match engine.run(scenario).await {
+        Ok(()) => engine.ended().await,
+        Err(failure) => Err(failure),
+    };
+    let (failure, end) = match ended_well {
+        Ok(end) => (None, end),
+        Err(failure) => (Some(failure), BTreeMap::new()),
+    };
     let ended = engine.clock.now();
     let mut narrative = engine.narrative;
     narrative.say(
@@ -89,6 +101,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
     Told {
         narrative,
         world: engine.world,
+        end,
         failure,
         lasted: evaluate::between(started, ended),
     }
@@ -113,6 +126,14 @@ impl<S: Stage> Engine<'_, S> {
             self.perform_step(step).await?;
         }
         self.watch_until(|engine| engine.armed.is_empty(), None).await
+    }
+
+    /// What is left.
+    async fn ended(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut end = end::of_world(&self.world);
+        let secrets = end::secrets(&self.stage.client()).await;
+        end.extend(secrets.map_err(|reason| self.failed(reason))?);
+        Ok(end)
     }
 
     /// Waits until every watch has listed once, so that the first step's effects are not missed.
@@ -173,6 +194,9 @@ impl<S: Stage> Engine<'_, S> {
             cloud: self.stage.cloud(),
             timeouts: self.stage.timeouts().clone(),
         };
+        if let Some((target, what)) = perform::fault(action) {
+            self.stage.fault(&target, &what);
+        }
         match action {
             Step::Process(step) => return Ok(self.stage.process(step.name, step.action).await),
             Step::Crash(crash) => return Ok(self.stage.crash(crash)),
@@ -258,6 +282,12 @@ impl<S: Stage> Engine<'_, S> {
             && kind.kind == "Machine"
         {
             self.catch_up_with_cloud().await?;
+        }
+        if let Seen::Cloud(CloudEvent::Call(call)) = &observation.what
+            && let Some(rule) = &call.rule
+        {
+            self.stage
+                .fault(&call.call, &format!("{rule} struck {}: {}", call.machine, call.code));
         }
         self.narrative.tell(&observation, &self.world);
         self.world.absorb(&observation);

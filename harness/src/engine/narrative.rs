@@ -49,6 +49,16 @@ impl Narrative {
         });
     }
 
+    /// Adds a line that was not told when it happened, behind those of its time; what was before the start has none.
+    pub fn insert(&mut self, at: Timestamp, what: String) {
+        if at < self.started {
+            return;
+        }
+        let after = between(self.started, at);
+        let position = self.lines.partition_point(|line| line.after <= after);
+        self.lines.insert(position, Line { after, what });
+    }
+
     /// Adds what an observation changes in the world as it was before it.
     pub fn tell(&mut self, observation: &Observation, before: &WorldState) {
         for what in words(observation, before) {

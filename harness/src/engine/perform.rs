@@ -57,6 +57,24 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
     }
 }
 
+/// Whom a step strikes and with what, in full: two faults that differ in anything differ here. `None`:
+/// the step is what users do.
+pub(super) fn fault(step: &Step) -> Option<(String, String)> {
+    let target = match step {
+        Step::Inject(fault) => fault.call.rpc().to_owned(),
+        Step::Lift(_) => "cloud".to_owned(),
+        Step::Vm(step) => format!("VM of {}", step.machine),
+        Step::Kubelet(step) => format!("kubelet of {}", step.machine),
+        Step::Process(step) => step.name.to_string(),
+        Step::Crash(step) => step.process.to_string(),
+        Step::Apply(_) | Step::Delete(_) | Step::Annotate(_) | Step::Patch(_) | Step::Wait(_) | Step::Expect(_) => {
+            return None;
+        }
+    };
+    let what = serde_json::to_string(step).unwrap_or_else(|_| words(step));
+    Some((target, what))
+}
+
 /// The step in words.
 pub(super) fn words(step: &Step) -> String {
     match step {
@@ -69,13 +87,18 @@ pub(super) fn words(step: &Step) -> String {
         Step::Patch(step) => format!("patch {} {}", step.kind, step.name),
         Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
         Step::Lift(rule) => format!("lift fault {rule}"),
-        Step::Vm(step) => format!("{:?} the VM of {}", step.action, step.machine),
-        Step::Kubelet(step) => format!("{:?} the kubelet of {}", step.action, step.machine),
-        Step::Process(step) => format!("{:?} {}", step.action, step.name),
+        Step::Vm(step) => format!("{} the VM of {}", verb(step.action), step.machine),
+        Step::Kubelet(step) => format!("{} the kubelet of {}", verb(step.action), step.machine),
+        Step::Process(step) => format!("{} {}", verb(step.action), step.name),
         Step::Crash(step) => format!("crash {} {} effect {}", step.process, step.at, step.effect),
         Step::Wait(time) => format!("wait {time}"),
         Step::Expect(expectation) => format!("expect {expectation}"),
     }
+}
+
+/// The action as a scenario file has it.
+fn verb(action: impl std::fmt::Debug) -> String {
+    format!("{action:?}").to_lowercase()
 }
 
 /// Creates an object, or merges it into the one that is there.

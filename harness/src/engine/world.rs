@@ -139,23 +139,4 @@ impl WorldState {
         let history = self.machines.get(machine).filter(|history| history.exists)?;
         history.phases.last().map(|(_, phase)| phase)
     }
-
-    /// What is left at the end, without what differs between two clean runs (suffixes, uids,
-    /// revisions and times): for comparing the ends of disturbed runs.
-    pub fn end(&self) -> BTreeMap<String, String> {
-        let mut end = BTreeMap::new();
-        for ((kind, namespace, name), object) in &self.objects {
-            if matches!(*kind, "Machine" | "Node" | "MachineSet" | "MachineDeployment") {
-                let phase = match *kind {
-                    "Machine" => text(object, "/status/currentStatus/phase"),
-                    _ => "there",
-                };
-                end.insert(format!("{kind} {namespace}/{name}"), phase.to_owned());
-            }
-        }
-        for (name, _) in self.machines.iter() {
-            end.insert(format!("VMs of {name}"), self.vms_of(name).count().to_string());
-        }
-        end
-    }
 }

@@ -136,14 +136,6 @@ impl CloudClient {
         Ok(Self::new(endpoint.connect_lazy()))
     }
 
-    /// Whether it answers.
-    ///
-    /// # Errors
-    /// What is wrong, when it does not.
-    pub async fn ping(&self) -> Result<(), String> {
-        limited(self.0.clone().info(proto::InfoRequest {})).await.map(drop)
-    }
-
     /// Everything that happens from the beginning, in the ledger's order.
     ///
     /// # Errors

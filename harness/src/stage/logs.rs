@@ -3,7 +3,11 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-use tracing_subscriber::EnvFilter;
+use tracing::{Level, Metadata};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt};
 
 /// The most that is kept; the rest of a longer log is dropped.
 const MOST_BYTES: usize = 8 << 20;
@@ -28,12 +32,31 @@ impl Write for Keeper {
 /// Keeps this process's log from here on; `DRYDOCK_LOG` says how much of it (as `RUST_LOG` does elsewhere).
 pub fn keep() {
     let filter = EnvFilter::try_from_env("DRYDOCK_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = fmt::layer()
         .with_ansi(false)
         .without_time()
         .with_writer(|| Keeper)
-        .try_init();
+        .with_filter(filter.and(filter_fn(shows_no_payload)));
+    let _ = tracing_subscriber::registry().with(layer).try_init();
+}
+
+/// Whether a line holds no request or response, whatever filter a person asks for: the transports' details may
+/// show credentials, and the Kubernetes client warns with the whole text of answers that it cannot read.
+fn shows_no_payload(metadata: &Metadata<'_>) -> bool {
+    let of = |prefixes: &[&str]| prefixes.iter().any(|prefix| metadata.target().starts_with(prefix));
+    if of(&["kube_client"]) {
+        return false;
+    }
+    !of(&["hyper", "h2", "tonic", "tower", "rustls"]) || *metadata.level() <= Level::INFO
+}
+
+/// The same for child processes, which read `RUST_LOG`: what a person asks for, less payloads. `None`: nobody
+/// asks, and their own defaults hold.
+pub fn filter_of_children() -> Option<String> {
+    let asked = std::env::var("RUST_LOG").ok()?;
+    Some(format!(
+        "{asked},kube_client=off,hyper=info,hyper_util=info,h2=info,tonic=info,tower=info,rustls=info"
+    ))
 }
 
 /// What was kept so far.

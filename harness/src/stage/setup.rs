@@ -67,14 +67,14 @@ pub fn mcm_options(timeouts: &Timeouts) -> mcm::Options {
     options
 }
 
-/// The same as a command line of the program, with leases that a wall clock can wait for.
-pub fn mcm_arguments(timeouts: &Timeouts, kubeconfig: &Path, driver: &str, port: u16) -> Vec<OsString> {
+/// The same as a command line of the program, with leases that a wall clock can wait for
+/// and without the port of its metrics.
+pub fn mcm_arguments(timeouts: &Timeouts, kubeconfig: &Path, driver: &str) -> Vec<OsString> {
     let options = mcm_options(timeouts);
     let mut arguments: Vec<OsString> = [
         format!("--driver=grpc://{driver}"),
         format!("--namespace={}", options.namespace),
         "--address=127.0.0.1".to_owned(),
-        format!("--port={port}"),
         format!("--machine-creation-timeout={}", options.machine.creation_timeout),
         format!("--machine-health-timeout={}", options.machine.health_timeout),
         format!("--machine-drain-timeout={}", options.machine.drain_timeout),

@@ -20,6 +20,7 @@ use tower::Layer;
 use super::cloud::CloudClient;
 use super::{NAMESPACE, Stage, logs, setup};
 use crate::engine::evaluate::short;
+use crate::engine::narrative::Narrative;
 use crate::engine::perform;
 use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Moment, Process, ProcessAction};
@@ -37,8 +38,13 @@ pub fn run(job: &Job) -> Ran {
         let (told, effects) = match SimStage::start(world, job).await {
             Ok(mut stage) => {
                 let told = tokio::time::timeout(VIRTUAL_LIMIT, perform(&mut stage, &job.scenario)).await;
-                let told =
-                    told.map_err(|_| format!("it runs away: {} of virtual time and no end", short(VIRTUAL_LIMIT)));
+                let told = match told {
+                    Ok(mut told) => {
+                        tell_of_process(&mut told.narrative, &trace);
+                        Ok(told)
+                    }
+                    Err(_) => Err(format!("it runs away: {} of virtual time and no end", short(VIRTUAL_LIMIT))),
+                };
                 (told, stage.gate.effect_list())
             }
             Err(reason) => (Err(reason), Vec::new()),
@@ -58,6 +64,18 @@ pub fn run(job: &Job) -> Ran {
     })
 }
 
+/// Adds to the narrative when mcm started, crashed and was killed: it does not see its own end.
+fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
+    for entry in trace.entries() {
+        let crash = entry.source == "fault" && entry.text.starts_with("mcm: crash ");
+        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| entry.source == "mcm") {
+            narrative.insert(entry.at, format!("mcm {process}"));
+        } else if crash {
+            narrative.insert(entry.at, entry.text);
+        }
+    }
+}
+
 /// What every part did, crashes included, and what it logged.
 fn logs_of(trace: &Trace) -> BTreeMap<String, Vec<u8>> {
     let lines: String = trace.entries().iter().map(|entry| format!("{entry}\n")).collect();
@@ -73,6 +91,7 @@ struct SimStage {
     client: kube::Client,
     cloud: CloudClient,
     gate: Gate,
+    trace: Trace,
     mcm: Handle,
     parts: JoinSet<String>,
 }
@@ -149,6 +168,7 @@ impl SimStage {
             client,
             cloud,
             gate: mcm_gate,
+            trace,
             mcm: handle,
             parts,
         })
@@ -225,6 +245,10 @@ impl Stage for SimStage {
             side,
         });
         Ok(())
+    }
+
+    fn fault(&self, target: &str, what: &str) {
+        self.trace.fault(target, what);
     }
 
     async fn trouble(&mut self) -> String {
