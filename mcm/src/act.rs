@@ -22,6 +22,7 @@ use serde_json::json;
 
 use crate::Metrics;
 use crate::cache::{Cache, Key};
+use crate::election::Tenure;
 use crate::error::{is_already_exists, is_conflict, is_not_found};
 use crate::merge::merge_patch;
 use crate::recorder::Recorder;
@@ -43,6 +44,7 @@ pub(crate) struct Hands {
     pub(crate) recorder: Recorder,
     pub(crate) tokens: Mutex<Stream>,
     pub(crate) world: World,
+    pub(crate) tenure: Tenure,
 }
 
 /// What an action gave.
@@ -53,6 +55,12 @@ pub(crate) enum Done {
 }
 
 impl Hands {
+    /// Whether this process still leads. One that was stopped for a while finds out here, before it
+    /// acts on what it decided before.
+    pub(crate) fn may_act(&self) -> bool {
+        self.tenure.holds(self.clock.now())
+    }
+
     /// Performs one action on behalf of `view.machine`, which is replaced by what a write returned.
     pub(crate) async fn perform(&self, action: &Action, view: &mut View) -> kube::Result<Done> {
         let name = view.machine.name_any();

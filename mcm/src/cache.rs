@@ -57,8 +57,8 @@ struct State<K: 'static> {
     objects: BTreeMap<Key, Arc<K>>,
     /// Uids that this process saw go (by its own delete) and the watch has not reported yet.
     deleted: BTreeSet<String>,
-    /// Keys that were there and were reported gone.
-    gone: BTreeSet<Key>,
+    /// Keys that were there and were reported gone; `None`: nobody asks.
+    gone: Option<BTreeSet<Key>>,
     /// The list under way.
     listing: Option<BTreeMap<Key, Arc<K>>>,
     synced: bool,
@@ -84,12 +84,18 @@ impl<K: Resource + 'static> Cache<K> {
         Self(Arc::new(Mutex::new(State {
             objects: BTreeMap::new(),
             deleted: BTreeSet::new(),
-            gone: BTreeSet::new(),
+            gone: None,
             listing: None,
             synced: false,
             indexers,
             indexes: vec![BTreeMap::new(); indexers.len()],
         })))
+    }
+
+    /// The same, and it remembers which objects went, until it is told to forget them.
+    pub(crate) fn remembering_gone(self) -> Self {
+        self.lock().gone = Some(BTreeSet::new());
+        self
     }
 
     /// Whether the first list is complete.
@@ -119,12 +125,12 @@ impl<K: Resource + 'static> Cache<K> {
 
     /// Whether an object of that key was there and went while this process watched.
     pub(crate) fn is_gone(&self, key: &Key) -> bool {
-        self.lock().gone.contains(key)
+        self.lock().gone.as_ref().is_some_and(|gone| gone.contains(key))
     }
 
     /// Forgets that an object of that key was ever there.
     pub(crate) fn forget_gone(&self, key: &Key) {
-        self.lock().gone.remove(key);
+        self.lock().back(key);
     }
 
     /// Takes over what a write of this process returned.
@@ -205,7 +211,7 @@ impl<K: Resource + 'static> State<K> {
         if another {
             return None;
         }
-        self.gone.insert(key.clone());
+        self.went(&key);
         Some(Change {
             old: Some(self.take(&key).unwrap_or_else(|| Arc::new(object))),
             new: None,
@@ -225,7 +231,7 @@ impl<K: Resource + 'static> State<K> {
         let mut changes = Vec::new();
         for key in missing {
             let old = self.take(&key);
-            self.gone.insert(key);
+            self.went(&key);
             changes.push(Change { old, new: None });
         }
         changes.extend(listed.into_values().filter_map(|object| self.apply(object)));
@@ -233,9 +239,21 @@ impl<K: Resource + 'static> State<K> {
         changes
     }
 
+    fn went(&mut self, key: &Key) {
+        if let Some(gone) = &mut self.gone {
+            gone.insert(key.clone());
+        }
+    }
+
+    fn back(&mut self, key: &Key) {
+        if let Some(gone) = &mut self.gone {
+            gone.remove(key);
+        }
+    }
+
     fn put(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
         let old = self.take(&key);
-        self.gone.remove(&key);
+        self.back(&key);
         for (indexer, index) in self.indexers.iter().zip(&mut self.indexes) {
             if let Some(value) = indexer(&object) {
                 index.entry(value).or_default().insert(key.clone());

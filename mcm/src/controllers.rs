@@ -164,9 +164,23 @@ impl Controllers {
 
     async fn carry_out(&self, plan: Plan, mut view: View, pass: &mut Pass) -> Next {
         pass.failure = None;
+        let key = Key::of(&view.machine);
+        if let Some(status) = &plan.status {
+            // Before the first await: a sibling that is decided on meanwhile must know.
+            self.intents.set(key.clone(), status.clone());
+        }
+        let next = Box::pin(self.perform_all(plan, &mut view, pass)).await;
+        self.intents.clear(&key);
+        next
+    }
+
+    async fn perform_all(&self, plan: Plan, view: &mut View, pass: &mut Pass) -> Next {
         let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
         for action in plan.actions {
-            match self.hands.perform(&action, &mut view).await {
+            if !self.hands.may_act() {
+                return Next::Wake(Some(self.settings.retry.short));
+            }
+            match self.hands.perform(&action, view).await {
                 Ok(Done::Nothing) => {}
                 Ok(Done::Answer(answer)) => {
                     pass.answers.push(answer);
@@ -189,12 +203,11 @@ impl Controllers {
             }
         }
         if let Some(status) = plan.status {
-            let key = Key::of(&view.machine);
-            self.intents.set(key.clone(), status.clone());
-            let written = self.hands.write_status(&view.machine, &status).await;
-            self.intents.clear(&key);
-            if let Err(error) = written {
-                tracing::info!(machine = %key, error = brief(&error), "the status was not written");
+            if !self.hands.may_act() {
+                return Next::Wake(Some(self.settings.retry.short));
+            }
+            if let Err(error) = self.hands.write_status(&view.machine, &status).await {
+                tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
                 return Next::Wake(Some(self.settings.retry.after_failed_write(is_conflict(&error))));
             }
         }

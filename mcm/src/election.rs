@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::Clock;
@@ -21,10 +22,33 @@ use crate::Error;
 /// The Lease that all processes compete for.
 pub(crate) const LEASE: &str = "machine-controller-manager";
 
+/// Until when this process leads for certain, by the wall clock; renewals move it on.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure(Arc<Mutex<Timestamp>>);
+
+impl Tenure {
+    /// That of a process that competes with no other.
+    pub(crate) fn unlimited() -> Self {
+        Self(Arc::new(Mutex::new(Timestamp::MAX)))
+    }
+
+    /// Whether this process leads at that time.
+    pub(crate) fn holds(&self, now: Timestamp) -> bool {
+        now < *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn extend(&self, until: Timestamp) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+}
+
 /// One candidate.
 pub(crate) struct Elector {
     api: Api<Lease>,
+    /// Never goes back: a wall clock that is set back must not make a leadership last longer.
     clock: Clock,
+    wall: Clock,
+    tenure: Tenure,
     settings: Settings,
     view: View,
     /// Labels and annotations of the Lease, which are somebody else's.
@@ -47,7 +71,9 @@ impl Elector {
         };
         Self {
             api: Api::namespaced(client, namespace),
-            clock,
+            clock: Clock::simulated(clock.now()),
+            wall: clock,
+            tenure: Tenure(Arc::new(Mutex::new(Timestamp::MIN))),
             settings,
             view: View {
                 lease: None,
@@ -65,7 +91,7 @@ impl Elector {
     /// What `work` returns, or [`Error::LeadershipLost`].
     pub(crate) async fn lead<W, F>(mut self, cancel: CancellationToken, work: W) -> Result<(), Error>
     where
-        W: FnOnce() -> F,
+        W: FnOnce(Tenure) -> F,
         F: Future<Output = Result<(), Error>>,
     {
         tokio::select! {
@@ -75,7 +101,7 @@ impl Elector {
         }
         tracing::info!(lease = LEASE, identity = self.view.identity, "leading");
         let result = {
-            let mut work = pin!(work());
+            let mut work = pin!(work(self.tenure.clone()));
             tokio::select! {
                 biased;
                 reason = self.hold() => Err(Error::LeadershipLost(reason)),
@@ -151,7 +177,7 @@ impl Elector {
         if self.view.lease.is_none() && self.view.renewed_at.is_none() {
             self.observe().await?;
         }
-        let now = self.clock.now();
+        let (now, wall) = (self.clock.now(), self.wall.now());
         match election::step(&self.view, &self.settings, now) {
             Step::Acquire {
                 spec,
@@ -171,6 +197,8 @@ impl Elector {
             Step::Lost => return Ok(Attempt::Lost),
         }
         self.view.renewed_at = Some(now);
+        let until = wall.checked_add(self.settings.renew_deadline);
+        self.tenure.extend(until.unwrap_or(Timestamp::MAX));
         Ok(Attempt::Written)
     }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::act::Hands;
 use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
 use crate::controllers::Controllers;
-use crate::election::Elector;
+use crate::election::{Elector, Tenure};
 use crate::recorder::Recorder;
 use crate::view::Intents;
 use crate::world::World;
@@ -55,7 +55,7 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
     options.validate()?;
     let election = &options.leader_election;
     if !election.enabled {
-        return work(&options, &environment, cancel).await;
+        return work(&options, &environment, Tenure::unlimited(), cancel).await;
     }
     let settings = mcm_core::election::Settings {
         lease_duration: election.lease_duration.0,
@@ -73,11 +73,16 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
         environment.clock.clone(),
     );
     elector
-        .lead(cancel.clone(), || work(&options, &environment, cancel))
+        .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
         .await
 }
 
-async fn work(options: &Options, environment: &Environment, cancel: CancellationToken) -> Result<(), Error> {
+async fn work(
+    options: &Options,
+    environment: &Environment,
+    tenure: Tenure,
+    cancel: CancellationToken,
+) -> Result<(), Error> {
     let layers = |cluster, client| {
         let limit = RateLimit::new(options.kube_api_qps, options.kube_api_burst);
         behind_layers(environment, cluster, CONTROLLER_AGENT, limit, client)
@@ -100,6 +105,7 @@ async fn work(options: &Options, environment: &Environment, cancel: Cancellation
         ),
         tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
         world,
+        tenure,
     };
     let controllers = Controllers {
         hands,

@@ -47,7 +47,7 @@ pub(crate) fn view(world: &World, intents: &Intents, machine: Machine) -> View {
         ..View::default()
     };
     if let Some(target) = &world.target {
-        look_at_target(&mut view, target);
+        look_at_target(&mut view, world, target);
     }
     view
 }
@@ -62,7 +62,7 @@ pub(crate) fn answered_node_exists(world: &World, answers: &[Answer]) -> bool {
     target.nodes.get(&Key::new("", &vm.node_name)).is_some()
 }
 
-fn look_at_target(view: &mut View, target: &Target) {
+fn look_at_target(view: &mut View, world: &World, target: &Target) {
     let labelled = target.nodes_labelled(&view.machine.name_any());
     view.labelled_node = labelled.first().map(|node| node.name_any());
     let node = view
@@ -75,6 +75,7 @@ fn look_at_target(view: &mut View, target: &Target) {
     };
     if view.machine.labels().contains_key(keys::NODE_LABEL) {
         view.node = node_view(target, &node);
+        view.node_of_other = owner(world, &view.node).filter(|owner| *owner != view.machine.name_any());
     }
     view.pods = Some(target.pods_on(&node).iter().map(|pod| pod_view(pod)).collect());
     view.volume_attachments = target
@@ -83,6 +84,14 @@ fn look_at_target(view: &mut View, target: &Target) {
         .filter(|attachment| attachment.metadata.deletion_timestamp.is_none())
         .map(|attachment| attachment.name_any())
         .collect();
+}
+
+/// The machine that the Node names and that names the Node.
+fn owner(world: &World, node: &NodeView) -> Option<String> {
+    let node = node.present()?;
+    let name = node.labels().get(keys::MACHINE_NAME_LABEL)?;
+    let machine = world.machines.get(&Key::new(&world.namespace, name))?;
+    (machine.labels().get(keys::NODE_LABEL) == Some(&node.name_any())).then(|| name.clone())
 }
 
 fn node_view(target: &Target, name: &str) -> NodeView {

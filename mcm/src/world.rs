@@ -73,7 +73,8 @@ impl World {
             classes: Cache::new(&[]),
             secrets: Cache::new(&[]),
             target: with_target.then(|| Target {
-                nodes: Cache::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()]),
+                nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
+                    .remembering_gone(),
                 pods: Cache::new(&[|pod| pod.spec.as_ref()?.node_name.clone()]),
                 attachments: Cache::new(&[|attachment| Some(attachment.spec.node_name.clone())]),
             }),
@@ -126,7 +127,6 @@ impl World {
     }
 
     fn machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
-        let edited = change.old.as_ref().zip(change.new.as_ref());
         let hurry = change.is_edit(|machine| machine.metadata.generation);
         let Some(machine) = change.either() else {
             return Vec::new();
@@ -141,8 +141,11 @@ impl World {
             work: Work::Machine(Key::of(&**machine)),
             hurry,
         }];
-        if edited.is_none() {
-            triggers.push(quiet(Work::Class(Key::new(&self.namespace, &machine.spec.class.name))));
+        let classes = |side: &Option<Arc<Machine>>| side.as_ref().map(|machine| machine.spec.class.name.clone());
+        let (before, after) = (classes(&change.old), classes(&change.new));
+        if before != after {
+            let changed = before.into_iter().chain(after);
+            triggers.extend(changed.map(|class| quiet(Work::Class(Key::new(&self.namespace, class)))));
         }
         triggers
     }
@@ -192,6 +195,12 @@ impl World {
     fn node_changed(&self, change: &Change<Node>) -> Vec<Trigger> {
         let Some(node) = change.either() else { return Vec::new() };
         let mut triggers = self.machines_on(&node.name_any());
+        if change.new.is_none()
+            && triggers.is_empty()
+            && let Some(target) = &self.target
+        {
+            target.nodes.forget_gone(&Key::of(&**node));
+        }
         if let Some(machine) = node.labels().get(keys::MACHINE_NAME_LABEL) {
             let key = Key::new(&self.namespace, machine);
             if self.machines.get(&key).is_some() {
@@ -315,3 +324,6 @@ impl Backoff for WatchBackoff {
         self.0 = SHORTEST;
     }
 }
+
+#[cfg(test)]
+mod tests;

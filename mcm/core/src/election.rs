@@ -144,12 +144,18 @@ fn held_by(view: &View, old: Option<&LeaseSpec>, settings: &Settings, now: Times
     let acquired = before.acquire_time.clone().filter(|_| same_holder);
     LeaseSpec {
         holder_identity: Some(view.identity.clone()),
-        lease_duration_seconds: Some(i32::try_from(settings.lease_duration.as_secs().max(1)).unwrap_or(i32::MAX)),
+        lease_duration_seconds: Some(whole_seconds(settings.lease_duration)),
         acquire_time: acquired.or(Some(MicroTime(now))),
         renew_time: Some(MicroTime(now)),
         lease_transitions: Some(transitions),
         ..before
     }
+}
+
+/// Rounded up: others go by what the Lease says, and must not take over before its holder stands down.
+fn whole_seconds(duration: Duration) -> i32 {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    i32::try_from(seconds.max(1)).unwrap_or(i32::MAX)
 }
 
 /// `time` plus `duration`; the end of time where that lies beyond it.
@@ -260,6 +266,21 @@ mod tests {
             });
             assert!(stands_down.unwrap() < takes_over.unwrap());
         }
+    }
+
+    #[rstest]
+    #[case::whole(15_000, 15)]
+    #[case::half(2_500, 3)]
+    #[case::less_than_one(300, 1)]
+    fn the_lease_never_says_less_than_its_holder_counts_on(#[case] millis: u64, #[case] seconds: i32) {
+        let settings = Settings {
+            lease_duration: Duration::from_millis(millis),
+            ..Settings::default()
+        };
+        let Step::Acquire { spec, .. } = step(&view(None, None), &settings, at(0)) else {
+            panic!("a free lease is taken");
+        };
+        assert_eq!(spec.lease_duration_seconds, Some(seconds));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::*;
 const BY_ZONE: usize = 0;
 
 fn cache() -> Cache<Node> {
-    Cache::new(&[|node| node.labels().get("zone").cloned()])
+    Cache::<Node>::new(&[|node| node.labels().get("zone").cloned()]).remembering_gone()
 }
 
 fn node(name: &str, revision: u64) -> Node {

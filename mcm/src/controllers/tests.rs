@@ -174,6 +174,38 @@ impl Stage {
         self.server.put(&format!("{MACHINES}/{name}"), machine);
     }
 
+    fn machine_of_class(&self, name: &str, class: &str) -> Value {
+        let spec = json!({ "spec": { "class": { "kind": "MachineClass", "name": class } } });
+        let mut machine = object(name, "Machine", spec);
+        machine["metadata"]["creationTimestamp"] = json!("2027-01-15T07:59:00Z");
+        machine
+    }
+
+    /// A machine of the deployment `pool` that has been Unknown for longer than its health timeout.
+    fn create_unknown_machine(&self, name: &str) {
+        let mut machine = self.machine_of_class(name, "small");
+        machine["metadata"]["labels"] = json!({ "name": "pool", "node": name });
+        machine["metadata"]["finalizers"] = json!(["machine.sapcloud.io/machine-controller-manager"]);
+        machine["spec"]["providerID"] = json!(format!("fake:///{name}"));
+        machine["status"] = json!({
+            "conditions": [{ "type": "Ready", "status": "Unknown" }],
+            "currentStatus": { "phase": "Unknown", "lastUpdateTime": "2027-01-15T07:00:00Z" },
+        });
+        self.server.put(&format!("{MACHINES}/{name}"), machine);
+    }
+
+    fn phases(&self) -> Vec<String> {
+        let machines = self.server.all(MACHINES).into_iter();
+        machines
+            .map(|machine| {
+                machine["status"]["currentStatus"]["phase"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .collect()
+    }
+
     /// As the kubelet of the VM would.
     fn register_node(&self, ready: &str) {
         let conditions = json!([{ "type": "Ready", "status": ready, "reason": "Kubelet" }]);
@@ -529,4 +561,122 @@ async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
     result.unwrap();
     let state = stage.cloud.0.lock().unwrap();
     assert_eq!((state.vms.len(), state.most), (10, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_machines_whose_time_runs_out_at_the_same_second_one_fails() {
+    let stage = Stage::new();
+    for name in ["m-00001", "m-00002"] {
+        stage.create_unknown_machine(name);
+    }
+    stage
+        .run(async {
+            stage.wait(20).await;
+            let mut phases = stage.phases();
+            phases.sort();
+            assert_eq!(phases, ["Failed", "Unknown"]);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_class_is_prepared_for_a_machine_that_is_edited_to_use_it() {
+    let stage = Stage::new();
+    stage.server.put(MACHINE, stage.machine_of_class("m-12345", "absent"));
+    stage
+        .run(async {
+            stage.wait(30).await;
+            assert_eq!(stage.finalizers(CLASS), 0);
+            let mut machine = stage.server.get(MACHINE).unwrap();
+            machine["spec"]["class"]["name"] = json!("small");
+            machine["metadata"]["generation"] = json!(2);
+            stage.server.put(MACHINE, machine);
+            stage.wait(30).await;
+            assert_eq!((stage.finalizers(CLASS), stage.phase()), (1, json!("Pending")));
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_do_not_contend_for_a_node_that_a_person_put_on_both() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            stage.create_unknown_machine("m-99999");
+            let path = format!("{MACHINES}/m-99999");
+            let mut other = stage.server.get(&path).unwrap();
+            other["metadata"]["labels"]["node"] = json!("m-12345");
+            stage.server.put(&path, other);
+            stage.writes();
+            stage.wait(60).await;
+            let claims = stage
+                .writes()
+                .into_iter()
+                .filter(|write| write.contains("/nodes/"))
+                .count();
+            assert_eq!(claims, 0, "the Node stays with its machine");
+            kube::Api::<Machine>::namespaced(stage.server.client(), "default")
+                .delete("m-99999", &kube::api::DeleteParams::default())
+                .await
+                .unwrap();
+            stage.wait(60).await;
+            assert_eq!(stage.server.all(MACHINES).len(), 1);
+            assert!(stage.server.get(NODE).is_some());
+            assert_eq!(stage.phase(), "Running");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_takes_six_writes_to_run_and_none_for_two_hours_after() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.wait(5).await;
+            stage.writes();
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            let writes = stage.writes().into_iter();
+            let counted: Vec<_> = writes
+                .filter(|write| write.contains("/machines/") || write.contains("/nodes/"))
+                .collect();
+            let (machine, status) = (format!("PATCH {MACHINE}"), format!("PATCH {MACHINE}/status"));
+            let expected = [
+                machine.clone(),         // finalizer
+                machine.clone(),         // provider id, labels
+                status.clone(),          // Pending
+                format!("PATCH {NODE}"), // name and finalizer
+                machine,                 // join duration
+                status,                  // Running
+            ];
+            assert_eq!(counted, expected);
+            stage.wait(2 * 3600).await;
+            assert_eq!(stage.writes(), Vec::<String>::new());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_longer_than_it_leads_calls_the_cloud_no_more() {
+    let stage = Stage::new();
+    stage.cloud.0.lock().unwrap().slow = true;
+    stage.create_machine();
+    let controller = crate::run(Options::default(), stage.environment(), CancellationToken::new());
+    let story = async {
+        while stage.cloud.0.lock().unwrap().under_way == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Nothing of the process runs meanwhile; the call's answer is there when it goes on.
+        tokio::time::advance(Duration::from_secs(20)).await;
+    };
+    let (result, ()) = tokio::join!(Box::pin(controller), story);
+    assert!(matches!(result, Err(crate::Error::LeadershipLost(_))), "{result:?}");
+    assert_eq!(stage.cloud.calls(), Vec::<&str>::new());
 }

@@ -39,7 +39,7 @@ async fn work_until(cancel: CancellationToken) -> Result<(), Error> {
 #[tokio::test(start_paused = true)]
 async fn the_first_leads_renews_and_gives_the_lease_back() {
     let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
-    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(60)).await;
         assert_eq!(holder(&server), "a");
@@ -60,7 +60,7 @@ async fn the_first_leads_renews_and_gives_the_lease_back() {
 async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
     let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
     {
-        let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+        let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
         let gone = clock.sleep(Duration::from_secs(5));
         tokio::select! { _ = leading => unreachable!(), () = gone => {} }
     }
@@ -68,7 +68,7 @@ async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
     let took_over = Rc::new(Cell::new(None));
     let second = elector(&server, "b", &clock);
     second
-        .lead(cancel.clone(), || async {
+        .lead(cancel.clone(), |_| async {
             took_over.set(Some(clock.now()));
             Ok(())
         })
@@ -81,7 +81,7 @@ async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_its_work_before_others_may_start() {
     let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
-    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
         server.set_down(true);
@@ -100,7 +100,7 @@ async fn a_leader_that_cannot_renew_stops_its_work_before_others_may_start() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_in_other_hands_ends_the_work_at_once() {
     let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
-    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
         let mut lease = server.get(PATH).unwrap();
@@ -115,7 +115,7 @@ async fn a_lease_in_other_hands_ends_the_work_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_lease_ends_the_work() {
     let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
-    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || work_until(cancel.clone()));
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
         server.remove(PATH);
@@ -128,11 +128,25 @@ async fn a_deleted_lease_ends_the_work() {
 async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
     let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
     server.set_down(true);
-    let leading = elector(&server, "a", &clock).lead(cancel.clone(), || async { unreachable!() });
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| async { unreachable!() });
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
         cancel.cancel();
     };
     let (result, ()) = tokio::join!(leading, story);
     result.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_was_stopped_may_not_act_before_it_renews() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
+        let started = clock.now();
+        assert!(tenure.holds(started));
+        let limit = started.checked_add(Settings::default().renew_deadline).unwrap();
+        assert!(!tenure.holds(limit), "others may lead by then");
+        Ok(())
+    });
+    leading.await.unwrap();
+    assert!(Tenure::unlimited().holds(Timestamp::UNIX_EPOCH));
 }

@@ -115,8 +115,10 @@ fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
         reason: "VMCreated".to_owned(),
         message: format!("VM {} was created", vm.provider_id),
     };
+    // The VM is recorded before anything is told of it.
+    let told = usize::from(matches!(plan.actions.first(), Some(Action::PatchMachine(_))));
     plan.actions
-        .splice(0..0, [Action::Observe(Metric::CreateDuration(pass.age())), event]);
+        .splice(told..told, [Action::Observe(Metric::CreateDuration(pass.age())), event]);
     plan
 }
 

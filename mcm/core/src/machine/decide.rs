@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, NodeView, Plan, Reason, Settings, View, creation, deletion, health, node, validation};
+use super::{
+    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, node, validation,
+};
 use crate::finalizer::has_finalizer;
 
 /// What is to be done about a machine now.
@@ -12,28 +14,43 @@ use crate::finalizer::has_finalizer;
 /// Nothing is remembered from one call to the next: a process that dies between any two actions
 /// leaves just another view.
 pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
-    match &view.failure {
-        Some(failure) if failure.not_found && failure.action.node().is_some() => {
-            let view = View {
-                node: NodeView::Absent,
-                failure: None,
-                ..view.clone()
-            };
-            look(&Pass {
-                view: &view,
-                settings,
-                now,
-            })
-        }
-        _ => look(&Pass { view, settings, now }),
+    let corrected = corrected(view);
+    let view = corrected.as_ref().unwrap_or(view);
+    look(&Pass { view, settings, now })
+}
+
+/// The view without a Node that has turned out not to exist, or that is another machine's, and
+/// without a failure that is best answered by doing the same again; `None`: it is right as it is.
+fn corrected(view: &View) -> Option<View> {
+    let failure = view.failure.as_ref();
+    let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());
+    let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
+    let foreign = view.node_of_other.is_some();
+    if !absent && !again && !foreign {
+        return None;
     }
+    let mut right = view.clone();
+    if absent || again {
+        right.failure = None;
+    }
+    if absent || foreign {
+        right.node = NodeView::Absent;
+    }
+    if foreign {
+        right.pods = Some(Vec::new());
+        right.volume_attachments.clear();
+    }
+    Some(right)
 }
 
 fn look(pass: &Pass) -> Plan {
     if pass.machine().metadata.deletion_timestamp.is_some() {
         return deletion::decide(pass);
     }
-    if let Some(failure) = &pass.view.failure {
+    let unclaimed = pass.view.failure.as_ref().filter(|failure| is_refused_claim(failure));
+    if let Some(failure) = &pass.view.failure
+        && unclaimed.is_none()
+    {
         let reason = Reason::ActionFailed(failure.message.clone());
         return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
     }
@@ -45,7 +62,7 @@ fn look(pass: &Pass) -> Plan {
     if let Some(reason) = validation::machine_problem(pass) {
         return problem(pass, reason, Operation::Create);
     }
-    if let Some(plan) = node::deleted(pass) {
+    if let Some(plan) = node::deleted(pass).or_else(|| node::mislabelled(pass)) {
         return plan;
     }
     let health = if pass.node_name().is_some() && pass.phase().is_some() {
@@ -59,7 +76,17 @@ fn look(pass: &Pass) -> Plan {
         Some(plan) => plan,
         None => pass.nothing(),
     };
+    if unclaimed.is_some() {
+        let soon = pass.settings.retry.short;
+        let wake = plan.wake.map_or(soon, |wake| wake.min(soon));
+        return plan.after(wake);
+    }
     node::claimed(pass, plan)
+}
+
+/// Whether the Node could not be marked as the machine's. It is judged all the same.
+fn is_refused_claim(failure: &Failure) -> bool {
+    !failure.conflict && matches!(failure.action, Action::ClaimNode { .. })
 }
 
 /// The plan for what cannot go on before a person acts: the status says so, and it is tried again.

@@ -15,6 +15,8 @@ use super::{
 use crate::finalizer::has_finalizer;
 
 const FOREVER: &str = "Aborting operation. Initiate VM deletion";
+const NO_TARGET: &str = "Running without target cluster, skipping node drain and volume attachment deletion.";
+const NO_TARGET_NO_NODE: &str = "Running without target cluster, skipping node object deletion.";
 const STATUS_FAILED: &str = "Error occurred with decoding machine error status while getting VM status, aborting";
 
 /// The next step of the deletion.
@@ -48,6 +50,8 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     }
     match stage {
         Stage::FindVm => find_vm(pass),
+        Stage::Drain | Stage::VolumeAttachments if !pass.view.target => next(pass, Stage::Vm, NO_TARGET),
+        Stage::Node if !pass.view.target => next(pass, Stage::Finalizer, NO_TARGET_NO_NODE),
         Stage::Drain => drain::decide(pass),
         Stage::VolumeAttachments => volume_attachments(pass),
         Stage::Vm => delete_vm(pass),
@@ -74,7 +78,11 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
     };
     let patch = record(pass, vm);
     let plan = Plan::new(Reason::RecordVm).after(Duration::ZERO);
-    Some(if patch.is_empty() || pass.view.failure.is_some() {
+    if let Some(failure) = &pass.view.failure {
+        let reason = Reason::ActionFailed(failure.message.clone());
+        return Some(Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict)));
+    }
+    Some(if patch.is_empty() {
         plan
     } else {
         plan.act(Action::PatchMachine(patch))
@@ -153,11 +161,7 @@ fn call(pass: &Pass, kind: CallKind, reason: Reason) -> Plan {
 
 fn find_vm(pass: &Pass) -> Plan {
     if !pass.view.target {
-        return next(
-            pass,
-            Stage::Vm,
-            "Running without target cluster, skipping node drain and volume attachment deletion.",
-        );
+        return next(pass, Stage::Vm, NO_TARGET);
     }
     if pass.node_name().is_some() {
         return next(pass, Stage::Drain, "");

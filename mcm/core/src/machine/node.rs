@@ -1,9 +1,12 @@
 //! The link between a machine and its Node object.
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
 use mcm_api::{Phase, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, NodeView, Plan, Reason};
+use super::{Action, EventType, MachinePatch, NodeView, Plan, Reason};
 use crate::finalizer::has_finalizer;
 
 /// A person who deletes a Node means the machine.
@@ -13,15 +16,7 @@ use crate::finalizer::has_finalizer;
 pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
     let name = pass.node_name()?;
     let gone = match &pass.view.node {
-        NodeView::Present(node) => {
-            let foreign = node
-                .metadata
-                .annotations
-                .iter()
-                .flatten()
-                .any(|(key, _)| key == keys::NOT_MANAGED_ANNOTATION);
-            node.metadata.deletion_timestamp.is_some() && !foreign
-        }
+        NodeView::Present(node) => node.metadata.deletion_timestamp.is_some() && !is_not_managed(node),
         NodeView::Gone => {
             let joined = matches!(pass.phase(), Some(Phase::Running | Phase::Unknown));
             joined && !pass.machine().status.conditions.is_empty()
@@ -42,6 +37,21 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
     })
 }
 
+/// A label that names another machine's Node is mended, where a Node says that it is this machine's.
+pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
+    let other = pass.view.node_of_other.clone()?;
+    let node = pass.view.labelled_node.clone()?;
+    let reason = Reason::Mislabelled {
+        node: node.clone(),
+        other,
+    };
+    let patch = MachinePatch {
+        node: Some(node),
+        ..MachinePatch::default()
+    };
+    Some(Plan::new(reason).act(Action::PatchMachine(patch)).after(Duration::ZERO))
+}
+
 /// `plan`, after the machine's Node carries its name and the finalizer.
 pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     let Some(node) = pass.view.node.present() else {
@@ -53,13 +63,7 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
         .iter()
         .flatten()
         .any(|(key, value)| key == keys::MACHINE_NAME_LABEL && value == pass.name());
-    let foreign = node
-        .metadata
-        .annotations
-        .iter()
-        .flatten()
-        .any(|(key, _)| key == keys::NOT_MANAGED_ANNOTATION);
-    if foreign || labelled && has_finalizer(&node.metadata, keys::NODE_FINALIZER) {
+    if is_not_managed(node) || labelled && has_finalizer(&node.metadata, keys::NODE_FINALIZER) {
         return plan;
     }
     let name = node.metadata.name.clone().unwrap_or_default();
@@ -68,4 +72,10 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     }
     plan.actions.insert(0, Action::ClaimNode { node: name });
     plan
+}
+
+/// Whether a person keeps the Node from being treated as a machine's.
+fn is_not_managed(node: &Node) -> bool {
+    let annotations = node.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(keys::NOT_MANAGED_ANNOTATION))
 }

@@ -107,6 +107,14 @@ pub enum Reason {
     /// Somebody deleted the Node.
     #[error("the Node {0} was deleted: so is its machine")]
     NodeDeleted(String),
+    /// The machine's label `node` was changed.
+    #[error("the label node names the Node of the machine {other}: the own one is {node}")]
+    Mislabelled {
+        /// The machine's own Node.
+        node: String,
+        /// The machine that the other Node belongs to.
+        other: String,
+    },
     /// The Node lacks the machine's name or the finalizer.
     #[error("the Node {0} is marked as the machine's")]
     NodeUnclaimed(String),

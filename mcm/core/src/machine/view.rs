@@ -28,6 +28,9 @@ pub struct View {
     pub node: NodeView,
     /// Name of a Node whose label says that it is this machine's, whatever the machine's label says.
     pub labelled_node: Option<String>,
+    /// The other machine that the Node belongs to: both name each other, so the label `node` of this
+    /// machine is wrong.
+    pub node_of_other: Option<String>,
     /// Whether a Node of the name that the last answer gives is in the cache.
     pub answered_node_exists: bool,
     /// The other machines with the same label `name`, in any order; empty without that label. Status
@@ -166,4 +169,12 @@ pub struct Failure {
     pub not_found: bool,
     /// The error's text.
     pub message: String,
+}
+
+impl Failure {
+    /// Whether somebody wrote the machine while what is known of its VM was to be recorded. The view
+    /// has the newer machine, and the answers would be lost by waiting.
+    pub(super) fn is_record_conflict(&self) -> bool {
+        self.conflict && matches!(self.action, Action::PatchMachine(_))
+    }
 }

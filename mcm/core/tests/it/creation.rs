@@ -5,7 +5,9 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::NodeAddress;
 use mcm_api::{Code, DriverError, GoDuration, NodeTemplate, Operation, Phase, State, VmIdentity, keys};
-use mcm_core::machine::{Action, Answer, CallKind, NodeView, Reason, Settings, TokenView, View, decide};
+use mcm_core::machine::{
+    Action, Answer, CallKind, Failure, MachinePatch, NodeView, Reason, Settings, TokenView, View, decide,
+};
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -434,24 +436,6 @@ fn a_class_that_has_no_finalizer_yet_is_waited_for() {
     assert_eq!((plan.status, plan.wake), (None, Some(secs(5))));
 }
 
-#[test]
-fn a_write_that_met_a_newer_object_is_repeated_at_once() {
-    let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
-    let action = decided(&view, minute(1)).actions[2].clone();
-    assert!(matches!(action, Action::PatchMachine(_)));
-    view.failure = Some(mcm_core::machine::Failure {
-        action,
-        conflict: true,
-        not_found: false,
-        message: "conflict".into(),
-    });
-    let plan = decided(&view, minute(1));
-    assert_eq!(
-        (plan.actions.len(), plan.status, plan.wake),
-        (0, None, Some(Duration::from_millis(200)))
-    );
-}
-
 #[cfg(feature = "mutants")]
 #[test]
 fn the_mutant_creates_without_asking() {
@@ -482,4 +466,38 @@ fn a_pending_machine_is_not_asked_for_again() {
         "Creating machine on cloud provider",
     );
     assert_eq!(decided(&view, minute(5)).reason, Reason::WaitingToJoin(mins(15)));
+}
+
+#[test]
+fn a_vm_is_recorded_before_anything_else_is_told_of_it() {
+    let plan = decided(&answered(new_machine(), Answer::Create(Ok(vm()))), minute(1));
+    assert!(
+        matches!(plan.actions.first(), Some(Action::PatchMachine(_))),
+        "{:?}",
+        plan.actions
+    );
+    assert!(
+        matches!(plan.actions.last(), Some(Action::Call(_))),
+        "{:?}",
+        plan.actions
+    );
+}
+
+#[test]
+fn a_vm_is_recorded_and_initialised_although_somebody_wrote_the_machine_meanwhile() {
+    let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
+    let before = actions(&decided(&view, minute(1)));
+    view.failure = Some(Failure {
+        action: Action::PatchMachine(MachinePatch::default()),
+        conflict: true,
+        not_found: false,
+        message: "it broke".to_owned(),
+    });
+    assert_eq!(actions(&decided(&view, minute(1))), before);
+    view.answers.clear();
+    assert_eq!(
+        decided(&view, minute(1)).wake,
+        Some(Duration::from_millis(200)),
+        "without an answer to keep, the retry has time"
+    );
 }

@@ -611,3 +611,54 @@ fn an_answer_without_a_node_name_still_leads_to_the_drain() {
         (0, "Initiate node drain")
     );
 }
+
+#[rstest]
+#[case::drain(Stage::Drain, Stage::Vm)]
+#[case::volume_attachments(Stage::VolumeAttachments, Stage::Vm)]
+#[case::node(Stage::Node, Stage::Finalizer)]
+fn a_node_label_holds_no_deletion_up_where_there_is_no_target_cluster(#[case] stage: Stage, #[case] next: Stage) {
+    let view = View {
+        target: false,
+        node: NodeView::Unknown,
+        pods: None,
+        ..in_stage(stage)
+    };
+    let plan = decided(&view, minute(1));
+    assert_eq!(Stage::parse(&description(&plan)), Some(next), "{:?}", plan.reason);
+}
+
+#[test]
+fn a_deletion_does_not_touch_the_node_of_another_machine() {
+    for stage in [Stage::Drain, Stage::VolumeAttachments, Stage::Node] {
+        let mut view = in_stage(stage);
+        view.pods = Some(vec![pod("web-1")]);
+        view.volume_attachments = vec!["csi-1".to_owned()];
+        view.node_of_other = Some("worker-other".to_owned());
+        let plan = decided(&view, minute(1));
+        assert_eq!(actions(&plan), Vec::<String>::new(), "{stage:?}");
+        assert!(plan.status.is_some(), "{stage:?}: the deletion goes on");
+    }
+}
+
+#[test]
+fn a_vm_that_was_made_meanwhile_is_recorded_also_after_the_deletion_itself_caused_a_conflict() {
+    let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
+    let patch = decided(&view, minute(1))
+        .actions
+        .into_iter()
+        .find(|action| matches!(action, Action::PatchMachine(_)))
+        .unwrap();
+    view.machine.metadata.deletion_timestamp = Some(Time(minute(1)));
+    view.failure = failed(&patch, true, false);
+    assert_eq!(
+        actions(&decided(&view, minute(1))),
+        ["patch node=worker-x7k2p priority=3 provider=fakecloud:///z1/worker-x7k2p"]
+    );
+    view.failure = failed(&patch, false, false);
+    let plan = decided(&view, minute(1));
+    assert_eq!(
+        (actions(&plan).len(), plan.wake),
+        (0, Some(secs(5))),
+        "a server that fails is not asked again at once"
+    );
+}

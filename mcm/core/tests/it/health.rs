@@ -1,10 +1,12 @@
 //! Health: what the Node's conditions and the passing of time lead to.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{GoDuration, Operation, Phase, State, keys};
-use mcm_core::machine::{NodeView, Reason, Sibling, View};
+use mcm_core::machine::{Action, Failure, NodeView, Reason, Sibling, View};
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -312,4 +314,41 @@ fn a_node_that_is_not_ours_deletes_nothing() {
         actions(&decided(&with_node(running(), node), minute(2))),
         Vec::<String>::new()
     );
+}
+
+#[test]
+fn a_label_that_names_the_node_of_another_machine_is_mended_from_the_own_node() {
+    let mut view = running();
+    view.node_of_other = Some("worker-other".to_owned());
+    view.labelled_node = Some("node-7".to_owned());
+    let plan = decided(&view, minute(1));
+    assert_eq!(actions(&plan), ["patch node=node-7"]);
+    assert_eq!((plan.status, plan.wake), (None, Some(Duration::ZERO)));
+}
+
+#[test]
+fn a_node_of_another_machine_is_not_claimed_and_says_nothing_about_this_one() {
+    let mut view = running();
+    view.node_of_other = Some("worker-other".to_owned());
+    let plan = decided(&view, minute(1));
+    assert_eq!(actions(&plan), Vec::<String>::new());
+    assert_eq!(written(&plan).0, "Unknown", "it is missing");
+}
+
+#[test]
+fn a_node_that_refuses_the_claim_is_judged_all_the_same() {
+    let mut sick = node(&unhealthy());
+    sick.metadata.labels = None;
+    let mut view = with_node(running(), sick);
+    let claim = decided(&view, minute(1)).actions[0].clone();
+    assert!(matches!(claim, Action::ClaimNode { .. }));
+    view.failure = Some(Failure {
+        action: claim,
+        conflict: false,
+        not_found: false,
+        message: "forbidden".to_owned(),
+    });
+    let plan = decided(&view, minute(1));
+    assert_eq!(written(&plan).0, "Unknown");
+    assert_eq!(plan.wake, Some(secs(5)), "the claim is tried again soon");
 }

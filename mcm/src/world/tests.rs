@@ -1,0 +1,56 @@
+//! What a change means for others, and what is remembered of what went.
+
+use kube::runtime::watcher::Event;
+use serde_json::json;
+
+use super::*;
+
+fn world() -> (World, Target) {
+    let world = World::new("default", true);
+    let target = world.target.clone().unwrap();
+    (world, target)
+}
+
+fn node(name: &str) -> Node {
+    let node = json!({ "metadata": { "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" } });
+    serde_json::from_value(node).unwrap()
+}
+
+fn machine_on(node: &str) -> Machine {
+    let machine = json!({
+        "metadata": {
+            "name": "m1", "namespace": "default", "uid": "m", "resourceVersion": "1", "labels": { "node": node },
+        },
+        "spec": { "class": { "kind": "MachineClass", "name": "small" } },
+    });
+    serde_json::from_value(machine).unwrap()
+}
+
+/// The Node comes and goes; gives whether it is remembered.
+fn is_remembered(world: &World, target: &Target, name: &str) -> bool {
+    target.nodes.apply(Event::Apply(node(name)));
+    let changes = target.nodes.apply(Event::Delete(node(name)));
+    world.all(changes, World::node_changed);
+    target.nodes.is_gone(&Key::new("", name))
+}
+
+#[test]
+fn a_node_that_went_is_remembered_as_long_as_a_machine_asks_for_it() {
+    let (world, target) = world();
+    world.machines.apply(Event::Apply(machine_on("n1")));
+    assert!(is_remembered(&world, &target, "n1"));
+    assert!(!is_remembered(&world, &target, "n2"), "nobody will ask");
+    let changes = world.machines.apply(Event::Delete(machine_on("n1")));
+    world.all(changes, World::machine_changed);
+    assert!(!target.nodes.is_gone(&Key::new("", "n1")));
+}
+
+#[test]
+fn pods_that_went_take_no_memory() {
+    let (_, target) = world();
+    let pod = json!({ "metadata": { "name": "web", "namespace": "shop", "uid": "p", "resourceVersion": "1" } });
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    target.pods.apply(Event::Apply(pod.clone()));
+    target.pods.apply(Event::Delete(pod));
+    assert!(!target.pods.is_gone(&Key::new("shop", "web")));
+}
