@@ -3,7 +3,7 @@ CARGO ?= cargo
 SEEDS ?= 20
 SEED ?= 7
 
-.PHONY: help e2e test sim bench lint up generate build clean
+.PHONY: help e2e test conformance sim bench lint up generate build clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,10 @@ sim: build       ## every scenario in virtual time over SEEDS seeds
 
 test:            ## unit, property, sequence, contract and simulation tests
 	INSTA_UPDATE=no $(CARGO) test --workspace
+
+conformance:     ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
+	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster'; exit 2; }
+	INSTA_UPDATE=no $(CARGO) test -p apiserver --test it contract
 
 lint:            ## format, clippy with warnings denied, documentation
 	$(CARGO) fmt --all --check

@@ -140,6 +140,8 @@ pub struct Resource {
     pub unconditional_update: bool,
     /// Whether deletion waits for a grace period (pods).
     pub graceful_deletion: bool,
+    /// Whether it is a question that is answered and not stored.
+    pub review: bool,
     /// Whether DELETE answers the object instead of a Status.
     pub returns_deleted: bool,
     /// Fields for selectors.

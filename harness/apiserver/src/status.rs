@@ -101,15 +101,6 @@ impl ApiError {
         }
     }
 
-    /// 405 with the verb in the message.
-    pub fn method_not_allowed(resource: &Resource, verb: &str) -> Self {
-        let message = format!(
-            "{verb} is not supported on resources of kind {:?}",
-            resource.qualified()
-        );
-        Self::new(405, "MethodNotAllowed", message).about(resource, "")
-    }
-
     /// 410: history does not reach back that far.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)

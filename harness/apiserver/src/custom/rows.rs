@@ -44,6 +44,7 @@ fn row(crd: &Value, index: usize, version: &Value) -> Result<Resource, Vec<Field
         generation: Generation::Content,
         unconditional_update: false,
         graceful_deletion: false,
+        review: false,
         returns_deleted: false,
         selectable: selectable(version),
         printer: printer(version),

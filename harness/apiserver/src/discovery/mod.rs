@@ -162,6 +162,9 @@ fn sorted_subresources(row: &Resource) -> Vec<&Subresource> {
 
 /// Namespaces go one by one: upstream's registry offers no deletecollection for them.
 fn verbs(row: &Resource) -> Vec<&'static str> {
+    if row.review {
+        return vec!["create"];
+    }
     let one_by_one = row.group.is_empty() && row.plural == "namespaces";
     VERBS
         .into_iter()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::negotiate::{Form, Offer, form};
 use super::path::Route;
-use super::{Body, Exchange, accept, json_response, no_such_path, text_response};
+use super::{Body, Exchange, accept, json_response, no_such_path, page_not_found, text_response};
 use crate::registry::Catalog;
 use crate::status::ApiError;
 use crate::{discovery, openapi};
@@ -22,9 +22,13 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
         Route::Health { check } => return Ok(health(exchange, check)),
         Route::Root => root(rows.iter().map(|row| row.api_version())),
         Route::CoreVersions | Route::Groups => return discover(exchange, route, catalog),
-        Route::Group { group } => found(discovery::group(rows, group))?,
+        Route::Group { group } => match discovery::group(rows, group) {
+            Some(document) => document,
+            None => return Ok(page_not_found()),
+        },
+        Route::Resources { group, .. } if !group.is_empty() && !catalog.has_group(group) => return Ok(page_not_found()),
         Route::Resources { group, version } => found(discovery::resource_list(rows, group, version))?,
-        Route::OpenApiIndex => openapi::index(rows),
+        Route::OpenApiIndex => return Ok(json_response(200, exchange.presentation.value(catalog.openapi_index()))),
         Route::OpenApiDocument { group_version } => {
             let document = found(openapi::document(rows, group_version))?;
             let mut response = json_response(200, exchange.presentation.value(&document));
@@ -108,7 +112,10 @@ fn health(exchange: &Exchange<'_>, check: &str) -> Response<Body> {
         return text_response(200, "ok");
     }
     let lines: String = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
-    text_response(200, &format!("{lines}check passed\n"))
+    text_response(
+        200,
+        &format!("{lines}{} check passed\n", exchange.path.trim_start_matches('/')),
+    )
 }
 
 fn root(versions: impl Iterator<Item = String>) -> Value {

@@ -9,6 +9,7 @@ mod objects;
 mod path;
 mod query;
 mod render;
+mod reviews;
 mod watch;
 
 use std::sync::Arc;
@@ -38,7 +39,9 @@ const ANONYMOUS: &str = "system:anonymous";
 /// One request, read, and what its answer depends on.
 struct Exchange<'a> {
     server: &'a Arc<Inner>,
+    path: &'a str,
     client: &'a str,
+    groups: &'a [String],
     headers: &'a HeaderMap,
     body: &'a Bytes,
     query: Query,
@@ -69,7 +72,9 @@ impl Inner {
                 let headers = &parts.headers;
                 let exchange = Exchange {
                     server: self,
+                    path: parts.uri.path(),
                     client,
+                    groups: identity.map(|identity| identity.groups.as_slice()).unwrap_or_default(),
                     headers,
                     body: &body,
                     query,
@@ -141,6 +146,7 @@ impl Exchange<'_> {
         }
         match route {
             Route::Resource(target) => objects::serve(self, target, verb).await,
+            Route::Unknown => Ok(page_not_found()),
             _ => documents::serve(self, route, &self.server.registry.catalog()),
         }
     }
@@ -185,6 +191,11 @@ fn no_such_path() -> ApiError {
         details: Some(serde_json::json!({})),
         ..ApiError::new(404, "NotFound", "the server could not find the requested resource")
     }
+}
+
+/// What upstream's router says of a path that nobody serves.
+fn page_not_found() -> Response<Body> {
+    text_response(404, "404 page not found\n")
 }
 
 fn json_response(code: u16, bytes: Bytes) -> Response<Body> {

@@ -38,10 +38,20 @@ pub(super) fn verb(method: &Method, target: &Target, watch: bool) -> &'static st
 
 pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) -> Result<Response<Body>, ApiError> {
     let catalog = exchange.server.registry.catalog();
+    if !target.group.is_empty() && !catalog.has_group(&target.group) {
+        return Ok(super::page_not_found());
+    }
     let entry = catalog
         .find(&target.group, &target.version, &target.plural)
         .ok_or_else(no_such_path)?;
     let resource = &entry.resource;
+    if resource.review {
+        if verb != "create" || target.name.is_some() {
+            return Err(method_not_allowed());
+        }
+        let review = super::reviews::answer(exchange, &resource.kind)?;
+        return Ok(json_response(201, exchange.presentation.value(&review)));
+    }
     if target.namespace.is_some() && !resource.namespaced {
         return Err(no_such_path());
     }
@@ -84,7 +94,7 @@ async fn collection(
         }
         "create" => {
             if entry.resource.namespaced && namespace.is_none() {
-                return Err(method_not_allowed(entry, verb));
+                return Err(method_not_allowed());
             }
             let mut options = exchange.query.write()?;
             let body = decode(
@@ -100,6 +110,10 @@ async fn collection(
             )
         }
         "deletecollection" => {
+            let one_by_one = entry.resource.group.is_empty() && entry.resource.plural == "namespaces";
+            if one_by_one || (entry.resource.namespaced && namespace.is_none()) {
+                return Err(method_not_allowed());
+            }
             let list = exchange.query.list(entry)?;
             let page = registry.delete_collection(entry, namespace, &list, &delete_options(exchange)?)?;
             Ok(json_response(
@@ -107,7 +121,7 @@ async fn collection(
                 exchange.presentation.list(entry, &page, exchange.now)?,
             ))
         }
-        other => Err(method_not_allowed(entry, other)),
+        _ => Err(method_not_allowed()),
     }
 }
 
@@ -129,7 +143,7 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
             let options = delete_options(exchange)?;
             written(exchange, entry, registry.delete(entry, key, &options)?)
         }
-        other => Err(method_not_allowed(entry, other)),
+        _ => Err(method_not_allowed()),
     }
 }
 
@@ -179,7 +193,7 @@ fn subresource(
             let binding = decode(exchange.headers, exchange.body, false, None)?;
             written(exchange, entry, registry.bind(entry, key, &binding, &options)?)
         }
-        (_, other) => Err(method_not_allowed(entry, other)),
+        _ => Err(method_not_allowed()),
     }
 }
 
@@ -292,6 +306,13 @@ async fn wait_for(exchange: &Exchange<'_>, revision: u64) -> Result<(), ApiError
     }
 }
 
-fn method_not_allowed(entry: &Entry, verb: &str) -> ApiError {
-    ApiError::method_not_allowed(&entry.resource, verb)
+fn method_not_allowed() -> ApiError {
+    ApiError {
+        details: Some(Value::Object(serde_json::Map::new())),
+        ..ApiError::new(
+            405,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+    }
 }

@@ -32,9 +32,15 @@ impl Query {
     }
 
     fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        let parsed = text.parse().map(Some);
-        parsed.map_err(|_| ApiError::bad_request(format!("the query parameter {name} is not a number: {text:?}")))
+        let Some((_, text)) = self.0.iter().find(|(key, _)| key == name) else {
+            return Ok(None);
+        };
+        let number: i64 = text.parse().map_err(|_| {
+            ApiError::bad_request(format!(
+                "strconv.ParseInt: parsing {text:?}: invalid syntax (parameter {name})"
+            ))
+        })?;
+        Ok(u64::try_from(number).ok())
     }
 
     fn revision(&self) -> Result<Option<u64>, ApiError> {
@@ -70,6 +76,7 @@ impl Query {
     pub(super) fn list(&self, entry: &Entry) -> Result<ListOptions, ApiError> {
         let (labels, fields) = self.selectors(entry)?;
         let limit = self.number("limit")?.unwrap_or_default();
+        self.number("timeoutSeconds")?;
         let continue_token = self.get("continue").map(str::to_owned);
         let revision = self.revision()?;
         let mut errors = Vec::new();
@@ -171,12 +178,12 @@ impl Query {
             Some("Ignore") => FieldValidation::Ignore,
             Some("Strict") => FieldValidation::Strict,
             Some(other) => {
-                let error = FieldError::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]);
+                let error = FieldError::not_supported("fieldValidation", other, &["", "Ignore", "Strict", "Warn"]);
                 return Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]));
             }
         };
         Ok(WriteOptions {
-            dry_run: self.dry_run()?,
+            dry_run: self.dry_run("CreateOptions")?,
             field_validation,
             duplicates: Vec::new(),
         })
@@ -187,7 +194,7 @@ impl Query {
     /// # Errors
     /// 400 and 422 for values that cannot be read or contradict.
     pub(super) fn delete(&self, mut options: DeleteOptions) -> Result<DeleteOptions, ApiError> {
-        options.dry_run |= self.dry_run()?;
+        options.dry_run |= self.dry_run("DeleteOptions")?;
         if let Some(text) = self.get("gracePeriodSeconds") {
             let seconds = text.parse().map_err(|_| {
                 ApiError::bad_request(format!(
@@ -203,13 +210,13 @@ impl Query {
         Ok(options)
     }
 
-    fn dry_run(&self) -> Result<bool, ApiError> {
+    fn dry_run(&self, options: &str) -> Result<bool, ApiError> {
         let values = self
             .0
             .iter()
             .filter(|(name, _)| name == "dryRun")
             .map(|(_, value)| value.as_str());
-        parse_dry_run(&values.collect::<Vec<_>>())
+        parse_dry_run(options, &values.collect::<Vec<_>>())
     }
 }
 

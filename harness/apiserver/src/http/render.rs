@@ -92,7 +92,7 @@ impl Presentation {
                 revision,
                 initial_events_end,
             } => {
-                let mut metadata = json!({ "resourceVersion": revision.to_string(), "creationTimestamp": null });
+                let mut metadata = json!({ "resourceVersion": revision.to_string() });
                 if *initial_events_end {
                     metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
                 }
@@ -167,11 +167,24 @@ fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
         Value::from(version.as_str()),
     );
     text.extend_from_slice(head.as_bytes());
+    let type_of_items = format!(
+        "{{\"kind\":{},\"apiVersion\":{},",
+        Value::from(entry.resource.kind.as_str()),
+        Value::from(version.as_str()),
+    );
     for (index, object) in page.objects.iter().enumerate() {
         if index > 0 {
             text.push(b',');
         }
-        text.extend_from_slice(&object.encoded(&version, object.revision));
+        let item = object.encoded(&version, object.revision);
+        match item.strip_prefix(type_of_items.as_bytes()) {
+            // Built-in items do not repeat what the list says of them.
+            Some(rest) if !entry.resource.is_custom() => {
+                text.push(b'{');
+                text.extend_from_slice(rest);
+            }
+            _ => text.extend_from_slice(&item),
+        }
     }
     text.extend_from_slice(b"]}\n");
     text.into()

@@ -13,6 +13,7 @@ mod nodes;
 mod pods;
 mod policy;
 mod rbac;
+mod reviews;
 mod row;
 mod scheduling;
 mod storage;
@@ -40,6 +41,7 @@ pub fn builtin() -> Vec<Resource> {
         policy::rows(),
         rbac::rows(),
         scheduling::rows(),
+        reviews::rows(),
         vec![definitions()],
     ];
     groups.into_iter().flatten().collect()

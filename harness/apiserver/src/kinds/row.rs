@@ -23,6 +23,7 @@ impl Row {
             generation: Generation::Never,
             unconditional_update: true,
             graceful_deletion: false,
+            review: false,
             returns_deleted: false,
             selectable: Vec::new(),
             printer: Printer::Default,
@@ -35,6 +36,12 @@ impl Row {
     /// Objects live outside namespaces.
     pub(super) fn cluster(mut self) -> Self {
         self.0.namespaced = false;
+        self
+    }
+
+    /// Objects are questions: answered, not stored.
+    pub(super) fn review(mut self) -> Self {
+        self.0.review = true;
         self
     }
 

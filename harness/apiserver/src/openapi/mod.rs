@@ -33,7 +33,7 @@ pub fn document(resources: &[Arc<Resource>], group_version: &str) -> Option<Valu
     let rows: Vec<&Resource> = resources
         .iter()
         .map(Arc::as_ref)
-        .filter(|row| document_name(row) == group_version)
+        .filter(|row| !row.review && document_name(row) == group_version)
         .collect();
     if rows.is_empty() {
         return None;

@@ -60,7 +60,7 @@ fn patches_tell_their_kind_and_that_fields_can_be_validated() {
 #[test]
 fn every_kind_has_a_schema_that_names_it() {
     let rows = rows();
-    for row in &rows {
+    for row in rows.iter().filter(|row| !row.review) {
         let document = document(&rows, &document_name(row)).unwrap();
         let schema = &document["components"]["schemas"][schemas::name(row)];
         let named = schema["x-kubernetes-group-version-kind"]

@@ -1,7 +1,8 @@
 //! JSON patch (RFC 6902) with Kubernetes' limits and error codes.
 
-use json_patch::PatchOperation;
-use serde_json::Value;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation};
+use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
@@ -17,7 +18,7 @@ const COPY_BUDGET: usize = 3 * 1024 * 1024;
 /// than 3 MiB, 422 for an operation that cannot be applied (a failed `test`, a path that does not
 /// exist).
 pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
-    let operations: Vec<PatchOperation> = serde_json::from_slice(patch)
+    let operations: Vec<Value> = serde_json::from_slice(patch)
         .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     if operations.len() > MAX_OPERATIONS {
         let got = operations.len();
@@ -27,8 +28,19 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
     }
     let mut patched = doc.clone();
     let mut copied = 0;
-    for (index, operation) in operations.iter().enumerate() {
-        match operation {
+    for operation in operations {
+        let operation: PatchOperation = serde_json::from_value(operation).map_err(|_| rejected())?;
+        let operation = match operation {
+            // Upstream's replace puts a member where there was none, if its parent is there.
+            PatchOperation::Replace(replace) if is_member_of_object(&replace.path, &patched) => {
+                PatchOperation::Add(AddOperation {
+                    path: replace.path,
+                    value: replace.value,
+                })
+            }
+            other => other,
+        };
+        match &operation {
             // Upstream takes an absent member for null here.
             PatchOperation::Test(test) if test.value.is_null() && test.path.resolve(&patched).is_err() => continue,
             PatchOperation::Copy(copy) => {
@@ -41,8 +53,7 @@ pub fn json(doc: &mut Value, patch: &[u8]) -> Result<(), ApiError> {
             }
             _ => {}
         }
-        json_patch::patch(&mut patched, std::slice::from_ref(operation))
-            .map_err(|error| rejected(&format!("operation {index}: {}", error.kind)))?;
+        json_patch::patch(&mut patched, std::slice::from_ref(&operation)).map_err(|_| rejected())?;
     }
     *doc = patched;
     Ok(())
@@ -52,10 +63,21 @@ fn too_large(why: String) -> ApiError {
     ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
-/// Upstream says no more than the first half.
-fn rejected(why: &str) -> ApiError {
-    let message = format!("the server rejected our request due to an error in our request: {why}");
-    ApiError::new(422, "Invalid", message)
+fn is_member_of_object(path: &PointerBuf, doc: &Value) -> bool {
+    path.parent()
+        .is_some_and(|parent| parent.resolve(doc).is_ok_and(Value::is_object))
+}
+
+/// Upstream does not say which operation, nor why.
+fn rejected() -> ApiError {
+    ApiError {
+        details: Some(Value::Object(Map::new())),
+        ..ApiError::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+    }
 }
 
 #[cfg(test)]
@@ -81,10 +103,10 @@ mod tests {
 
     #[rstest]
     #[case(json!({"op": "add"}), 400)]
-    #[case(json!([{"op": "frobnicate", "path": "/a"}]), 400)]
+    #[case(json!([{"op": "frobnicate", "path": "/a"}]), 422)]
     #[case(json!([{"op": "test", "path": "/a", "value": 2}]), 422)]
     #[case(json!([{"op": "remove", "path": "/b"}]), 422)]
-    #[case(json!([{"op": "replace", "path": "/b", "value": 1}]), 422)]
+    #[case(json!([{"op": "replace", "path": "/b/c", "value": 1}]), 422)]
     #[case(json!([{"op": "add", "path": "/b/c", "value": 1}]), 422)]
     #[case(Value::Array(vec![json!({"op": "test", "path": "/a", "value": 1}); 10_001]), 413)]
     fn patches_that_do_not(#[case] patch: Value, #[case] code: u16) {

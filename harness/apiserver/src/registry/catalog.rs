@@ -3,7 +3,9 @@
 //! A catalog never changes; a new definition makes a new catalog, which takes the place of the old.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
 
 use crate::resource::Resource;
 
@@ -13,6 +15,8 @@ pub struct Catalog {
     rows: Vec<Arc<Resource>>,
     /// Group, plural, version.
     index: BTreeMap<String, BTreeMap<String, BTreeMap<String, Entry>>>,
+    /// The index of the OpenAPI documents: it has the hash of each, so making it makes all of them.
+    openapi: OnceLock<Value>,
 }
 
 /// A resource and where its objects are stored.
@@ -50,7 +54,11 @@ impl Catalog {
                 },
             );
         }
-        Self { rows, index }
+        Self {
+            rows,
+            index,
+            openapi: OnceLock::new(),
+        }
     }
 
     /// Every row.
@@ -61,6 +69,16 @@ impl Catalog {
     /// The resource of that path.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Entry> {
         self.index.get(group)?.get(plural)?.get(version)
+    }
+
+    /// The index of the OpenAPI documents, made once.
+    pub fn openapi_index(&self) -> &Value {
+        self.openapi.get_or_init(|| crate::openapi::index(&self.rows))
+    }
+
+    /// Whether anything of the group is served.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.index.get(group).is_some_and(|plurals| !plurals.is_empty())
     }
 
     /// Any version of the resource.

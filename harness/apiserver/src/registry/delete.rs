@@ -197,16 +197,32 @@ fn survivor(object: Arc<Object>) -> Written {
 }
 
 fn check_preconditions(resource: &Resource, current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-    let failed = |what: &str, wanted: &str, found: &str| {
-        let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-        Err(ApiError::conflict(resource, &current.key.name, &why))
+    let failed = |what: &str, wanted: &str, found: &str, guess: &str| {
+        let (kind, name) = (&resource.kind, &current.key.name);
+        let message = format!(
+            "Operation cannot be fulfilled on {} {name:?}: the {what} in the precondition ({wanted}) does not match \
+             the {what} in record ({found}). The object might have been {guess}",
+            if resource.group.is_empty() {
+                kind.clone()
+            } else {
+                format!("{kind}.{}", resource.group)
+            }
+        );
+        let mut error = ApiError {
+            message,
+            ..ApiError::conflict(resource, name, "")
+        };
+        if let Some(details) = &mut error.details {
+            details["kind"] = kind.as_str().into();
+        }
+        Err(error)
     };
     if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != current.meta.uid) {
-        return failed("UID", uid, &current.meta.uid);
+        return failed("UID", uid, &current.meta.uid, "deleted and then recreated");
     }
     let revision = current.revision.to_string();
     match options.revision.as_deref() {
-        Some(wanted) if wanted != revision => failed("ResourceVersion", wanted, &revision),
+        Some(wanted) if wanted != revision => failed("ResourceVersion", wanted, &revision, "modified"),
         _ => Ok(()),
     }
 }

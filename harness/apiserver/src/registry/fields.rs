@@ -30,7 +30,7 @@ impl FieldSelector {
             if part.is_empty() {
                 continue;
             }
-            let invalid = || ApiError::bad_request(format!("invalid selector: {part:?}; can't understand {part:?}"));
+            let invalid = || ApiError::bad_request(format!("invalid selector: '{part}'; can't understand '{part}'"));
             let at = part.find(['=', '!']).ok_or_else(invalid)?;
             let (field, rest) = part.split_at(at);
             let (equal, value) = if let Some(value) = rest.strip_prefix("!=") {
@@ -44,7 +44,7 @@ impl FieldSelector {
             terms.push(Term {
                 field: field.to_owned(),
                 equal,
-                value: unescape(value),
+                value: unescape(value)?,
                 missing,
             });
         }
@@ -99,6 +99,9 @@ fn offered(resource: &Resource, field: &str) -> Result<String, ApiError> {
     }
     match resource.selectable.iter().find(|selectable| selectable.label == field) {
         Some(selectable) => Ok(selectable.missing.clone()),
+        None if resource.selectable.is_empty() && !resource.is_custom() => Err(ApiError::bad_request(format!(
+            "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        ))),
         None => Err(ApiError::bad_request(format!("field label not supported: {field}"))),
     }
 }
@@ -120,14 +123,22 @@ fn split(text: &str) -> Vec<String> {
     parts
 }
 
-fn unescape(text: &str) -> String {
+fn unescape(text: &str) -> Result<String, ApiError> {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
         match character {
-            '\\' => out.extend(characters.next()),
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                other => {
+                    let sequence: String = other.into_iter().collect();
+                    return Err(ApiError::bad_request(format!(
+                        "invalid field selector: invalid escape sequence: \\{sequence}"
+                    )));
+                }
+            },
             other => out.push(other),
         }
     }
-    out
+    Ok(out)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::metadata::qualified_name_rule;
 use crate::status::ApiError;
 
 /// All requirements must hold; none: everything matches.
@@ -36,20 +37,25 @@ impl LabelSelector {
         let mut requirements = Vec::new();
         parser.space();
         while !parser.rest.is_empty() {
-            requirements.push(parser.requirement().map_err(|why| refuse(text, &why))?);
+            if parser.rest.starts_with(',') {
+                return Err(ApiError::bad_request(
+                    "found ',', expected: !, identifier, or 'end of string'",
+                ));
+            }
+            requirements.push(parser.requirement().map_err(|why| refuse(&why))?);
             parser.space();
             if parser.rest.is_empty() {
                 break;
             }
             if !parser.take(",") {
-                return Err(refuse(
-                    text,
-                    &format!("found {:?}, expected: ',' or the end", parser.rest),
-                ));
+                return Err(ApiError::bad_request(format!(
+                    "found '{}', expected: ',' or 'end of string'",
+                    parser.rest
+                )));
             }
             parser.space();
             if parser.rest.is_empty() {
-                return Err(refuse(text, "found '', expected: an identifier after ','"));
+                return Err(ApiError::bad_request("found '', expected: identifier after ','"));
             }
         }
         Ok(Self(requirements))
@@ -123,10 +129,8 @@ fn number(value: Option<&String>) -> Option<i64> {
     value?.parse().ok()
 }
 
-fn refuse(text: &str, why: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "unable to parse requirement: {why} (in the label selector {text:?})"
-    ))
+fn refuse(why: &str) -> ApiError {
+    ApiError::bad_request(format!("unable to parse requirement: {why}"))
 }
 
 struct Parser<'a> {
@@ -164,7 +168,7 @@ impl Parser<'_> {
         self.space();
         let key = self.word();
         if !is_qualified_name(&key) {
-            return Err(format!("<nil>: Invalid value: {key:?}: not a label key"));
+            return Err(format!("<nil>: Invalid value: {key:?}: {}", qualified_name_rule(&key)));
         }
         self.space();
         if negated {
@@ -196,12 +200,15 @@ impl Parser<'_> {
         match self.word().as_str() {
             "in" => self.set().map(Operator::In),
             "notin" => self.set().map(Operator::NotIn),
-            other => Err(format!("found {other:?}, expected: in, notin, =, ==, !=, gt, lt")),
+            other => Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
         }
     }
 
     fn value(&mut self) -> Result<String, String> {
         self.space();
+        if let Some(operator) = self.rest.chars().next().filter(|next| "=!<>".contains(*next)) {
+            return Err(format!("found '{operator}', expected: identifier"));
+        }
         let value = self.word();
         if is_label_value(&value) {
             Ok(value)
@@ -212,15 +219,15 @@ impl Parser<'_> {
 
     fn bound(&mut self) -> Result<i64, String> {
         let value = self.value()?;
-        value
-            .parse()
-            .map_err(|_| format!("Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"))
+        value.parse().map_err(|_| {
+            format!("values[0]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer")
+        })
     }
 
     fn set(&mut self) -> Result<Vec<String>, String> {
         self.space();
         if !self.take("(") {
-            return Err(format!("found {:?}, expected: '('", self.rest));
+            return Err(format!("found '{}' expected: '('", self.rest));
         }
         let mut values = Vec::new();
         loop {

@@ -130,7 +130,8 @@ impl Token {
     }
 
     fn parse(text: &str) -> Result<Self, ApiError> {
-        let invalid = |why: &str| ApiError::bad_request(format!("invalid continue token: {why}"));
+        let invalid =
+            |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let bytes = URL_SAFE_NO_PAD
             .decode(text)
             .map_err(|error| invalid(&error.to_string()))?;

@@ -170,10 +170,20 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
     }
     for (key, value) in object_members(metadata.get("labels")) {
         if !is_qualified_name(key) {
-            errors.push(FieldError::invalid("metadata.labels", key.as_str(), QUALIFIED_NAME));
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                key.as_str(),
+                qualified_name_rule(key),
+            ));
         }
         let value = value.as_str().unwrap_or_default();
-        if !is_label_value(value) {
+        if value.len() > 63 {
+            errors.push(FieldError::invalid(
+                "metadata.labels",
+                value,
+                "must be no more than 63 bytes",
+            ));
+        } else if !is_label_value(value) {
             errors.push(FieldError::invalid("metadata.labels", value, LABEL_VALUE));
         }
     }
@@ -184,7 +194,7 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
             errors.push(FieldError::invalid(
                 "metadata.annotations",
                 key.as_str(),
-                QUALIFIED_NAME,
+                qualified_name_rule(key),
             ));
         }
     }
@@ -203,6 +213,19 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
     errors
 }
 
+/// What a label key, annotation key or finalizer that is none should have been.
+pub(super) fn qualified_name_rule(key: &str) -> &'static str {
+    if key.matches('/').count() > 1 {
+        KEY
+    } else {
+        QUALIFIED_NAME
+    }
+}
+
+const KEY: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
+    with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
+    'example.com/MyName')";
 const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
     end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -229,9 +252,15 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
             ));
         }
     } else if resource.group.is_empty() && matches!(resource.plural.as_str(), "namespaces" | "services") {
-        if name.len() > 63 || name.contains('.') || !is_dns_subdomain(name) {
+        if name.len() > 63 {
+            errors.push(FieldError::invalid(FIELD, name, "must be no more than 63 characters"));
+        } else if is_dns_subdomain(name) && name.contains('.') {
+            errors.push(FieldError::invalid(FIELD, name, "must not contain dots"));
+        } else if !is_dns_subdomain(name) {
             errors.push(FieldError::invalid(FIELD, name, LABEL));
         }
+    } else if name.len() > 253 {
+        errors.push(FieldError::invalid(FIELD, name, "must be no more than 253 characters"));
     } else if !is_dns_subdomain(name) {
         errors.push(FieldError::invalid(FIELD, name, SUBDOMAIN));
     }
@@ -239,9 +268,22 @@ fn validate_name(resource: &Resource, name: &str, errors: &mut Vec<FieldError>) 
 
 fn validate_finalizers(metadata: &Map<String, Value>, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let finalizers = texts(metadata.get("finalizers"));
-    for finalizer in &finalizers {
+    const STANDARD: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
+    for (index, finalizer) in finalizers.iter().enumerate() {
         if !is_qualified_name(finalizer) {
-            errors.push(FieldError::invalid("metadata.finalizers", *finalizer, QUALIFIED_NAME));
+            errors.push(FieldError::invalid(
+                "metadata.finalizers",
+                *finalizer,
+                qualified_name_rule(finalizer),
+            ));
+        }
+        if !finalizer.contains('/') && !STANDARD.contains(finalizer) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(FieldError::invalid(
+                format!("metadata.finalizers[{index}]"),
+                *finalizer,
+                detail,
+            ));
         }
     }
     let Some(old) = old.and_then(|old| old.get("metadata")) else {
@@ -271,7 +313,7 @@ fn validate_owners(metadata: &Map<String, Value>, errors: &mut Vec<FieldError>) 
         .and_then(Value::as_array)
         .map(Vec::as_slice)
         .unwrap_or_default();
-    let mut controllers: Vec<&str> = Vec::new();
+    let mut controllers: Vec<String> = Vec::new();
     for owner in owners {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
         for (field, detail) in [
@@ -289,7 +331,7 @@ fn validate_owners(metadata: &Map<String, Value>, errors: &mut Vec<FieldError>) 
             }
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            controllers.push(text("name"));
+            controllers.push(format!("{}/{}", text("kind"), text("name")));
         }
     }
     if let [first, second, ..] = controllers.as_slice() {

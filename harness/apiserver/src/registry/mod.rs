@@ -8,6 +8,7 @@ mod catalog;
 mod create;
 mod definitions;
 mod delete;
+mod eviction;
 mod fields;
 pub(crate) mod labels;
 mod list;

@@ -106,6 +106,13 @@ impl DeleteOptions {
     /// 400 for wrong types, 422 for a policy that does not exist or two that contradict.
     pub fn from_value(value: &Value) -> Result<Self, ApiError> {
         let mut options = Self::default();
+        let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if !matches!(kind, "" | "DeleteOptions") {
+            let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+            return Err(ApiError::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?}; a deletion takes DeleteOptions"
+            )));
+        }
         let wrong = |field: &str| ApiError::bad_request(format!("DeleteOptions: {field} has the wrong type"));
         if let Some(seconds) = present(value, "gracePeriodSeconds") {
             options.grace_period_seconds = Some(seconds.as_i64().ok_or_else(|| wrong("gracePeriodSeconds"))?);
@@ -144,7 +151,7 @@ impl DeleteOptions {
             (None, Some(false)) | (Some("Background"), None) => Some(Propagation::Background),
             (Some("Foreground"), None) => Some(Propagation::Foreground),
             (Some(other), None) => {
-                let supported = ["Foreground", "Background", "Orphan"];
+                let supported = ["Foreground", "Background", "Orphan", "nil"];
                 return Err(invalid(&[FieldError::not_supported(
                     "propagationPolicy",
                     other,
@@ -167,18 +174,19 @@ fn dry_run(value: &Value) -> Result<bool, ApiError> {
         .map(Vec::as_slice)
         .unwrap_or_default();
     let texts: Vec<&str> = entries.iter().filter_map(Value::as_str).collect();
-    parse_dry_run(&texts)
+    parse_dry_run("DeleteOptions", &texts)
 }
 
-/// Reads the values of `dryRun`; only `All` is known.
+/// Reads the values of `dryRun`; only `All` is known. `options` is the kind they belong to.
 ///
 /// # Errors
 /// 422 for any other value.
-pub fn parse_dry_run(values: &[&str]) -> Result<bool, ApiError> {
+pub fn parse_dry_run(options: &str, values: &[&str]) -> Result<bool, ApiError> {
     match values.iter().find(|value| !value.is_empty() && **value != "All") {
-        Some(other) => {
-            let error = FieldError::not_supported("dryRun", *other, &["All"]);
-            Err(ApiError::invalid("meta.k8s.io", "CreateOptions", "", &[error]))
+        Some(_) => {
+            let all: Vec<Value> = values.iter().map(|value| (*value).into()).collect();
+            let error = FieldError::not_supported("dryRun", all, &["All"]);
+            Err(ApiError::invalid("meta.k8s.io", options, "", &[error]))
         }
         None => Ok(values.contains(&"All")),
     }

@@ -1,45 +1,22 @@
-//! What only pods have: eviction and binding.
+//! Binding pods to nodes.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{DeleteOptions, Entry, Payload, Registry, WriteOptions, Written, metadata, tree, update::Attempt};
+use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, tree, update::Attempt};
 use crate::status::{ApiError, FieldError};
 use crate::store::Key;
 
 impl Registry {
-    /// Evicts a pod: deletes it with the eviction's options. Budgets are not looked at.
-    ///
-    /// # Errors
-    /// 400 for another pod's eviction, else as [`Registry::delete`].
-    pub fn evict(&self, entry: &Entry, key: &Key, eviction: &Value, dry_run: bool) -> Result<Written, ApiError> {
-        let name = metadata::text(eviction, "name");
-        if !name.is_empty() && name != key.name {
-            return Err(ApiError::bad_request(
-                "name in URL does not match name in Eviction object",
-            ));
-        }
-        let mut options = match eviction.get("deleteOptions") {
-            Some(options) if options.is_object() => DeleteOptions::from_value(options)?,
-            _ => DeleteOptions::default(),
-        };
-        options.dry_run |= dry_run;
-        self.delete(entry, key, &options)?;
-        let status = json!({
-            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
-        });
-        Ok(Written {
-            code: 201,
-            payload: Payload::Value(status),
-            warnings: Vec::new(),
-        })
-    }
-
     /// Binds a pod to a node.
     ///
     /// # Errors
     /// 409 when it is bound or being deleted, 422 for a target that is no node.
     pub fn bind(&self, entry: &Entry, key: &Key, binding: &Value, options: &WriteOptions) -> Result<Written, ApiError> {
-        let resource = &entry.resource;
+        if metadata::text(binding, "name") != key.name {
+            return Err(ApiError::bad_request(
+                "name in URL does not match name in Binding object",
+            ));
+        }
         let target = |field: &str| {
             binding
                 .get("target")
@@ -64,11 +41,11 @@ impl Registry {
                 .unwrap_or_default();
             if current.meta.deleting {
                 let why = format!("pod {} is being deleted, cannot be assigned to a host", key.name);
-                return Err(ApiError::conflict(resource, &key.name, &why));
+                return Err(conflict(&key.name, &why));
             }
             if !bound.is_empty() {
                 let why = format!("pod {} is already assigned to node {bound:?}", key.name);
-                return Err(ApiError::conflict(resource, &key.name, &why));
+                return Err(conflict(&key.name, &why));
             }
             metadata::member_object(&mut pod, "spec").insert("nodeName".to_owned(), node.into());
             self.set_scheduled(&mut pod);
@@ -87,12 +64,23 @@ impl Registry {
 
     fn set_scheduled(&self, pod: &mut Value) {
         let condition = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": self.now_text() });
-        let conditions = metadata::member_object(pod, "status")
-            .entry("conditions")
-            .or_insert_with(|| Value::Array(Vec::new()));
-        if let Some(conditions) = conditions.as_array_mut() {
-            conditions.retain(|condition| condition.get("type").and_then(Value::as_str) != Some("PodScheduled"));
-            conditions.push(condition);
-        }
+        set_condition(metadata::member_object(pod, "status"), condition);
+    }
+}
+
+fn conflict(name: &str, why: &str) -> ApiError {
+    let message = format!("Operation cannot be fulfilled on pods/binding {name:?}: {why}");
+    ApiError {
+        details: Some(json!({ "name": name, "kind": "pods/binding" })),
+        ..ApiError::new(409, "Conflict", message)
+    }
+}
+
+/// Puts a condition into a status, in place of the one of its type.
+pub(super) fn set_condition(status: &mut Map<String, Value>, condition: Value) {
+    let conditions = status.entry("conditions").or_insert_with(|| Value::Array(Vec::new()));
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.retain(|other| other.get("type") != condition.get("type"));
+        conditions.push(condition);
     }
 }

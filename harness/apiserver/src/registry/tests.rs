@@ -20,6 +20,7 @@ fn row(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resource {
         generation: Generation::Spec,
         unconditional_update: true,
         graceful_deletion: false,
+        review: false,
         returns_deleted: false,
         selectable: Vec::new(),
         printer: Printer::Default,
@@ -351,9 +352,9 @@ async fn an_unbound_pod_goes_at_once() {
 #[case::uid(
     Some("other"),
     None,
-    "Precondition failed: UID in precondition: other, UID in object meta: "
+    "the UID in the precondition (other) does not match the UID in record ("
 )]
-#[case::revision(None, Some("1"), "Precondition failed: ResourceVersion in precondition: 1, ")]
+#[case::revision(None, Some("1"), "the ResourceVersion in the precondition (1) does not match")]
 #[tokio::test(start_paused = true)]
 async fn preconditions_of_a_deletion_are_checked(
     #[case] uid: Option<&str>,
@@ -549,7 +550,7 @@ async fn binding_a_pod_works_once() {
     let world = World::new();
     world.create("pods", json!({ "metadata": { "name": "a" } })).unwrap();
     let key = Key::new("work", "a");
-    let binding = json!({ "target": { "kind": "Node", "name": "n1" } });
+    let binding = json!({ "metadata": { "name": "a" }, "target": { "kind": "Node", "name": "n1" } });
     let options = WriteOptions::default();
     world
         .registry

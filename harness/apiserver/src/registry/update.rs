@@ -157,7 +157,10 @@ fn check_preconditions(resource: &Resource, current: &Object, new: &Value) -> Re
     let uid = metadata::text(new, "uid");
     if !uid.is_empty() && uid != current.meta.uid {
         let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            resource.plural,
+            current.key.path(),
             current.meta.uid
         );
         return Err(ApiError::conflict(resource, name, &why));
@@ -165,7 +168,13 @@ fn check_preconditions(resource: &Resource, current: &Object, new: &Value) -> Re
     let revision = metadata::text(new, "resourceVersion");
     let invalid = |value: Value, detail: &str| {
         let error = FieldError::invalid("metadata.resourceVersion", value, detail);
-        ApiError::invalid(&resource.group, &resource.kind, name, &[error])
+        // Of a custom resource upstream names the resource here where it names the kind elsewhere.
+        let kind = if resource.is_custom() {
+            &resource.plural
+        } else {
+            &resource.kind
+        };
+        ApiError::invalid(&resource.group, kind, name, &[error])
     };
     if revision.is_empty() || revision == "0" {
         if resource.unconditional_update {

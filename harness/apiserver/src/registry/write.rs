@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Entry, FieldValidation, Registry, WriteOptions, definitions, metadata};
 use crate::resource::{Resource, Shape};
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::types;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -103,6 +103,9 @@ fn check_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
             "couldn't get version/kind; json parse error: the body is not a JSON object",
         ));
     }
+    if resource.is_custom() {
+        check_custom_type(resource, value)?;
+    }
     let expected = resource.api_version();
     match value.get("apiVersion") {
         None | Some(Value::Null) => value["apiVersion"] = expected.into(),
@@ -129,4 +132,25 @@ fn check_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
         }
     }
     Ok(())
+}
+
+/// A custom resource has to say what it is.
+fn check_custom_type(resource: &Resource, value: &Value) -> Result<(), ApiError> {
+    let kind = &resource.kind;
+    for (field, word) in [("kind", "Kind"), ("apiVersion", "apiVersion")] {
+        if value.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(ApiError::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object '{word}' is missing in \
+                 '{value}' ({value})"
+            )));
+        }
+    }
+    match value.get("kind").and_then(Value::as_str) {
+        Some(found) if found != kind => {
+            let error = FieldError::invalid("kind", found, format!("must be {kind}"));
+            let name = metadata::text(value, "name");
+            Err(ApiError::invalid(&resource.group, found, name, &[error]))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,4 +1,7 @@
-//! Validation, in the words of upstream's validator. A value that is as it was is not looked at.
+//! Validation, in the words and the order of upstream's validator: type, alternatives, then what the
+//! kind of value has, then the enumeration; for a text only the first of length and pattern. The
+//! uniqueness of list items is looked at when all else has been. A value that is as it was is not
+//! looked at.
 
 use serde_json::{Map, Number, Value};
 
@@ -11,6 +14,7 @@ use crate::types::path::Path;
 pub(super) fn validate(node: &Node, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check(node, new, old, Path::Root, &mut errors);
+    unique(node, new, old, Path::Root, &mut errors);
     errors
 }
 
@@ -26,15 +30,41 @@ fn check(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: 
     if !fits {
         let wanted = node.type_.map_or("integer,string", Type::name);
         errors.push(wrong_type(new, wanted, path));
-        return;
+        if node.type_ == Some(Type::Integer) && new.is_number() {
+            errors.push(nowhere(format!(
+                "Checked value must be of type integer (default format) in {path}"
+            )));
+        }
     }
-    limits(&node.limits, new, path, errors);
+    if fits {
+        logic(&node.limits, new, path, errors);
+    }
     match new {
-        Value::Object(map) => members(node, map, old.and_then(Value::as_object), path, errors),
-        Value::Array(items) => list(node, items, old.and_then(Value::as_array), path, errors),
+        Value::Object(map) if fits => {
+            properties(&node.limits, map, path, errors);
+            members(node, map, old.and_then(Value::as_object), path, errors);
+            for name in node.limits.required.iter().filter(|name| !map.contains_key(*name)) {
+                errors.push(FieldError::required(path.field(name).to_string(), ""));
+            }
+        }
+        Value::Array(items) if fits => {
+            list(node, items, old.and_then(Value::as_array), path, errors);
+            count_items(&node.limits, items.len() as u64, path, errors);
+        }
+        Value::String(text) if fits => text_limits(&node.limits, new, text, path, errors),
+        Value::Number(number) => number_limits(&node.limits, new, number, path, errors),
         _ => {}
     }
-    logic(&node.limits, new, path, errors);
+    if let Some(allowed) = &node.limits.allowed
+        && !allowed.contains(new)
+    {
+        errors.push(not_supported(new, allowed, path));
+    }
+}
+
+/// An error that upstream gives no field.
+fn nowhere(detail: String) -> FieldError {
+    FieldError::invalid("<nil>", "", detail)
 }
 
 fn wrong_type(value: &Value, wanted: &str, path: Path<'_>) -> FieldError {
@@ -93,15 +123,39 @@ fn list(node: &Node, items: &[Value], old: Option<&Vec<Value>>, path: Path<'_>, 
             check(inner, item, old, path.index(index), errors);
         }
     }
-    let keys: Vec<Value> = match &node.list {
-        ListType::Atomic => return,
-        ListType::Set => items.to_vec(),
-        ListType::Map(keys) => items.iter().map(|item| key_of(item, keys)).collect(),
-    };
-    for (index, key) in keys.iter().enumerate() {
-        if keys[..index].contains(key) {
-            errors.push(FieldError::duplicate(path.index(index).to_string(), key.clone()));
+}
+
+/// Sets and maps: each value that is there again is named once.
+fn unique(node: &Node, new: &Value, old: Option<&Value>, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    if old == Some(new) {
+        return;
+    }
+    match new {
+        Value::Object(map) => {
+            for (name, value) in map {
+                if let Some(node) = node.member(name) {
+                    unique(node, value, old.and_then(|old| old.get(name)), path.field(name), errors);
+                }
+            }
         }
+        Value::Array(items) => {
+            if let Some(inner) = &node.items {
+                for (index, item) in items.iter().enumerate() {
+                    unique(inner, item, None, path.index(index), errors);
+                }
+            }
+            let keys: Vec<Value> = match &node.list {
+                ListType::Atomic => return,
+                ListType::Set => items.clone(),
+                ListType::Map(keys) => items.iter().map(|item| key_of(item, keys)).collect(),
+            };
+            for (index, key) in keys.iter().enumerate() {
+                if keys[..index].iter().filter(|earlier| *earlier == key).count() == 1 {
+                    errors.push(FieldError::duplicate(path.index(index).to_string(), key.clone()));
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -113,45 +167,30 @@ fn key_of(item: &Value, keys: &[String]) -> Value {
         .into()
 }
 
-fn limits(limits: &Limits, value: &Value, path: Path<'_>, errors: &mut Vec<FieldError>) {
-    if let Some(allowed) = &limits.allowed
-        && !allowed.contains(value)
-    {
-        errors.push(not_supported(value, allowed, path));
+fn count_items(limits: &Limits, count: u64, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(least) = limits.min_items.filter(|least| count < *least) {
+        errors.push(invalid(
+            &count.into(),
+            path,
+            format_args!("should have at least {least} items"),
+        ));
     }
-    match value {
-        Value::String(text) => text_limits(limits, value, text, path, errors),
-        Value::Number(number) => number_limits(limits, value, number, path, errors),
-        Value::Array(items) => {
-            let count = items.len() as u64;
-            if let Some(least) = limits.min_items.filter(|least| count < *least) {
-                errors.push(invalid(
-                    &count.into(),
-                    path,
-                    format_args!("should have at least {least} items"),
-                ));
-            }
-            if let Some(most) = limits.max_items.filter(|most| count > *most) {
-                errors.push(too_many(count, most, path));
-            }
-        }
-        Value::Object(map) => {
-            for name in limits.required.iter().filter(|name| !map.contains_key(*name)) {
-                errors.push(FieldError::required(path.field(name).to_string(), ""));
-            }
-            let count = map.len() as u64;
-            if let Some(least) = limits.min_properties.filter(|least| count < *least) {
-                errors.push(invalid(
-                    &count.into(),
-                    path,
-                    format_args!("should have at least {least} properties"),
-                ));
-            }
-            if let Some(most) = limits.max_properties.filter(|most| count > *most) {
-                errors.push(too_many(count, most, path));
-            }
-        }
-        Value::Null | Value::Bool(_) => {}
+    if let Some(most) = limits.max_items.filter(|most| count > *most) {
+        errors.push(too_many(count, most, path));
+    }
+}
+
+fn properties(limits: &Limits, map: &Map<String, Value>, path: Path<'_>, errors: &mut Vec<FieldError>) {
+    let count = map.len() as u64;
+    if let Some(least) = limits.min_properties.filter(|least| count < *least) {
+        errors.push(invalid(
+            &count.into(),
+            path,
+            format_args!("should have at least {least} properties"),
+        ));
+    }
+    if let Some(most) = limits.max_properties.filter(|most| count > *most) {
+        errors.push(too_many(count, most, path));
     }
 }
 
@@ -169,28 +208,23 @@ fn too_many(count: u64, most: u64, path: Path<'_>) -> FieldError {
         kind: FieldErrorType::TooMany,
         field: path.to_string(),
         value: Some(count.into()),
-        detail: format!("must have at most {most} items"),
+        detail: format!("must have at most {most} item{}", plural(most)),
     }
 }
 
 fn text_limits(limits: &Limits, value: &Value, text: &str, path: Path<'_>, errors: &mut Vec<FieldError>) {
     let length = text.chars().count() as u64;
-    if let Some(least) = limits.min_length.filter(|least| length < *least) {
-        errors.push(invalid(
-            value,
-            path,
-            format_args!("should be at least {least} chars long"),
-        ));
-    }
     if let Some(most) = limits.max_length.filter(|most| length > *most) {
         errors.push(FieldError {
             kind: FieldErrorType::TooLong,
             field: path.to_string(),
             value: None,
-            detail: format!("may not be more than {most} bytes"),
+            detail: format!("may not be more than {most} byte{}", plural(most)),
         });
-    }
-    if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+    } else if let Some(least) = limits.min_length.filter(|least| length < *least) {
+        let why = format_args!("should be at least {least} chars long");
+        errors.push(invalid(value, path, why));
+    } else if let Some(pattern) = limits.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
         errors.push(invalid(value, path, format_args!("should match '{pattern}'")));
     }
     if let Some(format) = limits
@@ -198,26 +232,30 @@ fn text_limits(limits: &Limits, value: &Value, text: &str, path: Path<'_>, error
         .as_ref()
         .filter(|format| !formats::text_fits(format, text))
     {
-        errors.push(invalid(value, path, format_args!("must be of type {format}: {text:?}")));
+        errors.push(FieldError {
+            kind: FieldErrorType::TypeInvalid,
+            ..invalid(value, path, format_args!("must be of type {format}: {text:?}"))
+        });
     }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }
 
 fn number_limits(limits: &Limits, value: &Value, number: &Number, path: Path<'_>, errors: &mut Vec<FieldError>) {
     let float = number.as_f64().unwrap_or(f64::NAN);
-    if let Some(bound) = limits.minimum {
-        let below = if bound.exclusive {
-            float <= bound.value
-        } else {
-            float < bound.value
-        };
-        if below {
-            let or_equal = if bound.exclusive { "" } else { " or equal to" };
-            errors.push(invalid(
-                value,
-                path,
-                format_args!("should be greater than{or_equal} {}", bound.value),
-            ));
-        }
+    if let Some(format) = limits
+        .format
+        .as_ref()
+        .filter(|format| !formats::number_fits(format, number))
+    {
+        errors.push(nowhere(format!(
+            "Checked value must be of type integer with format {format} in {path}"
+        )));
+    }
+    if let Some(factor) = limits.multiple_of.filter(|factor| (float / factor).fract() != 0.0) {
+        errors.push(invalid(value, path, format_args!("should be a multiple of {factor}")));
     }
     if let Some(bound) = limits.maximum {
         let above = if bound.exclusive {
@@ -234,16 +272,20 @@ fn number_limits(limits: &Limits, value: &Value, number: &Number, path: Path<'_>
             ));
         }
     }
-    if let Some(factor) = limits.multiple_of.filter(|factor| (float / factor).fract() != 0.0) {
-        errors.push(invalid(value, path, format_args!("should be a multiple of {factor}")));
-    }
-    if let Some(format) = limits
-        .format
-        .as_ref()
-        .filter(|format| !formats::number_fits(format, number))
-    {
-        let text = number.to_string();
-        errors.push(invalid(value, path, format_args!("must be of type {format}: {text:?}")));
+    if let Some(bound) = limits.minimum {
+        let below = if bound.exclusive {
+            float <= bound.value
+        } else {
+            float < bound.value
+        };
+        if below {
+            let or_equal = if bound.exclusive { "" } else { " or equal to" };
+            errors.push(invalid(
+                value,
+                path,
+                format_args!("should be greater than{or_equal} {}", bound.value),
+            ));
+        }
     }
 }
 
@@ -253,31 +295,39 @@ fn logic(limits: &Limits, value: &Value, path: Path<'_>, errors: &mut Vec<FieldE
         check(node, value, None, path, &mut errors);
         errors.is_empty()
     };
-    let mut complain = |why: String| {
-        errors.push(FieldError::invalid(
-            path.to_string(),
-            "",
-            format!("\"{path}\" must {why}"),
-        ));
+    let best = |nodes: &[Node]| {
+        let mut errors = Vec::new();
+        if let Some(node) = nodes.first() {
+            check(node, value, None, path, &mut errors);
+        }
+        errors
     };
+    let complaint = |why: &str| nowhere(format!("\"{path}\" must {why}"));
     if !limits.any_of.is_empty() && !limits.any_of.iter().any(passes) {
-        complain("validate at least one schema (anyOf)".to_owned());
+        errors.push(complaint("validate at least one schema (anyOf)"));
+        errors.extend(best(&limits.any_of));
     }
     if !limits.one_of.is_empty() {
         match limits.one_of.iter().filter(|node| passes(node)).count() {
             1 => {}
-            0 => complain("validate one and only one schema (oneOf). Found none valid".to_owned()),
-            count => {
-                complain(format!(
-                    "validate one and only one schema (oneOf). Found {count} valid alternatives"
-                ));
+            0 => {
+                errors.push(complaint("validate one and only one schema (oneOf). Found none valid"));
+                errors.extend(best(&limits.one_of));
             }
+            count => errors.push(complaint(&format!(
+                "validate one and only one schema (oneOf). Found {count} valid alternatives"
+            ))),
         }
-    }
-    if limits.not.as_ref().is_some_and(|node| passes(node)) {
-        complain("not validate the schema (not)".to_owned());
     }
     for node in &limits.all_of {
         check(node, value, None, path, errors);
+    }
+    match limits.all_of.iter().filter(|node| passes(node)).count() {
+        passed if passed == limits.all_of.len() => {}
+        0 => errors.push(complaint("validate all the schemas (allOf). None validated")),
+        _ => errors.push(complaint("validate all the schemas (allOf)")),
+    }
+    if limits.not.as_ref().is_some_and(|node| passes(node)) {
+        errors.push(complaint("not validate the schema (not)"));
     }
 }

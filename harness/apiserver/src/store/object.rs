@@ -19,6 +19,15 @@ pub struct Key {
 }
 
 impl Key {
+    /// `namespace/name`, or `name` where there is no namespace.
+    pub fn path(&self) -> String {
+        if self.namespace.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+
     /// A key.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {

@@ -54,7 +54,7 @@ async fn a_definition_serves_its_objects_at_once() {
     let created = cluster
         .post(
             WIDGETS,
-            json!({ "metadata": { "name": "a" }, "spec": { "shade": "x" } }),
+            json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" }, "spec": { "shade": "x" } }),
         )
         .await;
     assert_eq!(created.code, 201, "{}", created.body);
@@ -63,7 +63,7 @@ async fn a_definition_serves_its_objects_at_once() {
     assert_eq!(created.headers["warning"], r#"299 - "unknown field \"spec.shade\"""#);
 
     let refused = cluster
-        .post(WIDGETS, json!({ "metadata": { "name": "b" }, "spec": { "size": 0 } }))
+        .post(WIDGETS, json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "b" }, "spec": { "size": 0 } }))
         .await;
     assert_eq!(refused.code, 422);
     let message = refused.body["message"].as_str().unwrap();
@@ -77,7 +77,12 @@ async fn a_definition_serves_its_objects_at_once() {
 async fn status_and_generation_of_custom_objects_follow_their_endpoints() {
     let cluster = cluster().await;
     let path = format!("{WIDGETS}/a");
-    cluster.post(WIDGETS, json!({ "metadata": { "name": "a" } })).await;
+    cluster
+        .post(
+            WIDGETS,
+            json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" } }),
+        )
+        .await;
     let status = cluster
         .merge(&format!("{path}/status"), json!({ "status": { "ready": true } }))
         .await
@@ -109,7 +114,12 @@ async fn status_and_generation_of_custom_objects_follow_their_endpoints() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_takes_its_objects_and_their_watches_with_it() {
     let cluster = cluster().await;
-    cluster.post(WIDGETS, json!({ "metadata": { "name": "a" } })).await;
+    cluster
+        .post(
+            WIDGETS,
+            json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" } }),
+        )
+        .await;
     let mut watch = cluster.watch(&format!("{WIDGETS}?watch=true")).await;
     let deleted = cluster.delete(&format!("{DEFINITIONS}/{NAME}"), Value::Null).await;
     assert_eq!(deleted.code, 200, "{}", deleted.body);
@@ -127,7 +137,7 @@ async fn a_definition_takes_its_objects_and_their_watches_with_it() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_waits_for_objects_with_finalizers() {
     let cluster = cluster().await;
-    let held = json!({ "metadata": { "name": "a", "finalizers": ["example.com/hold"] } });
+    let held = json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a", "finalizers": ["example.com/hold"] } });
     cluster.post(WIDGETS, held).await;
     let path = format!("{DEFINITIONS}/{NAME}");
     let deleted = cluster.delete(&path, Value::Null).await.body;
@@ -135,7 +145,12 @@ async fn a_definition_waits_for_objects_with_finalizers() {
         deleted["metadata"]["finalizers"],
         json!(["customresourcecleanup.apiextensions.k8s.io"])
     );
-    let refused = cluster.post(WIDGETS, json!({ "metadata": { "name": "b" } })).await;
+    let refused = cluster
+        .post(
+            WIDGETS,
+            json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "b" } }),
+        )
+        .await;
     assert_eq!(refused.code, 405);
     cluster
         .merge(&format!("{WIDGETS}/a"), json!({ "metadata": { "finalizers": null } }))

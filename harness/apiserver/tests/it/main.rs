@@ -3,7 +3,9 @@
 
 mod clients;
 mod cluster;
+mod contract;
 mod definitions;
 mod https;
 mod requests;
+mod stress;
 mod watches;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{UNKNOWN, age, is_true, items, joined, name, number, printer, since, size, text, text_or};
+use super::{UNKNOWN, age, is_true, joined, name, number, printer, since, size, text, text_or};
 use crate::resource::Printer;
 
 pub(crate) fn namespaces() -> Printer {
@@ -40,10 +40,9 @@ pub(crate) fn config_maps() -> Printer {
 }
 
 pub(crate) fn service_accounts() -> Printer {
-    printer(
-        &[("Name", "string", 0), ("Secrets", "string", 0), ("Age", "string", 0)],
-        |object, now| vec![name(object), items(object, "/secrets").len().into(), age(object, now)],
-    )
+    printer(&[("Name", "string", 0), ("Age", "string", 0)], |object, now| {
+        vec![name(object), age(object, now)]
+    })
 }
 
 pub(crate) fn leases() -> Printer {

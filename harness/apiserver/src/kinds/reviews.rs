@@ -1,0 +1,24 @@
+//! Questions that clients ask about themselves. The HTTP front end answers them.
+
+use super::row::Row;
+use crate::resource::Resource;
+
+pub(super) fn rows() -> Vec<Resource> {
+    let review = |version: &str, kind: &str, plural: &str, name| {
+        Row::new(version, kind, plural, name).cluster().review().build()
+    };
+    vec![
+        review(
+            "authentication.k8s.io/v1",
+            "SelfSubjectReview",
+            "selfsubjectreviews",
+            "io.k8s.api.authentication.v1.SelfSubjectReview",
+        ),
+        review(
+            "authorization.k8s.io/v1",
+            "SelfSubjectAccessReview",
+            "selfsubjectaccessreviews",
+            "io.k8s.api.authorization.v1.SelfSubjectAccessReview",
+        ),
+    ]
+}

@@ -1,0 +1,174 @@
+//! Eviction: whether the disruption budgets of a pod let it go, and its deletion.
+//!
+//! The order of decisions is that of `k8s.io/kubernetes/pkg/registry/core/pod/storage`. Nothing in
+//! this server computes a budget's status; whoever plays the disruption controller writes it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::labels::{LabelSelector, text_of};
+use super::{DeleteOptions, Entry, ListOptions, Payload, Registry, Written, metadata, tree, update::Attempt};
+use crate::status::ApiError;
+use crate::store::{Key, Object};
+
+/// More evictions than this may not be under way in one budget.
+const MAX_DISRUPTED_PODS: usize = 2000;
+/// Seconds after which a client may ask again about a budget that is not up to date.
+const BUDGET_WAIT: u32 = 10;
+
+/// What a budget says to an eviction.
+enum Verdict {
+    /// The pod may go; the budget has nothing to do with it.
+    Free,
+    /// The pod may go once the budget has this status.
+    Spend(Box<Value>),
+}
+
+impl Registry {
+    /// Evicts a pod: deletes it with the eviction's options if its budget has room.
+    ///
+    /// # Errors
+    /// 400 for another pod's eviction, 429 when the budget holds it, 500 for a pod of two budgets,
+    /// else as [`Registry::delete`].
+    pub fn evict(&self, entry: &Entry, key: &Key, eviction: &Value, dry_run: bool) -> Result<Written, ApiError> {
+        let name = metadata::text(eviction, "name");
+        if !name.is_empty() && name != key.name {
+            return Err(ApiError::bad_request(
+                "name in URL does not match name in Eviction object",
+            ));
+        }
+        let mut options = match eviction.get("deleteOptions") {
+            Some(options) if options.is_object() => DeleteOptions::from_value(options)?,
+            _ => DeleteOptions::default(),
+        };
+        options.dry_run |= dry_run;
+        self.spend_budget(entry, key, options.dry_run)?;
+        self.delete(entry, key, &options)?;
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+        });
+        Ok(Written {
+            code: 201,
+            payload: Payload::Value(status),
+            warnings: Vec::new(),
+        })
+    }
+
+    fn spend_budget(&self, entry: &Entry, key: &Key, dry_run: bool) -> Result<(), ApiError> {
+        loop {
+            let object = self.get(entry, key)?;
+            let pod = tree(&object)?;
+            let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+            if object.meta.deleting || matches!(phase, "Succeeded" | "Failed" | "Pending") {
+                return Ok(());
+            }
+            let catalog = self.catalog();
+            let Some(budgets) = catalog.any_version("policy", "poddisruptionbudgets") else {
+                return Ok(());
+            };
+            let Some(current) = self.budget_of(budgets, &object)? else {
+                return Ok(());
+            };
+            let budget = tree(&current)?;
+            let new = match judge(entry, &pod, &budget, &self.now_text())? {
+                Verdict::Free => return Ok(()),
+                Verdict::Spend(new) => *new,
+            };
+            if let Attempt::Done(_) = self.replace(budgets, &current, new, dry_run, Vec::new())? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn budget_of(&self, budgets: &Entry, pod: &Object) -> Result<Option<Arc<Object>>, ApiError> {
+        let page = self.list(budgets, Some(&pod.key.namespace), &ListOptions::default())?;
+        let mut found = None;
+        for object in page.objects {
+            let budget = tree(&object)?;
+            let Some(selector) = budget.pointer("/spec/selector") else {
+                continue;
+            };
+            if !LabelSelector::parse(&text_of(selector))?.matches(&pod.meta.labels) {
+                continue;
+            }
+            if found.is_some() {
+                let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does \
+                               not support.";
+                return Err(ApiError::new(500, "", message));
+            }
+            found = Some(object);
+        }
+        Ok(found)
+    }
+}
+
+fn judge(pods: &Entry, pod: &Value, budget: &Value, now: &str) -> Result<Verdict, ApiError> {
+    let name = metadata::text(budget, "name");
+    let count = |field: &str| {
+        budget
+            .pointer(&format!("/status/{field}"))
+            .and_then(Value::as_i64)
+            .unwrap_or_default()
+    };
+    let (healthy, desired) = (count("currentHealthy"), count("desiredHealthy"));
+    let always = budget
+        .pointer("/spec/unhealthyPodEvictionPolicy")
+        .and_then(Value::as_str)
+        == Some("AlwaysAllow");
+    if !is_ready(pod) && (always || (healthy >= desired && desired > 0)) {
+        return Ok(Verdict::Free);
+    }
+    if count("observedGeneration") < metadata::generation(budget) {
+        let cause = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(held(&cause).retry_after(BUDGET_WAIT));
+    }
+    let forbidden = |why: &str| ApiError::forbidden(&pods.resource, metadata::text(pod, "name"), why);
+    let allowed = count("disruptionsAllowed");
+    if allowed < 0 {
+        return Err(forbidden("pdb disruptions allowed is negative"));
+    }
+    let disrupted = budget.pointer("/status/disruptedPods").and_then(Value::as_object);
+    if disrupted.is_some_and(|pods| pods.len() > MAX_DISRUPTED_PODS) {
+        return Err(forbidden(
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        ));
+    }
+    if allowed == 0 && healthy <= desired {
+        return Err(held(&format!(
+            "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+        )));
+    }
+    if allowed == 0 {
+        return Err(held(&format!(
+            "The disruption budget {name} does not allow evicting pods currently"
+        )));
+    }
+    let mut new = budget.clone();
+    let generation = metadata::generation(budget);
+    let status = metadata::member_object(&mut new, "status");
+    status.insert("disruptionsAllowed".to_owned(), (allowed - 1).into());
+    if allowed == 1 {
+        let condition = json!({
+            "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
+            "observedGeneration": generation, "lastTransitionTime": now,
+        });
+        super::pods::set_condition(status, condition);
+    }
+    let pod = metadata::text(pod, "name").to_owned();
+    metadata::member_object(&mut new["status"], "disruptedPods").insert(pod, now.into());
+    Ok(Verdict::Spend(Box::new(new)))
+}
+
+fn held(cause: &str) -> ApiError {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    ApiError::new(429, "TooManyRequests", message).with_cause("DisruptionBudget", cause, "")
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|condition| {
+        let text = |field: &str| condition.get(field).and_then(Value::as_str);
+        text("type") == Some("Ready") && text("status") == Some("True")
+    })
+}

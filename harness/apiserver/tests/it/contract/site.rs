@@ -1,0 +1,353 @@
+//! Where a case runs: a server, a namespace and an API group of its own, and the transcript.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use apiserver::{Identity, Options, Server};
+use clock::{Clock, Seed};
+use http::{HeaderMap, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+use super::transcript::Transcript;
+
+const VARIABLE: &str = "DRYDOCK_CONTRACT_KUBECONFIG";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the case against the embedded server, and against a real one when the environment names it.
+/// With `INSTA_UPDATE=always` only the real one is asked, and its answers become the expected ones.
+pub fn run(name: &str, case: impl AsyncFn(&Site)) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all();
+    let recording = std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always");
+    match std::env::var(VARIABLE) {
+        Ok(path) if !path.is_empty() => {
+            println!("{name}: against the server of {VARIABLE}");
+            runtime
+                .build()
+                .unwrap()
+                .block_on(judge(name, name, async || real(&path).await, &case));
+        }
+        _ => println!("{name}: embedded server only; {VARIABLE} names no other"),
+    }
+    if recording {
+        println!("{name}: recorded; the embedded server is judged without INSTA_UPDATE=always");
+        return;
+    }
+    println!("{name}: against the embedded server");
+    let known = format!("{name}__embedded");
+    let path = format!(
+        "{}/tests/it/contract/snapshots/{known}.snap",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let differs = std::fs::exists(path).unwrap();
+    let expected = if differs { known } else { name.to_owned() };
+    runtime
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(judge(name, &expected, async || embedded(), &case));
+}
+
+async fn judge(name: &str, expected: &str, client: impl AsyncFn() -> Client, case: &impl AsyncFn(&Site)) {
+    println!("{name}: expects {expected}");
+    let site = Site::new(client().await).await;
+    case(&site).await;
+    let transcript = site.finish().await;
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(expected, transcript));
+}
+
+fn embedded() -> Client {
+    let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+    let server = Server::new(Options::new(clock, Seed::new(7))).unwrap();
+    Client::new(server.service(Identity::admin()), "default")
+}
+
+async fn real(path: &str) -> Client {
+    let kubeconfig = Kubeconfig::read_from(path).unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    let mut config = config.unwrap();
+    // A refusal is what is asked for.
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}
+
+/// A server seen by one case.
+pub struct Site {
+    client: Client,
+    transcript: RefCell<Transcript>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Answer {
+    pub fn revision(&self) -> String {
+        self.body["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Site {
+    async fn new(client: Client) -> Self {
+        let tag = Seed::from_entropy()
+            .unwrap()
+            .stream("tag")
+            .text(8, b"bcdfghjklmnpqrstvwxz");
+        let names = vec![
+            (format!("contract-{tag}"), "{ns}"),
+            (format!("{tag}.example.com"), "{group}"),
+        ];
+        let site = Self {
+            client,
+            transcript: RefCell::new(Transcript::new(names)),
+        };
+        let namespace = json!({ "metadata": { "name": "{ns}" } });
+        assert_eq!(
+            site.quietly("POST", "/api/v1/namespaces", &[], namespace).await.code,
+            201
+        );
+        site
+    }
+
+    async fn finish(self) -> String {
+        for path in [
+            "/api/v1/nodes/{ns}",
+            "/api/v1/namespaces/{ns}",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}",
+        ] {
+            self.quietly("DELETE", path, &[], Value::Null).await;
+        }
+        self.transcript.into_inner().finish()
+    }
+
+    async fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: String) -> Response<Body> {
+        let (path, body) = {
+            let transcript = self.transcript.borrow();
+            (transcript.fill(path), transcript.fill(&body))
+        };
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = if body.is_empty() {
+            Body::empty()
+        } else {
+            Body::from(body.into_bytes())
+        };
+        let sent = self.client.send(request.body(body).unwrap());
+        tokio::time::timeout(PATIENCE, sent)
+            .await
+            .expect("an answer in time")
+            .unwrap()
+    }
+
+    /// A request that leaves no trace in the transcript.
+    pub async fn quietly(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        let text = match body {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let mut headers = headers.to_vec();
+        if !text.is_empty() && !headers.iter().any(|(name, _)| *name == "content-type") {
+            headers.push(("content-type", "application/json"));
+        }
+        let (parts, body) = self.exchange(method, path, &headers, text).await.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Answer {
+            code: parts.status.as_u16(),
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into()),
+        }
+    }
+
+    /// A request whose answer goes into the transcript: code, warnings and body.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        let answer = self.quietly(method, path, headers, body).await;
+        let mut transcript = self.transcript.borrow_mut();
+        transcript.request(&format!("{method} {path}"));
+        let mut head = answer.code.to_string();
+        for warning in answer.headers.get_all("warning") {
+            head.push_str(&format!("\nWarning: {}", warning.to_str().unwrap()));
+        }
+        transcript.answer(&head, &answer.body);
+        answer
+    }
+
+    /// The same, but only whether it worked and why not: for steps on the way.
+    pub async fn step(&self, method: &str, path: &str, body: Value) -> Answer {
+        let answer = self.quietly(method, path, &[], body).await;
+        let head = format!("{} {}", answer.code, answer.body["message"].as_str().unwrap_or("fine"));
+        let mut transcript = self.transcript.borrow_mut();
+        transcript.request(&format!("{method} {path}"));
+        transcript.answer(&head, &Value::Null);
+        answer
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], Value::Null).await
+    }
+
+    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        self.send("GET", path, &[("accept", accept)], Value::Null).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, &[], body).await
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send("PUT", path, &[], body).await
+    }
+
+    pub async fn delete(&self, path: &str, body: Value) -> Answer {
+        self.send("DELETE", path, &[], body).await
+    }
+
+    pub async fn merge(&self, path: &str, body: Value) -> Answer {
+        self.patch(path, "merge-patch", body).await
+    }
+
+    /// `kind` is `json-patch`, `merge-patch` or `strategic-merge-patch`.
+    pub async fn patch(&self, path: &str, kind: &str, body: Value) -> Answer {
+        let media_type = format!("application/{kind}+json");
+        self.send("PATCH", path, &[("content-type", &media_type)], body).await
+    }
+
+    /// Writes a fact about an answer that is not its body.
+    pub fn note(&self, text: &str) {
+        self.transcript.borrow_mut().request(text);
+    }
+
+    /// A config map with that value, created on the way.
+    pub async fn config_map(&self, name: &str, value: &str) -> Answer {
+        let map = json!({ "metadata": { "name": name, "labels": { "value": value } }, "data": { "key": value } });
+        self.step("POST", "/api/v1/namespaces/{ns}/configmaps", map).await
+    }
+
+    /// Defines widgets with that version, and waits until they are served.
+    pub async fn define(&self, version: Value) {
+        let definition = json!({
+            "metadata": { "name": "widgets.{group}" },
+            "spec": {
+                "group": "{group}", "scope": "Namespaced",
+                "names": { "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList" },
+                "versions": [version],
+            },
+        });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let created = self.quietly("POST", definitions, &[], definition).await;
+        assert_eq!(created.code, 201, "{}", created.body);
+        let path = format!(
+            "{definitions}?watch=true&fieldSelector=metadata.name%3Dwidgets.{{group}}&resourceVersion={}",
+            created.revision()
+        );
+        let mut watch = self.watch_quietly(&path).await;
+        let established = |event: &Value| {
+            event["object"]["status"]["conditions"]
+                .as_array()
+                .is_some_and(|conditions| {
+                    conditions
+                        .iter()
+                        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+                })
+        };
+        if !established(&json!({ "object": created.body })) {
+            while !established(&watch.next().await.unwrap()) {}
+        }
+        // A real server serves the resource a moment after it says so.
+        for _ in 0..200 {
+            if self.quietly("GET", WIDGETS, &[], Value::Null).await.code == 200 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("widgets are not served");
+    }
+
+    /// Opens a watch.
+    pub async fn watch(&self, path: &str) -> Watch<'_> {
+        self.transcript.borrow_mut().request(&format!("WATCH {path}"));
+        self.watch_quietly(path).await
+    }
+
+    async fn watch_quietly(&self, path: &str) -> Watch<'_> {
+        let response = self.exchange("GET", path, &[], String::new()).await;
+        Watch {
+            site: self,
+            code: response.status().as_u16(),
+            body: response.into_body(),
+            rest: Vec::new(),
+        }
+    }
+}
+
+/// Where widgets are.
+pub const WIDGETS: &str = "/apis/{group}/v1/namespaces/{ns}/widgets";
+
+/// An open watch.
+pub struct Watch<'a> {
+    site: &'a Site,
+    code: u16,
+    body: Body,
+    rest: Vec<u8>,
+}
+
+impl Watch<'_> {
+    /// The next event; `None` when the watch has ended.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame())
+                .await
+                .expect("an event in time")?
+                .unwrap();
+            self.rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        }
+    }
+
+    /// Writes so many events into the transcript.
+    pub async fn expect(&mut self, count: usize) {
+        for _ in 0..count {
+            let event = self.next().await.unwrap_or_else(|| "the end".into());
+            self.site.transcript.borrow_mut().answer(&self.code.to_string(), &event);
+        }
+    }
+
+    /// Writes so many events as type, name and number of their revision.
+    pub async fn expect_brief(&mut self, count: usize) {
+        for _ in 0..count {
+            let event = self.next().await.unwrap_or_else(|| "the end".into());
+            let brief = json!({
+                "type": event["type"],
+                "name": event["object"]["metadata"]["name"],
+                "resourceVersion": event["object"]["metadata"]["resourceVersion"],
+                "deletionTimestamp": event["object"]["metadata"]["deletionTimestamp"],
+            });
+            self.site.transcript.borrow_mut().answer("event", &brief);
+        }
+    }
+
+    /// The watch ends by itself.
+    pub async fn expect_end(&mut self) {
+        let next = self.next().await;
+        self.site
+            .transcript
+            .borrow_mut()
+            .answer("end", &next.unwrap_or(Value::Null));
+    }
+}

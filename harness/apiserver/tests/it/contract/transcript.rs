@@ -1,0 +1,141 @@
+//! What was asked and answered, without what differs from run to run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+/// A growing record of one case.
+pub struct Transcript {
+    text: String,
+    /// Names of this run and what stands for them.
+    names: Vec<(String, &'static str)>,
+    revisions: BTreeMap<String, usize>,
+    patterns: [(Regex, &'static str); 7],
+}
+
+impl Transcript {
+    pub fn new(names: Vec<(String, &'static str)>) -> Self {
+        let pattern = |text| Regex::new(text).unwrap();
+        Self {
+            text: String::new(),
+            names,
+            revisions: BTreeMap::new(),
+            patterns: [
+                (
+                    pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+                    "UID",
+                ),
+                (pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+                (pattern(r#"("continue":\s*")[^"]+""#), "${1}TOKEN\""),
+                (pattern(r"(resourceVersion=)\d{2,}"), "${1}REVISION"),
+                (pattern(r#"(resourceVersion[\\"]+:[\\"]+)\d+"#), "${1}REVISION"),
+                (pattern(r"(in record \()\d+\)"), "${1}REVISION)"),
+                (pattern(r"(resource version: )\d+ \(\d+\)"), "${1}OLD (NEW)"),
+            ],
+        }
+    }
+
+    /// Real names for placeholders.
+    pub fn fill(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, placeholder) in &self.names {
+            text = text.replace(placeholder, name);
+        }
+        text
+    }
+
+    pub fn request(&mut self, line: &str) {
+        let line = self.mask(line);
+        writeln!(self.text, "> {line}").unwrap();
+    }
+
+    pub fn answer(&mut self, head: &str, body: &Value) {
+        let mut body = body.clone();
+        self.settle(&mut body);
+        let body = match &body {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => serde_json::to_string_pretty(other).unwrap(),
+        };
+        let body = self.mask(&body);
+        writeln!(self.text, "{head}\n{body}").unwrap();
+    }
+
+    pub fn finish(self) -> String {
+        self.text
+    }
+
+    fn mask(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, placeholder) in &self.names {
+            text = text.replace(name, placeholder);
+        }
+        for (pattern, replacement) in &self.patterns {
+            text = pattern.replace_all(&text, *replacement).into_owned();
+        }
+        text
+    }
+
+    /// Numbers revisions, and drops what clients read as absent, what is for people, and what depends on how a server is set up: who owns a field, and
+    /// a pod's default service account.
+    fn settle(&mut self, value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.retain(|_, value| !value.is_null());
+                map.remove("description");
+                if map.get("resourceVersion").and_then(Value::as_str) == Some("") {
+                    map.remove("resourceVersion");
+                }
+                if map.get("continue").and_then(Value::as_str) == Some("") {
+                    map.remove("continue");
+                }
+                if let Some(kind) = map.get("kind").and_then(Value::as_str)
+                    && (kind.ends_with("List") || kind == "Table")
+                {
+                    self.hide_revision(map);
+                }
+                if map.get("type").and_then(Value::as_str) == Some("BOOKMARK")
+                    && let Some(object) = map.get_mut("object").and_then(Value::as_object_mut)
+                {
+                    self.hide_revision(object);
+                }
+                for unkept in [
+                    "storageVersionHash",
+                    "managedFields",
+                    "serviceAccount",
+                    "serviceAccountName",
+                ] {
+                    map.remove(unkept);
+                }
+                if let Some(Value::String(revision)) = map.get_mut("resourceVersion")
+                    && revision.parse::<u64>().is_ok()
+                {
+                    let next = self.revisions.len() + 1;
+                    let number = *self.revisions.entry(revision.clone()).or_insert(next);
+                    *revision = format!("r{number}");
+                }
+                for value in map.values_mut() {
+                    self.settle(value);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.settle(item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A list's revision is the server's, which others move too.
+    fn hide_revision(&self, map: &mut Map<String, Value>) {
+        if let Some(revision) = map
+            .get_mut("metadata")
+            .and_then(|metadata| metadata.get_mut("resourceVersion"))
+        {
+            *revision = "NOW".into();
+        }
+    }
+}
