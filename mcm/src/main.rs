@@ -57,13 +57,21 @@ fn main() -> ExitCode {
 
 /// Underscores in the names of flags are read as dashes, as in upstream's programs.
 fn parse() -> Result<Cli, clap::Error> {
-    let arguments = std::env::args().map(|argument| match argument.strip_prefix("--") {
-        Some(flag) => match flag.split_once('=') {
-            Some((name, value)) => format!("--{}={value}", name.replace('_', "-")),
-            None => format!("--{}", flag.replace('_', "-")),
-        },
-        None => argument,
-    });
+    let arguments: Vec<String> = std::env::args()
+        .map(|argument| match argument.strip_prefix("--") {
+            Some(flag) => match flag.split_once('=') {
+                Some((name, value)) => format!("--{}={value}", name.replace('_', "-")),
+                None => format!("--{}", flag.replace('_', "-")),
+            },
+            None => argument,
+        })
+        .collect();
+    if let Some(problem) = mcm::not_offered(arguments.iter().map(String::as_str)) {
+        return Err(clap::Error::raw(
+            clap::error::ErrorKind::UnknownArgument,
+            problem + "\n",
+        ));
+    }
     Cli::from_arg_matches(&Cli::command().try_get_matches_from(arguments)?)
 }
 

@@ -11,6 +11,8 @@ use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use mcm_api::GoDuration;
 
+pub use upstream::not_offered;
+
 /// Everything that can be set from the command line.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Options {
@@ -404,6 +406,8 @@ impl LeaderElectionOptions {
         );
     }
 }
+
+mod upstream;
 
 #[cfg(test)]
 mod tests;

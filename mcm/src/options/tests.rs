@@ -136,3 +136,22 @@ fn without_leader_election_its_periods_do_not_matter() {
     let options = parse(&["--leader-elect=false", "--leader-elect-retry-period=1h"]).unwrap();
     options.validate().unwrap();
 }
+
+#[rstest]
+#[case::upstreams("--min-resync-period=12h", Some("--min-resync-period: mcm does not offer"))]
+#[case::without_a_value("--profiling", Some("--profiling: mcm does not offer"))]
+#[case::offered("--machine-health-timeout=10m", None)]
+#[case::nobodys("--elevator", None)]
+fn a_flag_of_upstreams_that_is_not_offered_is_named(#[case] flag: &str, #[case] expected: Option<&str>) {
+    let problem = not_offered([flag, "--namespace=shoot"]);
+    assert_eq!(problem.is_some(), expected.is_some());
+    assert!(problem.unwrap_or_default().starts_with(expected.unwrap_or_default()));
+}
+
+#[test]
+fn no_flag_that_is_offered_is_said_not_to_be() {
+    for argument in command().get_arguments() {
+        let flag = format!("--{}", argument.get_long().unwrap());
+        assert_eq!(not_offered([flag.as_str()]), None);
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
+use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, keys};
 
 use super::creation::{is_transient, record};
 use super::decide::problem;
@@ -131,7 +131,16 @@ fn start(pass: &Pass) -> Plan {
 
 /// Goes to another stage, or says why it stays in this one.
 pub(super) fn advance(pass: &Pass, state: State, description: String, wake: Duration) -> Plan {
-    let status = pass.operation(Operation::Delete, state.clone(), description.clone());
+    let memory = pass.machine().status.last_known_state.clone();
+    advance_remembering(pass, state, description, wake, memory)
+}
+
+/// As [`advance`], with another driver's memory.
+fn advance_remembering(pass: &Pass, state: State, description: String, wake: Duration, memory: String) -> Plan {
+    let status = MachineStatus {
+        last_known_state: memory,
+        ..pass.operation(Operation::Delete, state.clone(), description.clone())
+    };
     let plan = Plan::new(Reason::Stage(description.clone())).after(wake);
     match state {
         State::Failed => pass.report(plan, status, EventType::Warning, "DeletionBlocked", description),
@@ -272,44 +281,45 @@ fn volume_attachments(pass: &Pass) -> Plan {
 }
 
 fn delete_vm(pass: &Pass) -> Plan {
-    let retry = &pass.settings.retry;
-    let (code, description, wake) = match pass.last_answer() {
+    let periods = &pass.settings.retry;
+    let (error, description, retry) = match pass.last_answer() {
         Some(Answer::Delete(Ok(state))) => return vm_deleted(pass, state.clone()),
         Some(Answer::Delete(Err(error))) if error.code == Code::NotFound => {
-            return with_memory(
-                next(pass, Stage::Node, "VM not found. Continuing deletion flow."),
-                error,
-            );
+            let text = Stage::Node.describe("VM not found. Continuing deletion flow.");
+            return advance_remembering(pass, State::Processing, text, Duration::ZERO, memory(error));
         }
         Some(Answer::Delete(Err(error))) if is_transient(error.code) => {
             let text = format!("VM deletion failed due to - {error}. However, will re-try in the next resync.");
-            (error, Stage::Vm.describe(&text), retry.short)
+            (error, Stage::Vm.describe(&text), periods.short)
         }
         Some(Answer::Delete(Err(error))) => (
             error,
             format!("VM deletion failed due to - {error}. {FOREVER}"),
-            retry.long,
+            periods.long,
         ),
         _ => return left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Delete, Reason::DeleteVm)),
     };
-    with_memory(failed(pass, "DeleteMachine", code.code, description, wake), code)
+    let code = error.code;
+    Plan {
+        reason: Reason::DeletionFailed {
+            call: "DeleteMachine",
+            code,
+            retry,
+        },
+        ..advance_remembering(pass, State::Failed, description, retry, memory(error))
+    }
 }
 
 /// A deletion's answer replaces the driver's memory, also by nothing.
-fn with_memory(mut plan: Plan, error: &DriverError) -> Plan {
-    if let Some(status) = &mut plan.status {
-        let state = error.vm.as_ref().and_then(|vm| vm.last_known_state.clone());
-        status.last_known_state = state.unwrap_or_default();
-    }
-    plan
+fn memory(error: &DriverError) -> String {
+    let vm = error.vm.as_ref();
+    vm.and_then(|vm| vm.last_known_state.clone()).unwrap_or_default()
 }
 
 fn vm_deleted(pass: &Pass, state: Option<String>) -> Plan {
     let since = pass.since(pass.machine().metadata.deletion_timestamp.as_ref());
-    let mut plan = next(pass, Stage::Node, "VM deletion was successful.");
-    if let Some(status) = &mut plan.status {
-        status.last_known_state = state.unwrap_or_default();
-    }
+    let text = Stage::Node.describe("VM deletion was successful.");
+    let plan = advance_remembering(pass, State::Processing, text, Duration::ZERO, state.unwrap_or_default());
     let event = Action::RecordEvent {
         type_: EventType::Normal,
         reason: "VMDeleted".to_owned(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::AttachedVolume;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Code, Operation, Phase, State, VmIdentity, keys};
+use mcm_api::{Code, DriverError, Operation, Phase, State, VmIdentity, keys};
 use mcm_core::machine::{Action, Answer, CallKind, Failure, NodeView, Plan, Pod, Reason, Stage, View};
 use rstest::rstest;
 
@@ -661,4 +661,23 @@ fn a_vm_that_was_made_meanwhile_is_recorded_also_after_the_deletion_itself_cause
         (0, Some(secs(5))),
         "a server that fails is not asked again at once"
     );
+}
+
+#[test]
+fn the_drivers_memory_is_kept_although_the_same_error_comes_again() {
+    let mut view = in_stage(Stage::Vm);
+    let failed = || error(Code::Unavailable);
+    let first = decided(&answered(view.clone(), Answer::Delete(Err(failed()))), minute(1));
+    view.machine.status = first.status.unwrap();
+    let vm = VmIdentity {
+        last_known_state: Some("disk detached".to_owned()),
+        ..VmIdentity::default()
+    };
+    let again = DriverError {
+        vm: Some(Box::new(vm)),
+        ..failed()
+    };
+    let plan = decided(&answered(view, Answer::Delete(Err(again))), minute(2));
+    let written = plan.status.map(|status| status.last_known_state);
+    assert_eq!(written.as_deref(), Some("disk detached"));
 }
