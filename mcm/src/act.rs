@@ -324,8 +324,17 @@ impl Hands {
         }
     }
 
+    /// Takes over what a write returned.
+    pub(crate) fn wrote<K: Resource + 'static>(&self, cache: &Cache<K>, object: K) -> Arc<K> {
+        if ended(object.meta()) {
+            cache.removed(&object);
+            return Arc::new(object);
+        }
+        cache.wrote(object)
+    }
+
     /// Takes over what a write returned; after a conflict, what the server has instead.
-    pub(crate) async fn learn<K>(
+    async fn learn<K>(
         &self,
         api: &Api<K>,
         name: &str,
@@ -336,11 +345,7 @@ impl Hands {
         K: Resource + Clone + std::fmt::Debug + DeserializeOwned + 'static,
     {
         match written {
-            Ok(object) if ended(object.meta()) => {
-                cache.removed(&object);
-                Ok(Arc::new(object))
-            }
-            Ok(object) => Ok(cache.wrote(object)),
+            Ok(object) => Ok(self.wrote(cache, object)),
             Err(error) => {
                 if is_conflict(&error)
                     && let Ok(Some(newer)) = api.get_opt(name).await

@@ -136,18 +136,23 @@ impl Controllers {
             let view = self.view(&machine, &pass);
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
+            let triggers = self.needs(&plan.reason);
             match self.carry_out(plan, view, &mut pass).await {
                 Next::Decide => {}
-                Next::Wake(wake) => {
-                    return Outcome {
-                        wake,
-                        triggers: Vec::new(),
-                    };
-                }
+                Next::Wake(wake) => return Outcome { wake, triggers },
             }
         }
         tracing::warn!(machine = %key, "the machine needs very many decisions; going on later");
         Outcome::after(self.settings.retry.short)
+    }
+
+    /// What a machine waits for without any change that would bring it about.
+    fn needs(&self, reason: &Reason) -> Vec<Trigger> {
+        let Reason::ClassWithoutFinalizer(class) = reason else {
+            return Vec::new();
+        };
+        let work = Work::Class(Key::new(&self.hands.world.namespace, class));
+        vec![Trigger { work, hurry: false }]
     }
 
     fn view(&self, machine: &Machine, pass: &Pass) -> View {

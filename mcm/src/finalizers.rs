@@ -25,7 +25,7 @@ impl Controllers {
         let used = machines.iter().any(|machine| uses(machine, &class));
         let step = class_step(&class, used);
         let mut outcome = self.step(&world.classes, &class, keys::MACHINE_FINALIZER, step).await;
-        if step == FinalizerStep::Add {
+        if step == FinalizerStep::Add && outcome.wake.is_none() {
             // They wait for it.
             let waiting = machines.iter().map(|machine| Work::Machine(Key::of(&**machine)));
             outcome
@@ -67,9 +67,12 @@ impl Controllers {
         let name = object.name_any();
         let api: Api<K> = Api::namespaced(self.hands.control.clone(), &self.hands.world.namespace);
         let patch = Patch::Merge(finalizer_patch(object.meta(), finalizer, present));
-        let written = api.patch(&name, &PatchParams::default(), &patch).await;
-        match self.hands.learn(&api, &name, cache, written).await {
-            Ok(_) => self.settled(),
+        match api.patch(&name, &PatchParams::default(), &patch).await {
+            Ok(written) => {
+                self.hands.wrote(cache, written);
+                self.settled()
+            }
+            // After a conflict the watch brings the newer object, and with it what the edit means for others.
             Err(error) => {
                 tracing::info!(kind = %K::kind(&()), name, error = brief(&error), "the finalizer was not written");
                 Outcome::after(self.settings.retry.after_failed_write(is_conflict(&error)))

@@ -28,6 +28,7 @@ struct State {
     revision: u64,
     requests: Vec<String>,
     down: bool,
+    forbidden: Option<String>,
     watchers: Vec<(String, UnboundedSender<Bytes>)>,
 }
 
@@ -71,6 +72,11 @@ impl FakeServer {
         self.lock().down = down;
     }
 
+    /// Writes to that path are refused from now on.
+    pub(crate) fn forbid(&self, path: &str) {
+        self.lock().forbidden = Some(path.to_owned());
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
@@ -99,7 +105,12 @@ impl FakeServer {
             state.watchers.push((format!("{path}/"), sender));
             return Ok(Response::new(stream(receiver)));
         }
-        let (code, answer) = state.perform(&parts.method, path, body);
+        let refused = parts.method != Method::GET && state.forbidden.as_deref() == Some(path);
+        let (code, answer) = if refused {
+            failure(403, "Forbidden", path)
+        } else {
+            state.perform(&parts.method, path, body)
+        };
         let body = Full::new(Bytes::from(answer.to_string())).boxed_unsync();
         Ok(Response::builder().status(code).body(body)?)
     }
