@@ -1,7 +1,9 @@
 //! A whole life: created, joined, Running, deleted, nothing left.
 
 use harness::Scenario;
-use harness::scenario::builder::{all, at_any_time, create_machine, delete_machine, history, phase, slack, vm_count};
+use harness::scenario::builder::{
+    all, at_any_time, create_machine, delete_machine, field, history, phase, slack, vm_count,
+};
 use mcm_api::Phase;
 
 use super::{joining, nothing_left};
@@ -13,6 +15,8 @@ pub(super) fn scenario() -> Scenario {
     )
     .step(create_machine("m-1"))
     .eventually(joining(), all([phase("m-1", Phase::Running), vm_count("m-1", 1)]))
+    // The API server taints a new node; node lifecycle takes the taint away when the node is Ready.
+    .eventually(slack(), field("Node", "m-1", "/spec/taints/0", ()))
     .step(delete_machine("m-1"))
     .eventually(slack(), nothing_left("m-1"))
     .eventually(

@@ -2,6 +2,9 @@
 
 mod crash;
 mod create_errors;
+mod delete_while_creating;
+mod drain;
+mod initialize;
 mod kubelet_pause;
 mod lifecycle;
 mod vm_dies;
@@ -18,6 +21,9 @@ pub fn scenarios() -> Vec<Scenario> {
         create_errors::scenario(),
         kubelet_pause::scenario(),
         crash::scenario(),
+        initialize::scenario(),
+        delete_while_creating::scenario(),
+        drain::scenario(),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Once;
 
 use serde_json::Value;
 
@@ -14,6 +15,29 @@ pub fn drydock(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// The program with mcm and fakecloud, which the wall clock needs, built beside it.
+pub fn drydock_with_programs() -> Command {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--quiet",
+            "--offline",
+            "--package",
+            "mcm",
+            "--package",
+            "fakecloud",
+            "--bins",
+        ]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the programs cannot be built");
+    });
+    Command::new(env!("CARGO_BIN_EXE_drydock"))
+}
+
 /// What a simulated run left in its JSON result; also when runs failed.
 pub fn simulate(folder: &Path, arguments: &[&str]) -> (Output, Vec<Value>) {
     let mut all = vec!["run", "--stage", "sim", "--json", "result.json"];
@@ -23,6 +47,30 @@ pub fn simulate(folder: &Path, arguments: &[&str]) -> (Output, Vec<Value>) {
         .unwrap_or_else(|error| panic!("no result ({error}): {}", said(&output)));
     let document: Value = serde_json::from_slice(&text).unwrap();
     (output, document["runs"].as_array().unwrap().clone())
+}
+
+/// What may be in no report: the class's credential, rendered user data, bootstrap tokens.
+pub fn holds_secret(text: &str) -> bool {
+    text.contains(harness::scenario::fixtures::API_TOKEN) || text.contains("join --token") || holds_token(text)
+}
+
+/// Whether there is a bootstrap token: six letters or digits, a dot, sixteen of them.
+fn holds_token(text: &str) -> bool {
+    let letters = |word: &str, count: usize| {
+        word.len() == count
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.')
+        .filter_map(|word| word.split_once('.'))
+        .any(|(id, secret)| letters(id, 6) && letters(secret, 16) && secret.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+#[test]
+fn a_bootstrap_token_is_known_by_its_form() {
+    assert!(holds_token("token=abc123.0123456789abcdef\n"));
+    assert!(!holds_token("drydock.fakecloud.v1 at 127.0.0.1:7300"));
 }
 
 /// Everything that it printed.

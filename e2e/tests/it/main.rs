@@ -8,5 +8,7 @@ mod command_line;
 mod crashes;
 mod determinism;
 mod drydock;
+mod embedded;
 mod files;
+mod product;
 mod scenarios;

@@ -10,6 +10,9 @@ use crate::drydock::{said, simulate};
 #[case::create_errors("create_errors")]
 #[case::kubelet_pause("kubelet_pause")]
 #[case::crash("crash")]
+#[case::initialize("initialize")]
+#[case::delete_while_creating("delete_while_creating")]
+#[case::drain("drain")]
 fn the_scenario_passes_with_every_seed(#[case] name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (output, runs) = simulate(folder.path(), &[name, "--seeds", "3"]);

@@ -93,14 +93,30 @@ pub(crate) fn crash_points(effects: &[Effect]) -> Vec<CrashPoint> {
     points
 }
 
+/// How many characters two texts have in common from the start.
+fn first_difference(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
+}
+
+/// The surroundings of a place in a text.
+fn excerpt(text: &str, place: usize) -> String {
+    text.chars().skip(place.saturating_sub(60)).take(140).collect()
+}
+
 /// A run that passed must also end as the undisturbed one did.
 fn compare(undisturbed: &RunResult, result: &mut RunResult) {
     if result.passed() && result.end != undisturbed.end {
         let what: BTreeSet<&String> = undisturbed.end.keys().chain(result.end.keys()).collect();
         let differs = what.into_iter().find_map(|what| {
             let (is, was) = (result.end.get(what), undisturbed.end.get(what));
-            let shown = |end: Option<&String>| end.map_or_else(|| "nothing".to_owned(), String::clone);
-            (is != was).then(|| format!("{what} is {}; undisturbed: {}", shown(is), shown(was)))
+            let (is, was) = (
+                is.map_or("nothing", String::as_str),
+                was.map_or("nothing", String::as_str),
+            );
+            (is != was).then(|| {
+                let from = first_difference(is, was);
+                format!("{what} has {}; undisturbed: {}", excerpt(is, from), excerpt(was, from))
+            })
         });
         let reason = format!("it ends otherwise than undisturbed: {}", differs.unwrap_or_default());
         println!("FAIL {}: {reason}", result.replay);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
+use mcm_api::GoDuration;
 use serde_json::Value;
 
 use super::world::WorldState;
@@ -68,7 +69,7 @@ pub async fn secrets(client: &kube::Client) -> Result<BTreeMap<String, String>, 
     Ok(end)
 }
 
-/// Takes away what is volatile and every moment in time.
+/// Takes away what is volatile, every moment in time and how long things took.
 fn settle(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -77,6 +78,11 @@ fn settle(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(settle),
         Value::String(text) if text.parse::<Timestamp>().is_ok() => "a time".clone_into(text),
+        Value::String(text) => {
+            let took = |word: &str| word.parse::<GoDuration>().is_ok_and(|time| !time.0.is_zero());
+            let words = text.split(' ').map(|word| if took(word) { "a while" } else { word });
+            *text = words.collect::<Vec<_>>().join(" ");
+        }
         _ => {}
     }
 }
@@ -86,6 +92,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn how_long_something_took_is_no_difference() {
+        let mut said = json!("it joined in 15m9s with 3 cores");
+        settle(&mut said);
+        assert_eq!(said, json!("it joined in a while with 3 cores"));
+    }
 
     #[test]
     fn two_clean_runs_end_alike_and_another_taint_shows() {
@@ -100,6 +113,9 @@ mod tests {
         };
         let first = node("a", "2026-01-01T00:00:00Z", json!([]));
         assert_eq!(first, node("b", "2026-01-01T00:00:07Z", json!([])));
-        assert_ne!(first, node("a", "2026-01-01T00:00:00Z", json!([{ "key": "not-ready" }])));
+        assert_ne!(
+            first,
+            node("a", "2026-01-01T00:00:00Z", json!([{ "key": "not-ready" }]))
+        );
     }
 }

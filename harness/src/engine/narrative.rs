@@ -103,7 +103,11 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
                 .as_ref()
                 .map(|rule| format!(" by fault {rule}"))
                 .unwrap_or_default();
-            vec![format!("cloud {} for {}: {}{rule}", call.call, call.machine, call.code)]
+            let machine = match call.machine.as_str() {
+                "" => String::new(),
+                machine => format!(" for {machine}"),
+            };
+            vec![format!("cloud {}{machine}: {}{rule}", call.call, call.code)]
         }
         Seen::Note(note) => vec![note.clone()],
     }

@@ -6,7 +6,8 @@ use mcm_api::{Code, Phase};
 
 use super::duration::{DurationExpression, Named};
 use super::expect::{
-    AtMost, Calls, Condition, ErrorCodeIs, Expectation, ForAtLeast, History, PhaseChange, PhaseIs, Temporal, VmCount,
+    AtMost, Calls, Condition, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange, PhaseIs, Temporal,
+    VmCount,
 };
 use super::step::{
     Apply, CloudCall, Crash, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Process, ProcessAction,
@@ -40,6 +41,12 @@ impl Scenario {
             only: stages.into_iter().collect(),
             because: because.to_owned(),
         });
+        self
+    }
+
+    /// A new VM is of no use until it was initialized.
+    pub fn require_initialize(mut self) -> Self {
+        self.world.cloud.require_initialize = true;
         self
     }
 
@@ -218,6 +225,19 @@ pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Cod
     })
 }
 
+/// Creates an object, or merges it into the one that is there.
+pub fn apply(object: serde_json::Value) -> Step {
+    Step::Apply(Apply::Object(object))
+}
+
+/// There is an object.
+pub fn exists(kind: &str, name: &str) -> Condition {
+    Condition::Exists(ObjectReference {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
 /// A machine is in that phase.
 pub fn phase(machine: &str, is: Phase) -> Condition {
     Condition::Phase(PhaseIs {
@@ -234,6 +254,16 @@ pub fn machine_gone(name: &str) -> Condition {
 /// There is no such Node.
 pub fn node_gone(name: &str) -> Condition {
     Condition::NodeGone(name.to_owned())
+}
+
+/// An object has that value at a JSON pointer; null: nothing is there.
+pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Value>) -> Condition {
+    Condition::Field(FieldIs {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        field: field.to_owned(),
+        is: is.into(),
+    })
 }
 
 /// So many VMs of a machine exist.

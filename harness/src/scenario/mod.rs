@@ -67,6 +67,9 @@ pub struct Cloud {
     pub boot_delay: DurationExpression,
     /// What a second creation for the same machine makes.
     pub duplicate_creates: DuplicateCreates,
+    /// Whether a new VM is of no use until it was initialized.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_initialize: bool,
 }
 
 impl Default for Cloud {
@@ -74,6 +77,7 @@ impl Default for Cloud {
         Self {
             boot_delay: Named::BootDelay.into(),
             duplicate_creates: DuplicateCreates::Two,
+            require_initialize: false,
         }
     }
 }

@@ -43,7 +43,10 @@ pub fn run(job: &Job) -> Ran {
                         tell_of_process(&mut told.narrative, &trace);
                         Ok(told)
                     }
-                    Err(_) => Err(format!("it runs away: {} of virtual time and no end", short(VIRTUAL_LIMIT))),
+                    Err(_) => Err(format!(
+                        "it runs away: {} of virtual time and no end",
+                        short(VIRTUAL_LIMIT)
+                    )),
                 };
                 (told, stage.gate.effect_list())
             }
@@ -289,6 +292,7 @@ pub(super) fn cloud_config(world: &Cloud, timeouts: &Timeouts) -> fakecloud::Con
             DuplicateCreates::One => fakecloud::DuplicateCreates::One,
             DuplicateCreates::Two => fakecloud::DuplicateCreates::Two,
         },
+        require_initialize: world.require_initialize,
         ..fakecloud::Config::default()
     };
     config.kubelet.lease_period = GoDuration(timeouts.lease_period);

@@ -1,0 +1,22 @@
+//! A machine is deleted while its VM boots: it never joins, and nothing is left.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    calls_at_least, create_machine, creation_timeout, delete_machine, node_gone, slack, vm_count,
+};
+use harness::scenario::step::CloudCall;
+
+use super::nothing_left;
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "delete_while_creating",
+        "A machine is deleted while its VM boots: nothing is left, and nothing comes later.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(slack(), calls_at_least(CloudCall::CreateMachine, "m-1", 1))
+    .eventually(slack(), vm_count("m-1", 1))
+    .step(delete_machine("m-1"))
+    .eventually(creation_timeout(), nothing_left("m-1"))
+    .always(slack(), node_gone("m-1"))
+}

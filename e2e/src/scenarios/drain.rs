@@ -1,0 +1,33 @@
+//! A machine with a pod on its node is deleted: the pod is evicted and ends before the VM goes.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, apply, create_machine, delete_machine, exists, field, phase, slack, vm_count};
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::{joining, nothing_left};
+
+pub(super) fn scenario() -> Scenario {
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "worker", "namespace": "default" },
+        "spec": {
+            "nodeName": "m-1",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{ "name": "worker", "image": "worker" }],
+        },
+    });
+    Scenario::new(
+        "drain",
+        "The pod on the node of a deleted machine ends before the VM goes.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(apply(pod))
+    .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
+    .never(slack(), all([exists("Pod", "worker"), vm_count("m-1", 0)]))
+    .meanwhile()
+    .step(delete_machine("m-1"))
+    .eventually(slack(), nothing_left("m-1"))
+}

@@ -1,0 +1,156 @@
+//! The wall clock as people meet it: reports, another controller, and ends that leave nothing behind.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::drydock::{drydock_with_programs, holds_secret, said};
+
+const FAILS: &str = "
+name: fails
+about: A machine that comes up has one VM, not five.
+steps:
+- apply: {machine: m-1}
+- expect:
+    that: {phase: {machine: m-1, is: Running}}
+    holds: {eventually: bootDelay + slack}
+- expect:
+    that: {vmCount: {machine: m-1, is: 5}}
+    holds: {eventually: 100ms}
+";
+
+#[test]
+fn a_failed_run_leaves_a_folder_without_secrets_however_much_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("fails.yaml"), FAILS).unwrap();
+    let output = drydock_with_programs()
+        .args(["run", "--stage", "embedded", "--file", "fails.yaml"])
+        .env("RUST_LOG", "debug")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let replay = "replay: drydock run --file fails.yaml --stage embedded --seed 1";
+    assert!(said(&output).contains(replay), "{}", said(&output));
+    let report = folder.path().join(".drydock/reports/embedded-fails-1");
+    for file in [
+        "narrative.txt",
+        "events.yaml",
+        "objects.yaml",
+        "vms.yaml",
+        "result.json",
+        "mcm.log",
+        "fakecloud.log",
+    ] {
+        let text = std::fs::read_to_string(report.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(!text.is_empty(), "{file} is empty");
+        assert!(!holds_secret(&text), "{file} holds a secret");
+    }
+}
+
+#[test]
+fn another_controller_is_tested_by_the_same_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = drydock_with_programs();
+    let mcm = Path::new(run.get_program()).with_file_name("mcm");
+    let free = TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let script = format!(
+        "exec '{}' --driver=grpc://$FAKECLOUD_ADDRESS --control-kubeconfig=$KUBECONFIG \\
+           --target-kubeconfig=$KUBECONFIG --namespace=default --address=127.0.0.1 --port={free} --short-retry=200ms",
+        mcm.display()
+    );
+    std::fs::write(folder.path().join("controller.sh"), script).unwrap();
+    let output = run
+        .args([
+            "run",
+            "lifecycle",
+            "--stage",
+            "embedded",
+            "--controller",
+            "sh controller.sh",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+/// `drydock up` in that folder of temporary files, once it is up, with what it printed.
+fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
+    let mut child = drydock_with_programs()
+        .arg("up")
+        .env("TMPDIR", folder)
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut output, mut words) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+    while !words.contains("Ctrl-C ends everything") {
+        assert!(output.read_line(&mut words).unwrap() > 0, "it ended: {words}");
+    }
+    (child, output, words)
+}
+
+/// A connection to the fakecloud of `up`: it ends when that process does.
+fn tie(words: &str) -> TcpStream {
+    let address = words.split("answers gRPC on ").nth(1).unwrap();
+    TcpStream::connect(address.split(';').next().unwrap()).unwrap()
+}
+
+fn wait_for_end(mut tie: TcpStream) {
+    // Either end of file or a reset; what the server greets with comes before.
+    let _ = tie.read_to_end(&mut Vec::new());
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+}
+
+#[test]
+fn ctrl_c_leaves_no_process_and_no_file_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, _output, words) = up(folder.path());
+    let tie = tie(&words);
+    signal(&child, Signal::SIGINT);
+    assert!(child.wait().unwrap().success());
+    wait_for_end(tie);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn children_end_with_a_drydock_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, _output, words) = up(folder.path());
+    let tie = tie(&words);
+    signal(&child, Signal::SIGKILL);
+    child.wait().unwrap();
+    wait_for_end(tie);
+}
+
+#[test]
+fn a_port_in_use_is_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = drydock_with_programs()
+        .args(["up", "--port", &port])
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains(&format!("127.0.0.1:{port}: the address is in use")),
+        "{}",
+        said(&output)
+    );
+    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
