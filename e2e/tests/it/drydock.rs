@@ -20,16 +20,7 @@ pub fn drydock_with_programs() -> Command {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));
-        build.args([
-            "build",
-            "--quiet",
-            "--offline",
-            "--package",
-            "mcm",
-            "--package",
-            "fakecloud",
-            "--bins",
-        ]);
+        build.args(["build", "--quiet", "--offline", "--workspace", "--bins"]);
         if !cfg!(debug_assertions) {
             build.arg("--release");
         }
