@@ -40,7 +40,7 @@ fn group_item(resources: &[Arc<Resource>], group: &str) -> Value {
 fn resource_item(row: &Resource) -> Value {
     let mut item = json!({
         "resource": row.plural,
-        "responseKind": { "group": row.group, "version": row.version, "kind": row.kind },
+        "responseKind": response_kind(row, &row.group, &row.version, &row.kind),
         "scope": if row.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": row.singular,
         "verbs": verbs(row),
@@ -61,7 +61,14 @@ fn subresource_item(row: &Resource, subresource: &Subresource) -> Value {
     let served = Served::of(row, subresource);
     json!({
         "subresource": subresource.name(),
-        "responseKind": { "group": served.group, "version": served.version, "kind": served.kind },
+        "responseKind": response_kind(row, served.group, served.version, served.kind),
         "verbs": served.verbs,
     })
+}
+
+/// Of a built-in resource, a kind in the resource's own group and version names neither.
+fn response_kind(row: &Resource, group: &str, version: &str, kind: &str) -> Value {
+    let is_own = !row.is_custom() && group == row.group && version == row.version;
+    let (group, version) = if is_own { ("", "") } else { (group, version) };
+    json!({ "group": group, "version": version, "kind": kind })
 }

@@ -69,7 +69,12 @@ fn clause(text: &str) -> Option<Clause<'_>> {
 }
 
 fn offered(clause: &Clause<'_>, offer: Offer) -> Option<Form> {
-    if !matches!(clause.media_type, "application/json" | "application/*" | "*/*") {
+    let is_json = match clause.media_type {
+        "application/json" | "*/*" => true,
+        "application/*" => offer == Offer::Discovery,
+        _ => false,
+    };
+    if !is_json {
         return None;
     }
     let parameter = |name: &str| {

@@ -48,7 +48,7 @@ impl Registry {
                 let name = self.generate(metadata::text(&value, "generateName"));
                 metadata::of_mut(&mut value).insert("name".to_owned(), name.into());
             }
-            self.validate(entry, &value, None)?;
+            self.validate(entry, &value, None, Vec::new())?;
             attempts += 1;
             match self.insert(entry, namespace, &mut value, options.dry_run) {
                 Ok(object) => {
@@ -81,7 +81,6 @@ impl Registry {
             "deletionGracePeriodSeconds",
             "selfLink",
             "managedFields",
-            "generation",
         ] {
             metadata.remove(field);
         }

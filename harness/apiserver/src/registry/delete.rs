@@ -9,7 +9,7 @@ use super::{
     DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written, definitions, metadata,
     namespaces, success, time_text, tree, update::Attempt,
 };
-use crate::resource::{Generation, Resource};
+use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Refused};
 
@@ -145,9 +145,9 @@ impl Registry {
                 let deadline = now + SignedDuration::from_secs(grace);
                 metadata.insert("deletionTimestamp".to_owned(), time_text(deadline).into());
                 metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-                if resource.generation != Generation::Never {
-                    let next = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default() + 1;
-                    metadata.insert("generation".to_owned(), next.into());
+                let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or_default();
+                if generation > 0 {
+                    metadata.insert("generation".to_owned(), (generation + 1).into());
                 }
                 namespaces::mark_terminating(resource, &mut new);
             }

@@ -47,6 +47,22 @@ pub fn put(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     };
 }
 
+/// What a write would change of the server's own metadata and is refused for. Other changes of
+/// such fields are ignored: see [`carry_over`].
+pub fn immutable_changes(new: &Value, old: &Value) -> Vec<FieldError> {
+    let is_deleting = !text(old, "deletionTimestamp").is_empty();
+    ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"]
+        .into_iter()
+        .filter(|field| !is_deleting || *field != "deletionTimestamp")
+        .filter_map(|field| {
+            let member = |value: &Value| value.get("metadata").and_then(|metadata| metadata.get(field)).cloned();
+            let wanted = member(new).filter(|wanted| *wanted != Value::from(""))?;
+            (Some(&wanted) != member(old).as_ref())
+                .then(|| FieldError::invalid(format!("metadata.{field}"), wanted, "field is immutable"))
+        })
+        .collect()
+}
+
 /// Takes over what a write may not change, and drops what this server does not keep.
 pub fn carry_over(new: &mut Value, old: &Value) {
     const KEPT: [&str; 7] = [

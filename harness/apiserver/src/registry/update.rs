@@ -58,6 +58,7 @@ impl Registry {
         let conditional = !metadata::text(&value, "resourceVersion").is_empty();
         loop {
             let current = self.get(entry, key)?;
+            check_uid(resource, &current, &value)?;
             if conditional {
                 return match self.attempt(entry, &current, part, value, options, warnings)? {
                     Attempt::Done(written) => Ok(written),
@@ -82,16 +83,17 @@ impl Registry {
         warnings: Vec<String>,
     ) -> Result<Attempt, ApiError> {
         let resource = &entry.resource;
-        check_preconditions(resource, current, &new)?;
+        check_revision(resource, current, &new)?;
         let old = tree(current)?;
         merge(resource, part, &mut new, &old);
+        let changed = metadata::immutable_changes(&new, &old);
         metadata::carry_over(&mut new, &old);
         self.complete(entry, &mut new, Some(&old));
         if generation_moves(resource, &new, &old) {
             let next = metadata::generation(&old) + 1;
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
-        self.validate(entry, &new, Some(&old))?;
+        self.validate(entry, &new, Some(&old), changed)?;
         self.replace(entry, current, new, options.dry_run, warnings)
     }
 
@@ -152,19 +154,24 @@ impl Registry {
     }
 }
 
-fn check_preconditions(resource: &Resource, current: &Object, new: &Value) -> Result<(), ApiError> {
-    let name = &current.key.name;
+/// A replacement is for one object and none that came after it under the same name.
+fn check_uid(resource: &Resource, current: &Object, new: &Value) -> Result<(), ApiError> {
     let uid = metadata::text(new, "uid");
-    if !uid.is_empty() && uid != current.meta.uid {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
-             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            resource.plural,
-            current.key.path(),
-            current.meta.uid
-        );
-        return Err(ApiError::conflict(resource, name, &why));
+    if uid.is_empty() || uid == current.meta.uid {
+        return Ok(());
     }
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+        resource.plural,
+        current.key.path(),
+        current.meta.uid
+    );
+    Err(ApiError::conflict(resource, &current.key.name, &why))
+}
+
+fn check_revision(resource: &Resource, current: &Object, new: &Value) -> Result<(), ApiError> {
+    let name = &current.key.name;
     let revision = metadata::text(new, "resourceVersion");
     let invalid = |value: Value, detail: &str| {
         let error = FieldError::invalid("metadata.resourceVersion", value, detail);

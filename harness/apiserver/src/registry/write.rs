@@ -71,10 +71,16 @@ impl Registry {
         }
     }
 
-    /// Checks an object that is about to be stored.
-    pub(super) fn validate(&self, entry: &Entry, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    /// Checks an object that is about to be stored; `errors` are those found before.
+    pub(super) fn validate(
+        &self,
+        entry: &Entry,
+        new: &Value,
+        old: Option<&Value>,
+        mut errors: Vec<FieldError>,
+    ) -> Result<(), ApiError> {
         let resource = &entry.resource;
-        let mut errors = metadata::validate(resource, new, old);
+        errors.extend(metadata::validate(resource, new, old));
         if let Shape::Custom(schema) = &resource.shape {
             errors.extend(schema.validate(new, old));
         }

@@ -183,6 +183,13 @@ fn metadata_of_the_server_cannot_be_changed() {
         site.merge(&path, json!({ "metadata": { "name": "b" } })).await;
         site.merge(&path, json!({ "metadata": { "namespace": "b" } })).await;
         site.merge(&path, json!({ "metadata": { "uid": "x" } })).await;
+        site.merge(&path, json!({ "metadata": { "deletionGracePeriodSeconds": 5 } }))
+            .await;
+        site.put(
+            &path,
+            json!({ "metadata": { "name": "a", "deletionTimestamp": "2001-01-01T00:00:00Z" } }),
+        )
+        .await;
     });
 }
 

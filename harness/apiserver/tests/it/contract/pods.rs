@@ -168,6 +168,23 @@ fn two_budgets_are_one_too_many() {
 }
 
 #[test]
+fn a_budget_with_an_empty_selector_is_for_all_pods_and_one_without_for_none() {
+    contract!(async |site: &super::Site| {
+        running(site, "p").await;
+        for spec in [
+            json!({ "minAvailable": 1, "selector": {} }),
+            json!({ "minAvailable": 1, "selector": { "matchLabels": {} } }),
+            json!({ "minAvailable": 1 }),
+        ] {
+            let budget = json!({ "metadata": { "name": "b" }, "spec": spec });
+            site.step("POST", BUDGETS, budget).await;
+            site.post(&format!("{PODS}/p/eviction?dryRun=All"), eviction("p")).await;
+            site.step("DELETE", &format!("{BUDGETS}/b"), Value::Null).await;
+        }
+    });
+}
+
+#[test]
 fn an_eviction_without_a_budget_deletes_with_grace() {
     contract!(async |site: &super::Site| {
         let pod = json!({ "metadata": { "name": "p" }, "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] } });

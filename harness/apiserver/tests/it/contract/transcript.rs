@@ -78,13 +78,23 @@ impl Transcript {
         text
     }
 
-    /// Numbers revisions, and drops what clients read as absent, what is for people, and what depends on how a server is set up: who owns a field, and
-    /// a pod's default service account.
+    /// Numbers revisions, names each cause once, and drops what clients read as absent, what is for
+    /// people, and what depends on how a server is set up: who owns a field, and a pod's default
+    /// service account.
     fn settle(&mut self, value: &mut Value) {
         match value {
             Value::Object(map) => {
                 map.retain(|_, value| !value.is_null());
                 map.remove("description");
+                if let Some(causes) = map.get_mut("causes").and_then(Value::as_array_mut) {
+                    let mut seen = Vec::new();
+                    causes.retain(|cause| {
+                        !seen.contains(cause) && {
+                            seen.push(cause.clone());
+                            true
+                        }
+                    });
+                }
                 if map.get("resourceVersion").and_then(Value::as_str) == Some("") {
                     map.remove("resourceVersion");
                 }
