@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Entry, Payload, Registry, Written, metadata, success, tree, update::Attempt};
+use super::{DeleteOptions, Entry, Registry, Written, metadata, tree, update::Attempt};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};
@@ -60,28 +60,36 @@ impl Registry {
         Ok(())
     }
 
-    /// Ends a definition that still has objects: marks it, deletes them. `None` when somebody else
-    /// changed it first.
-    pub(super) fn end_definition(&self, entry: &Entry, current: &Arc<Object>) -> Result<Option<Written>, ApiError> {
+    /// Begins to end a definition: marks it, deletes its objects, and lets it go if none stays
+    /// behind. Answers it as marked; `None` when somebody else changed it first.
+    pub(super) fn end_definition(
+        &self,
+        entry: &Entry,
+        current: &Arc<Object>,
+        dry_run: bool,
+    ) -> Result<Option<Written>, ApiError> {
         let name = &current.key.name;
         let now = self.now_text();
         let mut value = tree(current)?;
         let metadata = metadata::of_mut(&mut value);
         let mut finalizers = metadata::texts(metadata.get("finalizers"));
-        finalizers.push(CLEANUP);
+        if !finalizers.contains(&CLEANUP) {
+            finalizers.push(CLEANUP);
+        }
         let finalizers = Value::from(finalizers);
         metadata.insert("finalizers".to_owned(), finalizers);
         metadata.insert("deletionTimestamp".to_owned(), now.as_str().into());
-        metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
         let condition = json!({
-            "type": "Terminating", "status": "True", "lastTransitionTime": now,
-            "reason": "InstanceDeletionInProgress", "message": "CustomResource deletion is in progress",
+            "type": "Terminating", "status": "True", "lastTransitionTime": now, "reason": "InstanceDeletionPending",
+            "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         });
         if let Some(conditions) = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
             conditions.push(condition);
         }
-        let Attempt::Done(marked) = self.replace(entry, current, value, false, Vec::new())? else {
-            return Ok(None);
+        let marked = match self.replace(entry, current, value, dry_run, Vec::new())? {
+            Attempt::Done(marked) if dry_run => return Ok(Some(marked)),
+            Attempt::Done(marked) => marked,
+            Attempt::Raced => return Ok(None),
         };
         let catalog = self.catalog();
         let (plural, group) = name.split_once('.').unwrap_or_default();
@@ -97,25 +105,12 @@ impl Registry {
                 }
             }
         }
-        if self.store.get(TABLE, &current.key).is_some() {
-            return Ok(Some(marked));
-        }
-        let payload = Payload::Value(success(&entry.resource, name, &current.meta.uid));
-        Ok(Some(Written {
-            code: 200,
-            payload,
-            warnings: Vec::new(),
-        }))
-    }
-
-    /// Whether a definition has objects that must go before it.
-    pub(super) fn has_objects(&self, definition: &Object) -> bool {
-        !definition.meta.deleting && !self.store.is_empty(&definition.key.name, None)
+        self.finish_definition(name)?;
+        Ok(Some(marked))
     }
 
     /// Lets a definition go whose last object went.
-    pub(super) fn finish_definition(&self, resource: &Resource) -> Result<(), ApiError> {
-        let name = resource.qualified();
+    pub(super) fn finish_definition(&self, name: &str) -> Result<(), ApiError> {
         let catalog = self.catalog();
         let Some(entry) = catalog.any_version(GROUP, PLURAL) else {
             return Ok(());
@@ -123,12 +118,12 @@ impl Registry {
         loop {
             let Some(current) = self
                 .store
-                .get(TABLE, &Key::new("", &name))
+                .get(TABLE, &Key::new("", name))
                 .filter(|current| current.meta.deleting)
             else {
                 return Ok(());
             };
-            if !self.store.is_empty(&name, None) {
+            if !self.store.is_empty(name, None) {
                 return Ok(());
             }
             let mut value = tree(&current)?;

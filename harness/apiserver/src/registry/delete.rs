@@ -21,6 +21,8 @@ const ORPHAN: &str = "orphan";
 /// What a deletion does to an object.
 enum Plan {
     Remove,
+    /// The object goes at once, but watchers see it marked like this before.
+    MarkAndRemove(Value),
     /// The object survives for now, changed like this.
     Keep(Value),
     /// It is on its way already.
@@ -38,8 +40,8 @@ impl Registry {
             let current = self.get(entry, key)?;
             check_preconditions(resource, &current, options)?;
             namespaces::check_deletable(resource, &key.name)?;
-            if definitions::is_definition(resource) && !options.dry_run && self.has_objects(&current) {
-                match self.end_definition(entry, &current)? {
+            if definitions::is_definition(resource) && !current.meta.deleting {
+                match self.end_definition(entry, &current, options.dry_run)? {
                     Some(written) => return Ok(written),
                     None => continue,
                 }
@@ -56,20 +58,40 @@ impl Registry {
                     }
                     Attempt::Raced => {}
                 },
-                Plan::Remove => {
-                    if let Some(last) = self.take(entry, &current, old, options.dry_run)? {
-                        let payload = if resource.returns_deleted {
-                            Payload::Object(last)
-                        } else {
-                            Payload::Value(success(resource, &key.name, &current.meta.uid))
-                        };
-                        return Ok(Written {
-                            code: 200,
-                            payload,
-                            warnings: Vec::new(),
-                        });
+                Plan::MarkAndRemove(marked) if !options.dry_run => {
+                    if let Some(marked) = self.mark(entry, &current, marked)? {
+                        let last = self.take_marked(entry, marked)?;
+                        return Ok(removal(resource, last));
                     }
                 }
+                Plan::Remove | Plan::MarkAndRemove(_) => {
+                    if let Some(last) = self.take(entry, &current, old, options.dry_run)? {
+                        return Ok(removal(resource, last));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stores an object that has no time left; `None` when somebody else changed it first.
+    fn mark(&self, entry: &Entry, current: &Object, mut marked: Value) -> Result<Option<Arc<Object>>, ApiError> {
+        let draft = self.draft(entry, &mut marked)?;
+        match self.store.put(&entry.table, Some(current.revision), draft, None) {
+            Ok(object) => Ok(Some(object)),
+            Err(Refused::Raced) => Ok(None),
+            Err(Refused::Gone) => Err(ApiError::not_found(&entry.resource, &current.key.name)),
+        }
+    }
+
+    /// Removes a marked object, whoever writes to it meanwhile; somebody else may remove it as well.
+    fn take_marked(&self, entry: &Entry, mut marked: Arc<Object>) -> Result<Arc<Object>, ApiError> {
+        loop {
+            if let Some(last) = self.take(entry, &marked, tree(&marked)?, false)? {
+                return Ok(last);
+            }
+            match self.store.get(&entry.table, &marked.key) {
+                Some(newer) if newer.meta.uid == marked.meta.uid => marked = newer,
+                _ => return Ok(marked),
             }
         }
     }
@@ -123,17 +145,18 @@ impl Registry {
         let grace = grace_period(resource, old, options);
         let deleting = old.pointer("/metadata/deletionTimestamp").and_then(Value::as_str);
         let pending = has_finalizers(resource, &new);
-        if grace == 0 && !pending {
+        let before = old
+            .pointer("/metadata/deletionGracePeriodSeconds")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        let has_time = resource.graceful_deletion && (deleting.is_none() || before > 0);
+        if grace == 0 && !pending && !has_time {
             return Plan::Remove;
         }
         let now = self.clock.now();
         let metadata = metadata::of_mut(&mut new);
         match deleting {
             Some(deadline) => {
-                let before = metadata
-                    .get("deletionGracePeriodSeconds")
-                    .and_then(Value::as_i64)
-                    .unwrap_or_default();
                 if grace >= before {
                     return Plan::Nothing;
                 }
@@ -152,7 +175,11 @@ impl Registry {
                 namespaces::mark_terminating(resource, &mut new);
             }
         }
-        Plan::Keep(new)
+        if grace == 0 && !pending {
+            Plan::MarkAndRemove(new)
+        } else {
+            Plan::Keep(new)
+        }
     }
 
     /// The finalizers that a garbage collector removes, by the propagation policy.
@@ -179,12 +206,25 @@ impl Registry {
             return self.refresh_definition(&object.key.name);
         }
         if entry.resource.is_custom() {
-            self.finish_definition(&entry.resource)?;
+            self.finish_definition(&entry.resource.qualified())?;
         }
         if !object.key.namespace.is_empty() {
             self.finish_namespace(&object.key.namespace)?;
         }
         Ok(())
+    }
+}
+
+fn removal(resource: &Resource, last: Arc<Object>) -> Written {
+    let payload = if resource.returns_deleted {
+        Payload::Object(last)
+    } else {
+        Payload::Value(success(resource, &last.key.name, &last.meta.uid))
+    };
+    Written {
+        code: 200,
+        payload,
+        warnings: Vec::new(),
     }
 }
 

@@ -56,7 +56,7 @@ pub fn immutable_changes(new: &Value, old: &Value) -> Vec<FieldError> {
         .filter(|field| !is_deleting || *field != "deletionTimestamp")
         .filter_map(|field| {
             let member = |value: &Value| value.get("metadata").and_then(|metadata| metadata.get(field)).cloned();
-            let wanted = member(new).filter(|wanted| *wanted != Value::from(""))?;
+            let wanted = member(new).filter(|wanted| wanted.as_str() != Some(""))?;
             (Some(&wanted) != member(old).as_ref())
                 .then(|| FieldError::invalid(format!("metadata.{field}"), wanted, "field is immutable"))
         })

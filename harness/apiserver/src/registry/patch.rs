@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Entry, Part, Registry, WriteOptions, Written, create, metadata, tree, update::Attempt};
 use crate::patch;
 use crate::resource::{Resource, Shape};
-use crate::status::ApiError;
+use crate::status::{ApiError, FieldError};
 use crate::store::Key;
 
 /// How a patch is written.
@@ -106,11 +106,25 @@ impl Registry {
                 let revision = current.revision.to_string();
                 metadata::of_mut(&mut new).insert("resourceVersion".to_owned(), revision.into());
             }
-            let warnings = self.admit(entry, &mut new, options)?;
+            let warnings = self
+                .admit(entry, &mut new, options)
+                .map_err(|error| unreadable(resource, &new, error))?;
             match self.attempt(entry, &current, part, new, options, warnings)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }
         }
     }
+}
+
+/// The result of a patch that is no object of its kind: the patch is what is wrong then.
+fn unreadable(resource: &Resource, patched: &Value, error: ApiError) -> ApiError {
+    if error.code != 400 {
+        return error;
+    }
+    let (kind, version) = (&resource.kind, &resource.version);
+    let prefix = format!("{kind} in version {version:?} cannot be handled as a {kind}: ");
+    let why = error.message.strip_prefix(&prefix).unwrap_or(&error.message);
+    let cause = FieldError::invalid("patch", patched.to_string(), why);
+    ApiError::invalid("", "", "", &[cause])
 }

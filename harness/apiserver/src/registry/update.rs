@@ -123,18 +123,16 @@ impl Registry {
         if dry_run {
             return done(Arc::new(draft.finish(current.revision)));
         }
-        let committed = if removal {
-            self.store.remove(&entry.table, current.revision, draft)
-        } else {
-            self.store.put(&entry.table, Some(current.revision), draft, None)
-        };
-        match committed {
+        if removal {
+            // The write itself is never stored: watchers hear of the object as it was.
+            return match self.take(entry, current, tree(current)?, dry_run)? {
+                Some(_) => done(Arc::new(draft.finish(current.revision))),
+                None => Ok(Attempt::Raced),
+            };
+        }
+        match self.store.put(&entry.table, Some(current.revision), draft, None) {
             Ok(object) => {
-                if removal {
-                    self.removed(entry, &object)?;
-                } else {
-                    self.updated(entry, &object)?;
-                }
+                self.updated(entry, &object)?;
                 done(object)
             }
             Err(Refused::Raced) => Ok(Attempt::Raced),
