@@ -6,7 +6,9 @@ use clap::{Parser, Subcommand};
 use fakecloud::serve::{ServeOptions, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// A fake cloud with simulated kubelets, and a driver for machine controllers.
 #[derive(Debug, Parser)]
@@ -25,12 +27,10 @@ enum Command {
 #[tokio::main]
 async fn main() -> ExitCode {
     let Command::Serve(options) = Arguments::parse().command;
-    // Failed calls are reported where they are handled, so the client's own report is left out.
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube_client::client::builder=off"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter.and(filter_fn(fakecloud::log::shows_no_payload))))
         .init();
     let token = CancellationToken::new();
     let result = tokio::select! {

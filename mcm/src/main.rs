@@ -14,7 +14,9 @@ use mcm::{Environment, LogFormat, Metrics, Options};
 use mcm_driver::client::GrpcDriver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// How long answers under way may take when the process ends.
 const HTTP_GRACE: Duration = Duration::from_secs(2);
@@ -100,17 +102,17 @@ fn start_log(options: &Options) {
         2..=4 => "info,mcm=debug,mcm_driver=debug,mcm_core=debug",
         _ => "debug,mcm=trace,mcm_driver=trace,mcm_core=trace",
     };
-    // The client library warns with the whole text of answers that it cannot read: Secrets too.
-    let level = format!("{detail},kube_client=off,h2=info,hyper=info,hyper_util=info,rustls=info,tower=info");
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(detail));
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    match options.log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
+    let lines = match options.log_format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter.and(filter_fn(mcm::log::shows_no_payload))))
+        .init();
 }
 
 async fn serve(options: Options) -> anyhow::Result<()> {

@@ -15,8 +15,6 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
 
-use super::logs;
-
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -90,7 +88,6 @@ impl Program {
         let child = Command::new(this)
             .args(["tether", "--parent", &std::process::id().to_string(), "--"])
             .args(&self.command)
-            .envs(logs::filter_of_children().map(|filter| ("RUST_LOG", filter)))
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
             .stdin(Stdio::null())
             .stdout(log)

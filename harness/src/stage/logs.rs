@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
-use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -36,27 +35,8 @@ pub fn keep() {
         .with_ansi(false)
         .without_time()
         .with_writer(|| Keeper)
-        .with_filter(filter.and(filter_fn(shows_no_payload)));
+        .with_filter(filter.and(filter_fn(mcm::log::shows_no_payload)));
     let _ = tracing_subscriber::registry().with(layer).try_init();
-}
-
-/// Whether a line holds no request or response, whatever filter a person asks for: the transports' details may
-/// show credentials, and the Kubernetes client warns with the whole text of answers that it cannot read.
-fn shows_no_payload(metadata: &Metadata<'_>) -> bool {
-    let of = |prefixes: &[&str]| prefixes.iter().any(|prefix| metadata.target().starts_with(prefix));
-    if of(&["kube_client"]) {
-        return false;
-    }
-    !of(&["hyper", "h2", "tonic", "tower", "rustls"]) || *metadata.level() <= Level::INFO
-}
-
-/// The same for child processes, which read `RUST_LOG`: what a person asks for, less payloads. `None`: nobody
-/// asks, and their own defaults hold.
-pub fn filter_of_children() -> Option<String> {
-    let asked = std::env::var("RUST_LOG").ok()?;
-    Some(format!(
-        "{asked},kube_client=off,hyper=info,hyper_util=info,h2=info,tonic=info,tower=info,rustls=info"
-    ))
 }
 
 /// What was kept so far.
