@@ -43,18 +43,13 @@ impl Query {
         Ok(u64::try_from(number).ok())
     }
 
-    fn revision(&self) -> Result<Option<u64>, ApiError> {
+    fn revision(&self) -> Result<Option<u64>, FieldError> {
         let Some(text) = self.get("resourceVersion") else {
             return Ok(None);
         };
         text.parse().map(Some).map_err(|_| {
             let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            let error = FieldError::invalid("resourceVersion", text, detail);
-            ApiError {
-                code: 400,
-                reason: "BadRequest",
-                ..invalid(&[error])
-            }
+            FieldError::invalid("resourceVersion", text, detail)
         })
     }
 
@@ -78,7 +73,11 @@ impl Query {
         let limit = self.number("limit")?.unwrap_or_default();
         self.number("timeoutSeconds")?;
         let continue_token = self.get("continue").map(str::to_owned);
-        let revision = self.revision()?;
+        let revision = self.revision().map_err(|error| ApiError {
+            code: 400,
+            reason: "BadRequest",
+            ..invalid(&[error])
+        })?;
         let mut errors = Vec::new();
         if self.get("sendInitialEvents").is_some() {
             errors.push(FieldError::forbidden(
@@ -138,7 +137,10 @@ impl Query {
     /// As [`Query::list`].
     pub(super) fn watch(&self, entry: &Entry) -> Result<WatchOptions, ApiError> {
         let (labels, fields) = self.selectors(entry)?;
-        let revision = self.revision()?;
+        // Upstream takes this for a fault of its own.
+        let revision = self
+            .revision()
+            .map_err(|error| ApiError::new(500, "", error.to_string()))?;
         let initial_events = self.get("sendInitialEvents").map(|_| self.flag("sendInitialEvents"));
         let matching = self.get("resourceVersionMatch");
         let error = match (initial_events, matching) {

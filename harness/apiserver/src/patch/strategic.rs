@@ -299,7 +299,12 @@ fn merge_items(mut original: Vec<Value>, patch: Vec<Value>, list: ListSchema) ->
 
 fn no_key(item: &Map<String, Value>, key: &str) -> ApiError {
     let item = Value::Object(item.clone());
-    malformed(format!("map: {item} does not contain declared merge key: {key}"))
+    // Upstream takes this for a fault of its own.
+    ApiError::new(
+        500,
+        "",
+        format!("map: {item} does not contain declared merge key: {key}"),
+    )
 }
 
 /// A value as it is inserted: without directives and nulls. `None` if it asks to be deleted.
