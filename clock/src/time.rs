@@ -30,7 +30,10 @@ impl Clock {
     ///
     /// Must be called from within that runtime.
     pub fn simulated(epoch: Timestamp) -> Self {
-        Self(Kind::Virtual { epoch, start: Instant::now() })
+        Self(Kind::Virtual {
+            epoch,
+            start: Instant::now(),
+        })
     }
 
     /// Whether this clock is virtual.

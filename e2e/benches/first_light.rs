@@ -82,7 +82,11 @@ fn main() -> Result<()> {
             bounded("start", start::measure(&mut figures, peer)).await?;
         }
         if chosen("api") {
-            bounded("api", load::measure(&mut figures, peer, arguments.objects as usize)).await?;
+            bounded(
+                "api",
+                Box::pin(load::measure(&mut figures, peer, arguments.objects as usize)),
+            )
+            .await?;
         }
         if chosen("sim") {
             bounded("sim", simulation::measure(&mut figures)).await?;

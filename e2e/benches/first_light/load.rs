@@ -139,16 +139,24 @@ async fn load<K>(
 where
     K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    let create = async |index| Ok(drop(api.create(&PostParams::default(), &make(index)?).await?));
-    let get = async |index| Ok(drop(api.get(&objects::name(index)).await?));
+    let create = async |index| {
+        api.create(&PostParams::default(), &make(index)?).await?;
+        Ok(())
+    };
+    let get = async |index| {
+        api.get(&objects::name(index)).await?;
+        Ok(())
+    };
     let patch = async |index: usize| {
         let change = json!({ "metadata": { "annotations": { "example.com/touched": index.to_string() } } });
         let name = objects::name(index);
-        Ok(drop(
-            api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?,
-        ))
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(change)).await?;
+        Ok(())
     };
-    let delete = async |index| Ok(drop(api.delete(&objects::name(index), &DeleteParams::default()).await?));
+    let delete = async |index| {
+        let _ = api.delete(&objects::name(index), &DeleteParams::default()).await?;
+        Ok(())
+    };
     // Other objects of the kind, such as the bundle of root certificates, may be there.
     let list = async |_| {
         let listed = api.list(&ListParams::default()).await?;
