@@ -9,7 +9,6 @@ mod config;
 mod delay;
 mod glob;
 pub mod kubelet;
-pub mod log;
 pub mod model;
 mod rpc;
 pub mod serve;

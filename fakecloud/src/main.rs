@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     tracing_subscriber::registry()
-        .with(lines.with_filter(filter.and(filter_fn(fakecloud::log::shows_no_payload))))
+        .with(lines.with_filter(filter.and(filter_fn(logs::shows_no_payload))))
         .init();
     let token = CancellationToken::new();
     let result = tokio::select! {

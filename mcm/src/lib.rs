@@ -12,7 +12,6 @@ mod election;
 mod error;
 mod finalizers;
 pub mod http;
-pub mod log;
 mod merge;
 mod metrics;
 mod options;

@@ -111,7 +111,7 @@ fn start_log(options: &Options) {
         LogFormat::Json => lines.json().boxed(),
     };
     tracing_subscriber::registry()
-        .with(lines.with_filter(filter.and(filter_fn(mcm::log::shows_no_payload))))
+        .with(lines.with_filter(filter.and(filter_fn(logs::shows_no_payload))))
         .init();
 }
 

@@ -115,15 +115,6 @@ impl ApiError {
         }
     }
 
-    /// 501: honest about what this server leaves out.
-    pub fn not_implemented(what: &str) -> Self {
-        Self::new(
-            501,
-            "NotImplemented",
-            format!("the embedded server does not implement {what}"),
-        )
-    }
-
     /// Adds a cause to the details.
     pub fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {
         let mut cause = Map::new();

@@ -35,7 +35,7 @@ pub fn keep() {
         .with_ansi(false)
         .without_time()
         .with_writer(|| Keeper)
-        .with_filter(filter.and(filter_fn(mcm::log::shows_no_payload)));
+        .with_filter(filter.and(filter_fn(::logs::shows_no_payload)));
     let _ = tracing_subscriber::registry().with(layer).try_init();
 }
 

@@ -1,4 +1,4 @@
-//! What may stand in a log. What must not live here: where a log goes.
+//! What may stand in a log of any program. What must not live here: where a log goes, and how much of it.
 
 use tracing::{Level, Metadata};
 
