@@ -1,5 +1,6 @@
 //! An embedded Kubernetes API server. It knows nothing of machines.
 
+pub mod authorization;
 pub mod custom;
 pub mod discovery;
 pub mod http;
@@ -19,4 +20,5 @@ pub mod store;
 pub mod table;
 pub mod types;
 
+pub use authorization::Authorization;
 pub use server::{Identity, Options, Server, Service};

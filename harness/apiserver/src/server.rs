@@ -13,6 +13,7 @@ use http::{Request, Response};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::authorization::Authorization;
 use crate::http::Body;
 use crate::kinds;
 use crate::observe::Observer;
@@ -33,6 +34,10 @@ pub struct Identity {
     pub user: String,
     /// The user's groups.
     pub groups: Vec<String>,
+    /// What tells users of one name apart; empty where nothing does.
+    pub uid: String,
+    /// More about the user, by key.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Identity {
@@ -41,14 +46,28 @@ impl Identity {
         Self {
             user: name.into(),
             groups: Vec::new(),
+            uid: String::new(),
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// A service account, with the name and the groups that a token of it gives. It has no uid, so it
+    /// also stands for an account that does not exist yet.
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self {
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ],
+            ..Self::user(format!("system:serviceaccount:{namespace}:{name}"))
         }
     }
 
     /// The user that may do everything.
     pub fn admin() -> Self {
         Self {
-            user: "kubernetes-admin".to_owned(),
             groups: vec!["system:masters".to_owned()],
+            ..Self::user("kubernetes-admin")
         }
     }
 }
@@ -69,10 +88,13 @@ pub struct Options {
     /// Whether a garbage collector runs beside this server. Without one, foreground deletion and
     /// orphaning count as background deletion: nobody would remove their finalizers.
     pub garbage_collector: bool,
+    /// Who may do what.
+    pub authorization: Authorization,
 }
 
 impl Options {
-    /// The defaults: 10,000 changes of history for each resource, nobody looking on, no tokens.
+    /// The defaults: 10,000 changes of history for each resource, nobody looking on, no tokens,
+    /// everything allowed.
     pub fn new(clock: Clock, seed: Seed) -> Self {
         Self {
             clock,
@@ -81,6 +103,7 @@ impl Options {
             observer: None,
             tokens: BTreeMap::new(),
             garbage_collector: false,
+            authorization: Authorization::default(),
         }
     }
 }
@@ -146,6 +169,7 @@ impl Server {
             observer,
             tokens,
             garbage_collector,
+            authorization: _,
         } = options;
         let authority = if clock.is_simulated() {
             None

@@ -58,8 +58,8 @@ impl Inner {
         let object = self.registry.store().get("secrets", &key)?.value().ok()?;
         let now = self.registry.clock().now();
         bootstrap_groups(&object, id, secret, now).map(|groups| Identity {
-            user: format!("system:bootstrap:{id}"),
             groups,
+            ..Identity::user(format!("system:bootstrap:{id}"))
         })
     }
 }
