@@ -3,16 +3,31 @@ CARGO ?= cargo
 SEEDS ?= 20
 SEED ?= 7
 
-.PHONY: help e2e test conformance sim bench lint up generate build clean
+.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test conformance conformance-controllers sim bench lint up \
+        generate build clean
 
 help:            ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 26
 
 build:           ## all programs: drydock, mcm, fakecloud
 	$(CARGO) build --workspace --bins
 
 e2e: build       ## every scenario on the embedded stage: HTTPS, gRPC, separate processes
 	target/debug/drydock run --stage embedded --junit target/e2e.xml
+
+envtest-e2e: build ## every scenario that can, on a real kube-apiserver and etcd
+	target/debug/drydock run --stage envtest --junit target/envtest.xml
+
+kind-e2e: build  ## every scenario that can, on a kind cluster: needs Docker and kind (or scripts/kubernetes)
+	target/debug/drydock run --stage kind --junit target/kind.xml
+
+kind-e2e-short: kind-e2e ## those of them that together take at most ten minutes: today all
+
+kind-up: build   ## a kind cluster with everything deployed, to play with; Ctrl-C ends it
+	target/debug/drydock up --stage kind
+
+images-test:     ## the images as containers of their own: needs Docker
+	$(CARGO) test -p e2e --features containers --test images
 
 sim: build       ## every scenario in virtual time over SEEDS seeds
 	target/debug/drydock run --stage sim --seeds $(SEEDS) --junit target/sim.xml
@@ -23,6 +38,10 @@ test:            ## unit, property, sequence, contract and simulation tests
 conformance:     ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster'; exit 2; }
 	INSTA_UPDATE=no $(CARGO) test -p apiserver --test it contract
+
+conformance-controllers: ## the built-in controllers' contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
+	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster with controllers'; exit 2; }
+	INSTA_UPDATE=no $(CARGO) test -p controllers --test it contract
 
 lint:            ## format, clippy with warnings denied, documentation
 	$(CARGO) fmt --all --check

@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# Sourced by the checks that need a real Kubernetes.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# skip WHY: this machine cannot run the check, which is not the product's fault
+skip() {
+  printf 'skipped: %s\n' "$*"
+  exit "$SKIPPED"
+}
+SKIPPED=77
+
+# programs: kube-apiserver, etcd and kind, from KUBEBUILDER_ASSETS or built once a machine
+programs() {
+  [ -n "${KUBEBUILDER_ASSETS:-}" ] && return
+  command -v go > /dev/null || skip 'neither KUBEBUILDER_ASSETS names a kube-apiserver nor is there Go to build one'
+  scripts/kubernetes/build > /dev/null
+}
