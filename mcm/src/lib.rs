@@ -28,7 +28,8 @@ pub use clients::{client, from_options};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{
-    Controller, LeaderElectionOptions, LogFormat, MachineOptions, Options, OptionsError, RetryOptions, not_offered,
+    Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options, OptionsError,
+    RetryOptions, not_offered,
 };
 pub use preflight::{check_clusters, check_driver};
 pub use run::{Environment, run};

@@ -140,7 +140,10 @@ async fn serve(options: Options) -> anyhow::Result<()> {
 async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::wall();
     let seed = Seed::from_entropy().map_err(anyhow::Error::msg)?;
-    let driver = GrpcDriver::connect(&options.driver)?;
+    let driver = match options.tls() {
+        Some(tls) => GrpcDriver::connect_tls(&options.driver, tls)?,
+        None => GrpcDriver::connect(&options.driver)?,
+    };
     let (control, target) = mcm::from_options(&options).await?;
     let ready = async {
         mcm::check_clusters(&control, target.as_ref(), &clock).await?;

@@ -10,13 +10,14 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, ValueEnum};
 use mcm_api::GoDuration;
+use mcm_driver::tls::{Tls, TlsFiles};
 
 pub use upstream::not_offered;
 
 /// Everything that can be set from the command line.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Address of the cloud's driver: grpc://HOST:PORT
+    /// Address of the cloud's driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
     #[arg(long, value_name = "ADDRESS", default_value_t = Options::default().driver, hide_default_value = true)]
     pub driver: String,
 
@@ -66,6 +67,10 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Options::default().log_format)]
     pub log_format: LogFormat,
 
+    /// TLS to the driver.
+    #[command(flatten)]
+    pub driver_tls: DriverTlsOptions,
+
     /// Limits of a machine's life.
     #[command(flatten)]
     pub machine: MachineOptions,
@@ -82,6 +87,28 @@ pub struct Options {
     #[cfg(feature = "mutants")]
     #[arg(skip)]
     pub mutant: Option<mcm_core::machine::Mutant>,
+}
+
+/// How the connection to the driver is secured. Files are read again for every connection, so that
+/// rotated ones take effect.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "TLS to the driver, with --driver=grpcs://HOST:PORT")]
+pub struct DriverTlsOptions {
+    /// Authorities that may have signed the driver's certificate (PEM)
+    #[arg(long = "driver-tls-ca", value_name = "FILE", default_value_t = String::new(), hide_default_value = true)]
+    pub ca: String,
+
+    /// Certificate that the driver is shown (PEM)
+    #[arg(long = "driver-tls-cert", value_name = "FILE", default_value_t = String::new(), hide_default_value = true)]
+    pub cert: String,
+
+    /// Private key of --driver-tls-cert (PEM)
+    #[arg(long = "driver-tls-key", value_name = "FILE", default_value_t = String::new(), hide_default_value = true)]
+    pub key: String,
+
+    /// Name that the driver's certificate must carry; empty: the host in --driver
+    #[arg(long = "driver-tls-server-name", value_name = "NAME", default_value_t = String::new(), hide_default_value = true)]
+    pub server_name: String,
 }
 
 /// Limits of a machine's life; most can be overridden in a machine's spec.
@@ -216,6 +243,7 @@ impl Default for Options {
             port: 10258,
             v: 0,
             log_format: LogFormat::Text,
+            driver_tls: DriverTlsOptions::default(),
             machine: MachineOptions::default(),
             retry: RetryOptions::default(),
             leader_election: LeaderElectionOptions::default(),
@@ -350,11 +378,7 @@ impl Options {
     /// All violations at once, those of [`Self::validate`] included.
     pub fn validate_program(&self) -> Result<(), OptionsError> {
         let mut wrong = self.validate().err().map(|error| error.0).unwrap_or_default();
-        if self.driver.is_empty() {
-            wrong.push("--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT".to_owned());
-        } else if let Err(error) = mcm_driver::client::check_address(&self.driver) {
-            wrong.push(format!("--driver: {error}"));
-        }
+        self.driver_violations(&mut wrong);
         for (flag, path) in [
             ("--control-kubeconfig", &self.control_kubeconfig),
             ("--target-kubeconfig", &self.target_kubeconfig),
@@ -369,6 +393,73 @@ impl Options {
         } else {
             Err(OptionsError(wrong))
         }
+    }
+}
+
+impl Options {
+    /// How the driver is reached; `None`: without TLS.
+    pub fn tls(&self) -> Option<Tls> {
+        let DriverTlsOptions {
+            ca,
+            cert,
+            key,
+            server_name,
+        } = &self.driver_tls;
+        (mcm_driver::channel::is_encrypted(&self.driver) || !self.driver_tls.is_empty()).then(|| Tls {
+            files: TlsFiles {
+                ca: ca.into(),
+                cert: cert.into(),
+                key: key.into(),
+            },
+            server_name: Some(server_name.clone()).filter(|name| !name.is_empty()),
+        })
+    }
+
+    fn driver_violations(&self, wrong: &mut Vec<String>) {
+        if self.driver.is_empty() {
+            wrong.push(
+                "--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT or grpcs://HOST:PORT"
+                    .to_owned(),
+            );
+            return;
+        }
+        let tls = self.tls();
+        if let Err(error) = mcm_driver::channel::check_address(&self.driver, tls.as_ref()) {
+            wrong.push(format!("--driver: {error}"));
+        } else if let Some(tls) = tls {
+            self.tls_violations(&tls, wrong);
+        }
+    }
+
+    fn tls_violations(&self, tls: &Tls, wrong: &mut Vec<String>) {
+        let missing: Vec<_> = self
+            .driver_tls
+            .files()
+            .into_iter()
+            .filter(|(_, file)| file.is_empty())
+            .collect();
+        for (flag, _) in &missing {
+            wrong.push(format!("{flag} is missing: --driver={} needs it", self.driver));
+        }
+        if missing.is_empty()
+            && let Err(error) = tls.files.client_config()
+        {
+            wrong.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
+        }
+    }
+}
+
+impl DriverTlsOptions {
+    fn files(&self) -> [(&'static str, &str); 3] {
+        [
+            ("--driver-tls-ca", &self.ca),
+            ("--driver-tls-cert", &self.cert),
+            ("--driver-tls-key", &self.key),
+        ]
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

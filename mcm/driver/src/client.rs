@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,19 +14,14 @@ use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::MachineClass;
 use mcm_api::cloud::{DriverError, VmIdentity};
 use tonic::client::GrpcService;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
+use crate::channel::{AddressError, channel};
 use crate::proto::driver_client::DriverClient;
+use crate::tls::Tls;
 use crate::{Driver, MachineRequest, proto, wire};
 
 type StdError = Box<dyn std::error::Error + Send + Sync + 'static>;
-
-/// How long the channel tries to connect before a call answers Unavailable.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one call may take before it answers DeadlineExceeded.
-const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often an idle connection is probed, and how long an answer may take.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// A driver reached over any gRPC service: a channel, or a generated server struct in this process.
 #[derive(Clone)]
@@ -44,54 +38,24 @@ impl<T> fmt::Debug for GrpcDriver<T> {
     }
 }
 
-/// Why an address is no driver's address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{address:?} is not the address of a driver: write grpc://HOST:PORT ({reason})")]
-pub struct AddressError {
-    address: String,
-    reason: String,
-}
-
 impl GrpcDriver<Channel> {
-    /// A driver at `grpc://HOST:PORT`. Nothing is connected before the first call, and a lost
+    /// A driver at `grpc://HOST:PORT` on loopback. Nothing is connected before the first call, and a lost
     /// connection is made again by the next one. Must be called within a Tokio runtime.
     ///
     /// # Errors
     /// When the text is no such address.
     pub fn connect(address: &str) -> Result<Self, AddressError> {
-        let endpoint = endpoint(address)?;
-        Ok(Self::named(endpoint.connect_lazy(), address))
+        Ok(Self::named(channel(address, None)?, address))
     }
-}
 
-/// Whether `address` has the form of a driver's address; nothing is connected.
-///
-/// # Errors
-/// When it has not.
-pub fn check_address(address: &str) -> Result<(), AddressError> {
-    endpoint(address).map(|_| ())
-}
-
-fn endpoint(address: &str) -> Result<Endpoint, AddressError> {
-    let wrong = |reason: String| AddressError {
-        address: address.to_owned(),
-        reason,
-    };
-    let authority = address
-        .strip_prefix("grpc://")
-        .ok_or_else(|| wrong("it must begin with grpc://".to_owned()))?;
-    let authority: http::uri::Authority = authority
-        .parse()
-        .map_err(|error| wrong(format!("what follows grpc:// is not HOST:PORT: {error}")))?;
-    if authority.port_u16().is_none_or(|port| port == 0) {
-        return Err(wrong("the port is missing".to_owned()));
+    /// A driver at `grpcs://HOST:PORT`, like [`Self::connect`]. The files of `tls` are read for every
+    /// connection.
+    ///
+    /// # Errors
+    /// When the text is no such address.
+    pub fn connect_tls(address: &str, tls: Tls) -> Result<Self, AddressError> {
+        Ok(Self::named(channel(address, Some(tls))?, address))
     }
-    let endpoint = Endpoint::from_shared(format!("http://{authority}")).map_err(|error| wrong(error.to_string()))?;
-    Ok(endpoint
-        .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(CALL_TIMEOUT)
-        .http2_keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE))
 }
 
 impl<T> GrpcDriver<T>
@@ -213,20 +177,8 @@ where
 mod tests {
     use mcm_api::Machine;
     use mcm_api::cloud::Code;
-    use rstest::rstest;
 
     use super::*;
-
-    #[rstest]
-    #[case::no_scheme("localhost:1")]
-    #[case::another_scheme("http://localhost:1")]
-    #[case::no_port("grpc://localhost")]
-    #[case::no_number("grpc://localhost:x")]
-    #[case::nothing("grpc://")]
-    fn an_address_that_is_none_is_refused_with_the_form_to_use(#[case] address: &str) {
-        let error = endpoint(address).unwrap_err().to_string();
-        assert!(error.contains("grpc://HOST:PORT") && error.contains(address), "{error}");
-    }
 
     #[tokio::test]
     async fn an_unreachable_driver_is_unavailable_and_named() {

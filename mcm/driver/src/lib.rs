@@ -1,10 +1,12 @@
 //! The contract with clouds: the [`Driver`] trait and its gRPC form, as client and as server.
 //!
-//! What lives here: the calls, their requests, and adapters between trait and wire. What must
+//! What lives here: the calls, their requests, and adapters between trait and wire, and connections. What must
 //! not: when a call is made or repeated (that is decided in `mcm-core`), and any cloud.
 
+pub mod channel;
 pub mod client;
 pub mod server;
+pub mod tls;
 mod wire;
 
 use std::collections::BTreeMap;

@@ -13,6 +13,7 @@ use prost::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::channel::ConnectError;
 use crate::{MachineRequest, proto};
 
 /// The JSON text of `object`, which is `what`.
@@ -147,8 +148,12 @@ fn timed_out(status: &tonic::Status) -> bool {
     causes(status).any(|cause| cause.is::<tonic::TimeoutExpired>())
 }
 
-/// The message and what lies behind it: `transport error` alone helps nobody.
+/// The message and what lies behind it: `transport error` alone helps nobody. Why there is no connection
+/// is a sentence by itself.
 fn with_causes(status: &tonic::Status) -> String {
+    if let Some(reason) = causes(status).find_map(|cause| cause.downcast_ref::<ConnectError>()) {
+        return reason.to_string();
+    }
     let mut text = status.message().to_owned();
     for cause in causes(status) {
         let cause = cause.to_string();

@@ -50,6 +50,10 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --port=10258
     --v=0
     --log-format=text
+    --driver-tls-ca=
+    --driver-tls-cert=
+    --driver-tls-key=
+    --driver-tls-server-name=
     --machine-creation-timeout=20m0s
     --machine-health-timeout=10m0s
     --machine-drain-timeout=2h0m0s
@@ -129,6 +133,23 @@ fn a_kubeconfig_that_is_not_there_is_named() {
     let options = parse(&["--driver=grpc://localhost:1", "--control-kubeconfig=/no/such/file"]).unwrap();
     let error = options.validate_program().unwrap_err();
     assert_eq!(error.0, ["--control-kubeconfig=/no/such/file: there is no such file"]);
+}
+
+#[rstest]
+#[case::not_encrypted(&["--driver=grpc://10.0.0.1:1"], &["use grpcs://10.0.0.1:1 with certificates"])]
+#[case::no_files(&["--driver=grpcs://cloud:1"], &["--driver-tls-ca is missing", "--driver-tls-cert is missing", "--driver-tls-key is missing"])]
+#[case::one_file(&["--driver=grpcs://cloud:1", "--driver-tls-ca=/x", "--driver-tls-cert=/x"], &["--driver-tls-key is missing"])]
+#[case::files_that_are_not_there(
+    &["--driver=grpcs://cloud:1", "--driver-tls-ca=/no/ca", "--driver-tls-cert=/no/crt", "--driver-tls-key=/no/key"],
+    &["the certificate authority /no/ca is not usable"]
+)]
+#[case::files_for_nothing(&["--driver=grpc://localhost:1", "--driver-tls-ca=/x"], &["grpcs:// only"])]
+fn a_driver_off_loopback_needs_usable_certificates(#[case] arguments: &[&str], #[case] expected: &[&str]) {
+    let error = parse(arguments).unwrap().validate_program().unwrap_err().0;
+    assert_eq!(error.len(), expected.len(), "{error:#?}");
+    for (line, part) in error.iter().zip(expected) {
+        assert!(line.starts_with("--driver") && line.contains(part), "{line}");
+    }
 }
 
 #[test]

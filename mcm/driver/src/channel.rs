@@ -1,0 +1,276 @@
+//! The channel to a driver: its address, and connections that are made when a call needs one.
+//!
+//! What lives here: reading addresses, resolving, dialling, the TLS handshake. What must not: which calls
+//! are made, and retries, which the controller decides.
+
+use std::io::Cursor;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::Authority;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+use crate::tls::{FileError, Tls};
+
+/// How long a connection may take to be made, TLS included, before a call answers Unavailable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one call may take before it answers DeadlineExceeded.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a peer is probed while a call is under way, and how long its answer may take: a peer that
+/// is dead is noticed within twice this time. Idle connections are not probed, because drivers may take
+/// that for an attack and hang up.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// How long a server may take for its first bytes. HTTP/2 servers begin with their settings; one that
+/// does not accept the client's certificate sends the reason instead, after a handshake that succeeded.
+const GREETING: Duration = Duration::from_secs(1);
+
+/// Why an address is no driver's address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{address:?} is not the address of a driver: write {form} ({reason})")]
+pub struct AddressError {
+    address: String,
+    form: &'static str,
+    reason: String,
+}
+
+/// Why there is no connection: one sentence that says what to look at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConnectError(String);
+
+impl From<FileError> for ConnectError {
+    fn from(error: FileError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A channel to `address`: `grpc://HOST:PORT`, which must be on loopback, without `tls`, and
+/// `grpcs://HOST:PORT` with it. Nothing is connected before the first call, and a lost connection is
+/// made again by the next one, with the files as they are then. Must be called within a Tokio runtime.
+/// A control API of a cloud is reached by it just as a driver is.
+///
+/// # Errors
+/// When the text is no such address.
+pub fn channel(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
+    let dialler = Arc::new(Dialler::new(address, tls)?);
+    let endpoint = Endpoint::from_shared(format!("http://{}", dialler.authority))
+        .map_err(|error| wrong(address, dialler.tls.is_some(), error.to_string()))?
+        .timeout(CALL_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE);
+    Ok(endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| Arc::clone(&dialler).dial())))
+}
+
+/// Whether `address` has the form of a driver's address, and `tls` goes with it; nothing is connected
+/// and no file is read.
+///
+/// # Errors
+/// When it has not.
+pub fn check_address(address: &str, tls: Option<&Tls>) -> Result<(), AddressError> {
+    Dialler::new(address, tls.cloned()).map(drop)
+}
+
+/// Whether the address asks for TLS.
+pub fn is_encrypted(address: &str) -> bool {
+    address.starts_with("grpcs://")
+}
+
+fn wrong(address: &str, encrypted: bool, reason: String) -> AddressError {
+    AddressError {
+        address: address.to_owned(),
+        form: if encrypted {
+            "grpcs://HOST:PORT"
+        } else {
+            "grpc://HOST:PORT"
+        },
+        reason,
+    }
+}
+
+/// What makes connections to one driver.
+#[derive(Debug)]
+struct Dialler {
+    address: String,
+    authority: Authority,
+    host: String,
+    port: u16,
+    tls: Option<Tls>,
+}
+
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+type Connection = TokioIo<Box<dyn Io>>;
+
+impl Dialler {
+    fn new(address: &str, tls: Option<Tls>) -> Result<Self, AddressError> {
+        let encrypted = is_encrypted(address);
+        let wrong = |reason: String| wrong(address, encrypted, reason);
+        let authority = ["grpc://", "grpcs://"]
+            .into_iter()
+            .find_map(|scheme| address.strip_prefix(scheme))
+            .ok_or_else(|| wrong("it must begin with grpc:// or grpcs://".to_owned()))?;
+        let authority: Authority = authority
+            .parse()
+            .map_err(|error| wrong(format!("what follows the scheme is not HOST:PORT: {error}")))?;
+        let port = authority.port_u16().filter(|port| *port > 0);
+        let port = port.ok_or_else(|| wrong("the port is missing".to_owned()))?;
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        match &tls {
+            None if encrypted => {
+                return Err(wrong("it needs a CA, a client certificate and its key".to_owned()));
+            }
+            Some(_) if !encrypted => {
+                return Err(wrong("certificates are of use with grpcs:// only".to_owned()));
+            }
+            None if !is_loopback(&host) => {
+                return Err(wrong(format!(
+                    "{host} is not on loopback and the connection would not be encrypted: use grpcs://{authority} with certificates"
+                )));
+            }
+            None => {}
+            Some(tls) => drop(tls.name_of(&host).map_err(wrong)?),
+        }
+        Ok(Self {
+            address: address.to_owned(),
+            authority,
+            host,
+            port,
+            tls,
+        })
+    }
+
+    async fn dial(self: Arc<Self>) -> Result<Connection, ConnectError> {
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.connect()).await {
+            Ok(result) => result,
+            Err(_) => Err(ConnectError(format!(
+                "no connection within {} s",
+                CONNECT_TIMEOUT.as_secs()
+            ))),
+        }
+    }
+
+    async fn connect(&self) -> Result<Connection, ConnectError> {
+        let stream = self.reach().await?;
+        let Some(tls) = &self.tls else {
+            return Ok(TokioIo::new(Box::new(stream)));
+        };
+        let config = Arc::new(tls.files.client_config()?);
+        let name = tls.name_of(&self.host).map_err(ConnectError)?;
+        let explain = |error| ConnectError(tls.explain(&self.address, &error));
+        let mut stream = TlsConnector::from(config)
+            .connect(name, stream)
+            .await
+            .map_err(explain)?;
+        let mut greeting = vec![0; 1024];
+        let length = match tokio::time::timeout(GREETING, stream.read(&mut greeting)).await {
+            Ok(Ok(0)) => return Err(ConnectError(tls.closed(&self.address))),
+            Ok(read) => read.map_err(explain)?,
+            Err(_) => 0,
+        };
+        greeting.truncate(length);
+        let (reader, writer) = tokio::io::split(stream);
+        let stream = tokio::io::join(Cursor::new(greeting).chain(reader), writer);
+        Ok(TokioIo::new(Box::new(stream)))
+    }
+
+    async fn reach(&self) -> Result<TcpStream, ConnectError> {
+        let mut reason = "it has no address".to_owned();
+        for address in self.resolve().await? {
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    // Small messages must not wait for each other; without it calls are only slower.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Err(error) => reason = error.to_string(),
+            }
+        }
+        Err(ConnectError(reason))
+    }
+
+    async fn resolve(&self) -> Result<Vec<SocketAddr>, ConnectError> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, self.port)]);
+        }
+        match tokio::net::lookup_host((self.host.as_str(), self.port)).await {
+            Ok(addresses) => Ok(addresses.collect()),
+            Err(error) => Err(ConnectError(format!(
+                "the name {} cannot be resolved ({error}); a statically linked program may have no resolver: \
+                 give the IP address, and by --driver-tls-server-name the name in the certificate",
+                self.host
+            ))),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::tls::TlsFiles;
+
+    fn tls() -> Tls {
+        Tls {
+            files: TlsFiles {
+                ca: "/tls/ca.crt".into(),
+                cert: "/tls/tls.crt".into(),
+                key: "/tls/tls.key".into(),
+            },
+            server_name: None,
+        }
+    }
+
+    #[rstest]
+    #[case::no_scheme("localhost:1")]
+    #[case::another_scheme("http://localhost:1")]
+    #[case::no_port("grpc://localhost")]
+    #[case::no_number("grpc://localhost:x")]
+    #[case::nothing("grpc://")]
+    fn an_address_that_is_none_is_refused_with_the_form_to_use(#[case] address: &str) {
+        let error = check_address(address, None).unwrap_err().to_string();
+        assert!(error.contains("grpc://HOST:PORT") && error.contains(address), "{error}");
+    }
+
+    #[rstest]
+    #[case::plain_on_loopback("grpc://127.0.0.1:1", None, "")]
+    #[case::plain_on_loopback_of_the_sixth("grpc://[::1]:1", None, "")]
+    #[case::plain_by_name("grpc://localhost:1", None, "")]
+    #[case::plain_elsewhere("grpc://10.0.0.1:1", None, "use grpcs://10.0.0.1:1")]
+    #[case::plain_elsewhere_by_name("grpc://cloud:1", None, "use grpcs://cloud:1")]
+    #[case::encrypted("grpcs://cloud:1", Some(tls()), "")]
+    #[case::encrypted_without_files("grpcs://cloud:1", None, "it needs a CA")]
+    #[case::files_for_nothing("grpc://localhost:1", Some(tls()), "grpcs:// only")]
+    #[case::a_name_for_no_certificate("grpcs://cloud:1", Some(Tls { server_name: Some("a b".into()), ..tls() }), "\"a b\"")]
+    fn an_address_off_loopback_needs_certificates(
+        #[case] address: &str,
+        #[case] tls: Option<Tls>,
+        #[case] expected: &str,
+    ) {
+        let problem = check_address(address, tls.as_ref())
+            .err()
+            .map(|error| error.to_string());
+        assert_eq!(problem.is_none(), expected.is_empty(), "{problem:?}");
+        assert!(problem.unwrap_or_default().contains(expected));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_nobody_knows_says_what_to_give_instead() {
+        let dialler = Dialler::new("grpcs://cloud.invalid:1", Some(tls())).unwrap();
+        let error = dialler.resolve().await.unwrap_err().to_string();
+        assert!(
+            error.contains("cloud.invalid") && error.contains("IP address"),
+            "{error}"
+        );
+    }
+}
