@@ -11,7 +11,7 @@ pub(super) fn scenario() -> Scenario {
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": { "name": "worker", "namespace": "default" },
+        "metadata": { "name": "worker" },
         "spec": {
             "nodeName": "m-1",
             "terminationGracePeriodSeconds": 1,

@@ -30,8 +30,9 @@ pub struct Gate(Arc<Shared>);
 struct Shared {
     name: String,
     trace: Trace,
-    revision: Box<dyn Fn() -> Option<u64> + Send + Sync>,
+    revision: Arc<dyn Fn() -> Option<u64> + Send + Sync>,
     state: Mutex<State>,
+    count: Arc<Mutex<Count>>,
     struck: Notify,
 }
 
@@ -39,6 +40,11 @@ struct State {
     incarnation: u64,
     open: bool,
     struck: bool,
+}
+
+/// What a group of processes did, in one order, and where one of them is to crash.
+#[derive(Default)]
+struct Count {
     effects: Vec<Effect>,
     crash_points: BTreeMap<u64, Side>,
 }
@@ -46,7 +52,7 @@ struct State {
 /// One thing that the process did, or was about to do, to the world outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Its number, counted from 1 over all incarnations.
+    /// Its number, counted from 1 over all incarnations of all processes of the group.
     pub number: u64,
     /// Which incarnation of the process did it, counted from 1.
     pub incarnation: u64,
@@ -112,18 +118,36 @@ impl Gate {
 
     /// As [`Gate::new`]; `revision` tells the API server's current revision, which is recorded with each answer.
     pub fn with_revision(name: &str, trace: Trace, revision: impl Fn() -> Option<u64> + Send + Sync + 'static) -> Self {
+        Self::in_group(name, trace, Arc::new(revision), Arc::default())
+    }
+
+    /// The gate of another process of the same kind. The two share one count of effects and their crash points: the
+    /// process that does the effect of a point is the one that crashes.
+    #[must_use]
+    pub fn beside(&self, name: &str) -> Self {
+        let Shared {
+            trace, revision, count, ..
+        } = &*self.0;
+        Self::in_group(name, trace.clone(), Arc::clone(revision), Arc::clone(count))
+    }
+
+    fn in_group(
+        name: &str,
+        trace: Trace,
+        revision: Arc<dyn Fn() -> Option<u64> + Send + Sync>,
+        count: Arc<Mutex<Count>>,
+    ) -> Self {
         let state = State {
             incarnation: 1,
             open: true,
             struck: false,
-            effects: Vec::new(),
-            crash_points: BTreeMap::new(),
         };
         Self(Arc::new(Shared {
             name: name.to_owned(),
             trace,
-            revision: Box::new(revision),
+            revision,
             state: Mutex::new(state),
+            count,
             struck: Notify::new(),
         }))
     }
@@ -143,9 +167,9 @@ impl Gate {
         GateLayer::new(self.clone(), EffectKind::CloudCall, self.incarnation())
     }
 
-    /// Lets the process crash at this point. A point that is already passed never strikes.
+    /// Lets the process of its group that does this effect crash at it. A point that is already passed never strikes.
     pub fn crash_at(&self, point: CrashPoint) {
-        self.lock().crash_points.insert(point.effect, point.side);
+        self.count().crash_points.insert(point.effect, point.side);
     }
 
     /// Returns once a crash has struck the present incarnation.
@@ -181,14 +205,14 @@ impl Gate {
         self.lock().incarnation
     }
 
-    /// How many effects there have been, those included before which a crash struck.
+    /// How many effects there have been in its group, those included before which a crash struck.
     pub fn effects(&self) -> u64 {
-        self.lock().effects.len() as u64
+        self.count().effects.len() as u64
     }
 
-    /// All effects in order.
+    /// All effects of its group in order.
     pub fn effect_list(&self) -> Vec<Effect> {
-        self.lock().effects.clone()
+        self.count().effects.clone()
     }
 
     pub(crate) fn trace(&self) -> &Trace {
@@ -206,25 +230,25 @@ impl Gate {
 
     /// Numbers the effect, if it is one, and decides what its request may do.
     fn enter(&self, incarnation: u64, effect: Option<(EffectKind, String)>) -> Passage {
-        let mut state = self.lock();
-        if !state.open || state.incarnation != incarnation {
+        if !self.is_present(incarnation) {
             return Passage::Closed;
         }
         let Some((kind, description)) = effect else {
             return Passage::Open { crash_after: None };
         };
-        let number = state.effects.len() as u64 + 1;
-        state.effects.push(Effect {
+        let mut count = self.count();
+        let number = count.effects.len() as u64 + 1;
+        count.effects.push(Effect {
             number,
             incarnation,
             kind,
             description,
         });
-        let point = state
+        let point = count
             .crash_points
             .get(&number)
             .map(|&side| CrashPoint { effect: number, side });
-        drop(state);
+        drop(count);
         match point {
             Some(point) if point.side == Side::Before => {
                 self.strike(point);
@@ -239,9 +263,11 @@ impl Gate {
             let mut state = self.lock();
             state.open = false;
             state.struck = true;
+            drop(state);
+            let count = self.count();
             let effect = usize::try_from(point.effect - 1)
                 .ok()
-                .and_then(|index| state.effects.get(index));
+                .and_then(|index| count.effects.get(index));
             effect.map(|effect| effect.description.clone()).unwrap_or_default()
         };
         self.trace().fault(self.name(), &format!("{point} ({description})"));
@@ -250,6 +276,10 @@ impl Gate {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.0.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

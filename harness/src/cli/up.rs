@@ -49,6 +49,7 @@ impl Up {
             port: self.port,
             seed: self.seed,
             cloud: Cloud::default(),
+            replicas: 1,
             controller,
         };
         block_on(async {

@@ -26,6 +26,7 @@ use self::narrative::Narrative;
 use self::observe::{Observation, Raw, Seen};
 use self::world::WorldState;
 use crate::invariants;
+use crate::scenario::step::ProcessStep;
 use crate::scenario::{Scenario, Step};
 use crate::stage::Stage;
 use crate::stage::cloud::CloudEvent;
@@ -193,12 +194,13 @@ impl<S: Stage> Engine<'_, S> {
             client: self.stage.client(),
             cloud: self.stage.cloud(),
             timeouts: self.stage.timeouts().clone(),
+            namespace: self.stage.namespace().to_owned(),
         };
         if let Some((target, what)) = perform::fault(action) {
             self.stage.fault(&target, &what);
         }
         match action {
-            Step::Process(step) => return Ok(self.stage.process(step.name, step.action).await),
+            Step::Process(step) => return self.process(step).await,
             Step::Crash(crash) => return Ok(self.stage.crash(crash)),
             _ => {}
         }
@@ -213,6 +215,25 @@ impl<S: Stage> Engine<'_, S> {
             };
             self.take_in(raw).await?;
         }
+    }
+
+    /// Ends or starts a process. What is seen meanwhile is kept with its time, and taken in afterwards.
+    async fn process(&mut self, step: &ProcessStep) -> Result<Result<(), String>, Failure> {
+        let mut seen = Vec::new();
+        let done = {
+            let mut acting = std::pin::pin!(self.stage.process(step.name, step.action));
+            loop {
+                tokio::select! {
+                    biased;
+                    done = &mut acting => break done,
+                    Some(raw) = self.observations.next() => seen.push((self.clock.now(), raw)),
+                }
+            }
+        };
+        for (at, raw) in seen {
+            self.take_in_at(at, Some(raw)).await?;
+        }
+        Ok(done)
     }
 
     /// Takes observations in until `done` says so or `deadline` comes.
@@ -254,7 +275,10 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     async fn take_in(&mut self, raw: Option<Raw>) -> Result<(), Failure> {
-        let at = self.clock.now();
+        self.take_in_at(self.clock.now(), raw).await
+    }
+
+    async fn take_in_at(&mut self, at: Timestamp, raw: Option<Raw>) -> Result<(), Failure> {
         let seen = match raw {
             Some(Raw::Applied(kind, object)) => vec![Seen::Applied(kind, object)],
             Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],

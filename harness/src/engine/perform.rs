@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::kinds;
 use super::world::{WorldState, text};
-use crate::scenario::step::{Annotate, Apply, ObjectReference};
+use crate::scenario::step::{Annotate, Apply, ObjectReference, ProcessAction};
 use crate::scenario::{Step, Timeouts, fixtures};
-use crate::stage::NAMESPACE;
 use crate::stage::cloud::CloudClient;
 
 /// What an action needs.
@@ -15,6 +14,8 @@ pub(super) struct Handles {
     pub(super) client: kube::Client,
     pub(super) cloud: CloudClient,
     pub(super) timeouts: Timeouts,
+    /// Where objects live that name no namespace.
+    pub(super) namespace: String,
 }
 
 /// Performs `step`; a sentence when it cannot be.
@@ -23,12 +24,13 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         client,
         cloud,
         timeouts,
+        namespace,
     } = &handles;
     match step {
-        Step::Apply(Apply::Machine(name)) => apply(client, &fixtures::machine(name)).await,
-        Step::Apply(Apply::Object(object)) => apply(client, object).await,
+        Step::Apply(Apply::Machine(name)) => apply(client, namespace, &fixtures::machine(name, namespace)).await,
+        Step::Apply(Apply::Object(object)) => apply(client, namespace, object).await,
         Step::Delete(ObjectReference { kind, name }) => {
-            let api = kinds::find(kind)?.api(client, NAMESPACE);
+            let api = kinds::find(kind)?.api(client, namespace);
             let deleted = api.delete(name, &DeleteParams::default()).await;
             deleted
                 .map(drop)
@@ -41,6 +43,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         }) => {
             merge(
                 client,
+                namespace,
                 kind,
                 name,
                 &json!({ "metadata": { "annotations": annotations } }),
@@ -48,7 +51,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             )
             .await
         }
-        Step::Patch(patch) => merge(client, &patch.kind, &patch.name, &patch.merge, patch.status).await,
+        Step::Patch(patch) => merge(client, namespace, &patch.kind, &patch.name, &patch.merge, patch.status).await,
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
@@ -89,7 +92,11 @@ pub(super) fn words(step: &Step) -> String {
         Step::Lift(rule) => format!("lift fault {rule}"),
         Step::Vm(step) => format!("{} the VM of {}", verb(step.action), step.machine),
         Step::Kubelet(step) => format!("{} the kubelet of {}", verb(step.action), step.machine),
-        Step::Process(step) => format!("{} {}", verb(step.action), step.name),
+        Step::Process(step) => match step.action {
+            ProcessAction::KillLeader => format!("kill the {} that leads", step.name),
+            ProcessAction::RollingRestart => format!("restart every {}, one after another", step.name),
+            action => format!("{} {}", verb(action), step.name),
+        },
         Step::Crash(step) => format!("crash {} {} effect {}", step.process, step.at, step.effect),
         Step::Wait(time) => format!("wait {time}"),
         Step::Expect(expectation) => format!("expect {expectation}"),
@@ -101,12 +108,12 @@ fn verb(action: impl std::fmt::Debug) -> String {
     format!("{action:?}").to_lowercase()
 }
 
-/// Creates an object, or merges it into the one that is there.
-pub(crate) async fn apply(client: &kube::Client, object: &Value) -> Result<(), String> {
+/// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
+pub(crate) async fn apply(client: &kube::Client, namespace: &str, object: &Value) -> Result<(), String> {
     let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
     let namespace = match text(object, "/metadata/namespace") {
-        "" => NAMESPACE,
-        namespace => namespace,
+        "" => namespace,
+        named => named,
     };
     let api = kinds::find(kind)?.api(client, namespace);
     let body: DynamicObject = serde_json::from_value(object.clone())
@@ -114,20 +121,16 @@ pub(crate) async fn apply(client: &kube::Client, object: &Value) -> Result<(), S
     match api.create(&PostParams::default(), &body).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            merge_into(client, kind, namespace, name, object, false).await
+            merge(client, namespace, kind, name, object, false).await
         }
         Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
     }
 }
 
-async fn merge(client: &kube::Client, kind: &str, name: &str, change: &Value, status: bool) -> Result<(), String> {
-    merge_into(client, kind, NAMESPACE, name, change, status).await
-}
-
-async fn merge_into(
+async fn merge(
     client: &kube::Client,
-    kind: &str,
     namespace: &str,
+    kind: &str,
     name: &str,
     change: &Value,
     status: bool,

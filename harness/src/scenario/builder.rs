@@ -50,9 +50,21 @@ impl Scenario {
         self
     }
 
+    /// So many `mcm` run.
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.world.replicas = replicas;
+        self
+    }
+
     /// Adds a step.
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
+        self
+    }
+
+    /// Adds steps.
+    pub fn steps(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.steps.extend(steps);
         self
     }
 
@@ -148,6 +160,11 @@ pub fn medium_retry() -> DurationExpression {
 /// See [`Named::LongRetry`].
 pub fn long_retry() -> DurationExpression {
     Named::LongRetry.into()
+}
+
+/// See [`Named::LeaseDuration`].
+pub fn lease_duration() -> DurationExpression {
+    Named::LeaseDuration.into()
 }
 
 /// See [`Named::Slack`].

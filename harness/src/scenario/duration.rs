@@ -30,13 +30,15 @@ pub enum Named {
     MediumRetry,
     /// The retry period after an exhausted quota or capacity.
     LongRetry,
+    /// From the leader's last renewal of its Lease to the moment that another process may take over.
+    LeaseDuration,
     /// Room for processing and for what is counted in whole seconds.
     Slack,
 }
 
 impl Named {
     /// All names.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::HealthTimeout,
         Self::CreationTimeout,
         Self::DrainTimeout,
@@ -45,6 +47,7 @@ impl Named {
         Self::ShortRetry,
         Self::MediumRetry,
         Self::LongRetry,
+        Self::LeaseDuration,
         Self::Slack,
     ];
 
@@ -59,6 +62,7 @@ impl Named {
             Self::ShortRetry => "shortRetry",
             Self::MediumRetry => "mediumRetry",
             Self::LongRetry => "longRetry",
+            Self::LeaseDuration => "leaseDuration",
             Self::Slack => "slack",
         }
     }
@@ -85,6 +89,8 @@ pub struct Timeouts {
     pub medium_retry: Duration,
     /// See [`Named::LongRetry`].
     pub long_retry: Duration,
+    /// See [`Named::LeaseDuration`].
+    pub lease_duration: Duration,
     /// See [`Named::Slack`].
     pub slack: Duration,
 }
@@ -102,6 +108,7 @@ impl Timeouts {
             short_retry: Duration::from_secs(5),
             medium_retry: Duration::from_mins(3),
             long_retry: Duration::from_mins(10),
+            lease_duration: Duration::from_secs(15),
             slack: Duration::from_mins(1),
         }
     }
@@ -118,7 +125,19 @@ impl Timeouts {
             short_retry: Duration::from_millis(300),
             medium_retry: Duration::from_millis(500),
             long_retry: Duration::from_secs(1),
+            lease_duration: Duration::from_secs(4),
             slack: Duration::from_secs(5),
+        }
+    }
+
+    /// Short values beside a real controller manager that takes `node_grace` to notice a dead kubelet.
+    pub fn on_cluster(node_grace: Duration) -> Self {
+        Self {
+            health: Duration::from_secs(8),
+            node_grace,
+            lease_period: Duration::from_secs(1),
+            slack: Duration::from_secs(15),
+            ..Self::short()
         }
     }
 
@@ -133,6 +152,7 @@ impl Timeouts {
             Named::ShortRetry => self.short_retry,
             Named::MediumRetry => self.medium_retry,
             Named::LongRetry => self.long_retry,
+            Named::LeaseDuration => self.lease_duration,
             Named::Slack => self.slack,
         }
     }

@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::NAMESPACE;
-
 /// The class of every fixture machine.
 pub const CLASS: &str = "class-a";
 /// Its Secret.
@@ -13,33 +11,33 @@ pub const SECRET: &str = "class-a-secret";
 pub const API_TOKEN: &str = "fixture-cloud-credential";
 
 /// A machine of class `class-a`.
-pub fn machine(name: &str) -> Value {
+pub fn machine(name: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "Machine",
-        "metadata": { "name": name, "namespace": NAMESPACE },
+        "metadata": { "name": name, "namespace": namespace },
         "spec": { "class": { "kind": "MachineClass", "name": CLASS } },
     })
 }
 
 /// The class: one small VM in zone `z1`.
-pub fn class() -> Value {
+pub fn class(namespace: &str) -> Value {
     json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineClass",
-        "metadata": { "name": CLASS, "namespace": NAMESPACE },
+        "metadata": { "name": CLASS, "namespace": namespace },
         "provider": "fakecloud",
         "providerSpec": { "machineType": "small", "image": "linux-1", "zone": "z1", "tags": fixture_tags() },
-        "secretRef": { "name": SECRET, "namespace": NAMESPACE },
+        "secretRef": { "name": SECRET, "namespace": namespace },
     })
 }
 
 /// Its Secret, with user data that the controller fills in.
-pub fn secret() -> Value {
+pub fn secret(namespace: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": SECRET, "namespace": NAMESPACE },
+        "metadata": { "name": SECRET, "namespace": namespace },
         "stringData": {
             "apiToken": API_TOKEN,
             "userData": "#!/bin/sh\njoin --token <<BOOTSTRAP_TOKEN>> --name <<MACHINE_NAME>>\n",

@@ -52,12 +52,31 @@ pub struct Stages {
 }
 
 /// What there is before the first step. The class `class-a` and its Secret always are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct World {
     /// How the cloud behaves.
     pub cloud: Cloud,
+    /// How many mcm run, of which one leads. On `kind` never fewer than its Deployment has.
+    #[serde(skip_serializing_if = "is_one")]
+    pub replicas: u32,
 }
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            cloud: Cloud::default(),
+            replicas: 1,
+        }
+    }
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+/// More processes than anybody means to compete for one Lease.
+const MOST_REPLICAS: u32 = 10;
 
 /// How the cloud behaves when nothing is injected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -180,6 +199,12 @@ impl Scenario {
         }
         if self.stages.as_ref().is_some_and(|stages| stages.only.is_empty()) {
             return Err(wrong("stages.only", "name at least one stage, or leave `stages` out"));
+        }
+        if !(1..=MOST_REPLICAS).contains(&self.world.replicas) {
+            return Err(wrong(
+                "world.replicas",
+                "run at least 1 mcm and at most 10; to run a scenario without one, kill it",
+            ));
         }
         for (index, step) in self.steps.iter().enumerate() {
             step.validate()

@@ -236,6 +236,11 @@ pub enum ProcessAction {
     Start,
     /// Both.
     Restart,
+    /// Of several, the one that holds the Lease is ended without notice; where something supervises it, that starts it
+    /// again.
+    KillLeader,
+    /// One after another is asked to end (SIGTERM) and started again, each when the one before is up.
+    RollingRestart,
 }
 
 /// Kills a process at one of its effects (an API write or a cloud call).
@@ -246,7 +251,7 @@ pub struct Crash {
     pub process: Process,
     /// Before or after the effect is done.
     pub at: Moment,
-    /// Which effect, counted from 1 since the process was first started.
+    /// Which effect, counted from 1 since the process was first started; of several processes, over all of them.
     pub effect: u64,
 }
 

@@ -3,28 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
 
 use clock::Clock;
-use tokio::net::TcpStream;
 
 use super::child::{Program, Running, beside};
 use super::cloud::CloudClient;
 use super::plane::{ControlPlane, private_file};
-use super::{Stage, setup};
+use super::replicas::{Recipe, Replicas, announced};
+use super::{NAMESPACE, Stage, setup};
 use crate::engine::perform;
 use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, Timeouts};
-
-/// How long a process may take until it is up.
-const START_LIMIT: Duration = Duration::from_secs(20);
-/// How often that is looked at meanwhile: a port that nobody listens on yet gives no event.
-const START_PROBE: Duration = Duration::from_millis(20);
-/// How often mcm may find its port taken.
-const PORT_ATTEMPTS: u32 = 5;
 
 /// Runs a job on a fresh world.
 pub async fn run(job: &Job) -> Ran {
@@ -36,10 +27,11 @@ pub async fn run(job: &Job) -> Ran {
         port: 0,
         seed: job.seed,
         cloud: job.scenario.world.cloud.clone(),
+        replicas: job.scenario.world.replicas,
         controller,
     };
     let (told, logs) = match EmbeddedStage::start(plan).await {
-        Ok(mut stage) => match setup::install_fixtures(&stage.client()).await {
+        Ok(mut stage) => match setup::install_fixtures(&stage.client(), NAMESPACE).await {
             Ok(()) => {
                 let told = perform(&mut stage, &job.scenario).await;
                 (Ok(told), stage.end().await)
@@ -61,7 +53,7 @@ pub async fn run(job: &Job) -> Ran {
 pub enum Controller {
     /// Our mcm.
     Mcm,
-    /// A shell command that gets KUBECONFIG and FAKECLOUD_ADDRESS by environment.
+    /// A shell command that gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment.
     Command(String),
     /// Nothing: a person brings one.
     None,
@@ -76,6 +68,8 @@ pub struct Plan {
     pub seed: u64,
     /// How the cloud behaves.
     pub cloud: Cloud,
+    /// How many of what acts on the machines.
+    pub replicas: u32,
     /// What acts on the machines.
     pub controller: Controller,
 }
@@ -87,9 +81,7 @@ pub struct EmbeddedStage {
     client: kube::Client,
     cloud: CloudClient,
     fakecloud: Running,
-    mcm: Option<Program>,
-    ours: bool,
-    running: Option<Running>,
+    mcm: Replicas,
     cloud_address: String,
     // Last: the processes above may still write into its folder while they end.
     plane: ControlPlane,
@@ -142,7 +134,12 @@ impl EmbeddedStage {
             Controller::None => ("", None),
             Controller::Mcm => {
                 let mut command: Vec<OsString> = vec![mcm_program.into()];
-                command.extend(setup::mcm_arguments(&timeouts, &mcm_kubeconfig, &cloud_address));
+                command.extend(setup::mcm_arguments(
+                    &timeouts,
+                    NAMESPACE,
+                    &mcm_kubeconfig,
+                    &cloud_address,
+                ));
                 ("mcm", Some(command))
             }
             Controller::Command(command) => (
@@ -150,56 +147,31 @@ impl EmbeddedStage {
                 Some(vec!["/bin/sh".into(), "-c".into(), command.into()]),
             ),
         };
-        let mcm = command.map(|command| Program {
-            name: name.to_owned(),
-            command,
-            environment: vec![
-                ("KUBECONFIG".to_owned(), mcm_kubeconfig.clone().into()),
-                ("FAKECLOUD_ADDRESS".to_owned(), cloud_address.clone().into()),
-            ],
-            log: plane.folder().join("mcm.log"),
+        let recipe = command.map(|command| Recipe {
+            program: Program {
+                name: name.to_owned(),
+                command,
+                environment: vec![
+                    ("KUBECONFIG".to_owned(), mcm_kubeconfig.clone().into()),
+                    ("FAKECLOUD_ADDRESS".to_owned(), cloud_address.clone().into()),
+                    ("DRYDOCK_NAMESPACE".to_owned(), NAMESPACE.into()),
+                ],
+                log: plane.folder().join("mcm.log"),
+            },
+            ours: name == "mcm",
         });
-        let mut stage = Self {
+        let mut mcm = Replicas::new(recipe, plan.replicas, plane.folder(), clock.clone());
+        mcm.start().await?;
+        Ok(Self {
             clock,
             timeouts,
             client,
             cloud,
             fakecloud,
-            ours: name == "mcm",
             mcm,
-            running: None,
             cloud_address,
             plane,
-        };
-        stage.start_controller().await?;
-        Ok(stage)
-    }
-
-    /// Starts what acts on the machines. Ours gets a port for its metrics, and another one when somebody was
-    /// faster; it is up when it listens.
-    async fn start_controller(&mut self) -> Result<(), String> {
-        let Some(program) = &self.mcm else {
-            return Ok(());
-        };
-        if !self.ours {
-            self.running = Some(program.start()?);
-            return Ok(());
-        }
-        let mut attempts = 1..=PORT_ATTEMPTS;
-        loop {
-            let port = free_port()?;
-            let mut program = program.clone();
-            program.command.push(format!("--port={port}").into());
-            let mut running = program.start()?;
-            match listens(port, &mut running, &self.clock).await {
-                Ok(()) => {
-                    self.running = Some(running);
-                    return Ok(());
-                }
-                Err(reason) if reason.contains("in use") && attempts.next().is_some() => {}
-                Err(reason) => return Err(reason),
-            }
-        }
+        })
     }
 
     /// The administrator's kubeconfig.
@@ -219,13 +191,15 @@ impl EmbeddedStage {
 
     /// Ends everything, and hands the logs over.
     pub async fn end(mut self) -> BTreeMap<String, Vec<u8>> {
-        if let Some(mcm) = self.running.take() {
-            mcm.stop().await;
-        }
+        let names: Vec<String> = self.mcm.logs().chain(["fakecloud.log".to_owned()]).collect();
+        self.mcm.stop().await;
         self.fakecloud.stop().await;
         let folder = self.plane.shutdown().await;
-        let read = |name: &str| Some((name.to_owned(), std::fs::read(folder.path().join(name)).ok()?));
-        ["mcm.log", "fakecloud.log"].into_iter().filter_map(read).collect()
+        let read = |name: String| {
+            let text = std::fs::read(folder.path().join(&name)).ok()?;
+            Some((name, text))
+        };
+        names.into_iter().filter_map(read).collect()
     }
 }
 
@@ -238,6 +212,10 @@ impl Stage for EmbeddedStage {
         &self.timeouts
     }
 
+    fn namespace(&self) -> &str {
+        NAMESPACE
+    }
+
     fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -248,15 +226,7 @@ impl Stage for EmbeddedStage {
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
         let Process::Mcm = process;
-        if action != ProcessAction::Start
-            && let Some(running) = self.running.take()
-        {
-            running.kill().await;
-        }
-        if action != ProcessAction::Kill && self.running.is_none() {
-            self.start_controller().await?;
-        }
-        Ok(())
+        self.mcm.perform(action, &self.client, NAMESPACE).await
     }
 
     fn fault(&self, _: &str, _: &str) {}
@@ -266,53 +236,11 @@ impl Stage for EmbeddedStage {
     }
 
     async fn trouble(&mut self) -> String {
-        let mcm = async {
-            match &mut self.running {
-                Some(running) => running.ended().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             reason = self.fakecloud.ended() => reason,
-            reason = mcm => reason,
+            reason = self.mcm.ended() => reason,
             reason = self.plane.trouble() => reason,
-        }
-    }
-}
-
-/// Waits until fakecloud says on which address it serves; it takes a free port itself.
-async fn announced(log: &Path, fakecloud: &mut Running, clock: &Clock) -> Result<String, String> {
-    let announcing = async {
-        loop {
-            let text = std::fs::read_to_string(log).unwrap_or_default();
-            let said = text.lines().find_map(|line| line.strip_prefix("fakecloud serves on "));
-            if let Some((address, _)) = said.and_then(|said| said.split_once(';')) {
-                return address.to_owned();
-            }
-            clock.sleep(START_PROBE).await;
-        }
-    };
-    until(announcing, fakecloud, "fakecloud does not serve").await
-}
-
-/// Waits until somebody listens on a port that was free.
-async fn listens(port: u16, mcm: &mut Running, clock: &Clock) -> Result<(), String> {
-    let listening = async {
-        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            clock.sleep(START_PROBE).await;
-        }
-    };
-    until(listening, mcm, "mcm does not listen").await
-}
-
-/// Waits for `event`, for [`START_LIMIT`] at most and no longer than `process` lives.
-async fn until<T>(event: impl Future<Output = T>, process: &mut Running, otherwise: &str) -> Result<T, String> {
-    tokio::select! {
-        biased;
-        reason = process.ended() => Err(reason),
-        came = tokio::time::timeout(START_LIMIT, event) => {
-            came.map_err(|_| format!("{otherwise} {START_LIMIT:?} after its start"))
         }
     }
 }
@@ -321,12 +249,4 @@ fn flag(name: &str, value: &Path) -> OsString {
     let mut flag = OsString::from(name);
     flag.push(value);
     flag
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    listener
-        .map(|address| address.port())
-        .map_err(|error| format!("no port is free: {error}"))
 }

@@ -8,20 +8,23 @@ pub mod cloud;
 pub mod embedded;
 pub mod logs;
 pub mod plane;
+mod replicas;
 pub mod setup;
 pub mod sim;
 
 use std::future::Future;
+use std::time::Duration;
 
 use clock::Clock;
+use k8s_openapi::api::coordination::v1::Lease;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Timeouts;
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use cloud::CloudClient;
 
-/// The namespace of machines, classes and their Secrets.
-pub const NAMESPACE: &str = "default";
+/// The namespace of a scenario's objects on a stage whose cluster nobody shares.
+pub const NAMESPACE: &str = "drydock";
 
 /// The stages that exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
@@ -31,11 +34,22 @@ pub enum StageKind {
     Sim,
     /// The API server in this process; mcm and fakecloud are processes of their own; wall clock.
     Embedded,
+    /// As `embedded`, with a real etcd and kube-apiserver as child processes.
+    Envtest,
+    /// As `embedded`, with a cluster that is there, in a namespace of its own.
+    Kubeconfig,
+    /// A cluster of kind's; mcm and fakecloud are pods in it.
+    Kind,
 }
 
 impl StageKind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Sim, Self::Embedded];
+    pub const ALL: [Self; 5] = [Self::Sim, Self::Embedded, Self::Envtest, Self::Kubeconfig, Self::Kind];
+
+    /// Whether all runs use one cluster, so that they come one after another.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::Kubeconfig | Self::Kind)
+    }
 }
 
 impl std::fmt::Display for StageKind {
@@ -43,6 +57,9 @@ impl std::fmt::Display for StageKind {
         f.write_str(match self {
             Self::Sim => "sim",
             Self::Embedded => "embedded",
+            Self::Envtest => "envtest",
+            Self::Kubeconfig => "kubeconfig",
+            Self::Kind => "kind",
         })
     }
 }
@@ -55,13 +72,19 @@ pub trait Stage {
     /// What named durations are worth.
     fn timeouts(&self) -> &Timeouts;
 
+    /// Where the scenario's namespaced objects live, and mcm's Lease.
+    fn namespace(&self) -> &str;
+
     /// A client of the API server, as the harness itself.
     fn client(&self) -> kube::Client;
 
     /// A client of the fake cloud's controls.
     fn cloud(&self) -> CloudClient;
 
-    /// Ends or starts a process.
+    /// Ends or starts a process. Done when what was to start is up.
+    ///
+    /// # Errors
+    /// A sentence: what could not be done, or why nobody is the leader that is to be killed.
     fn process(&mut self, process: Process, action: ProcessAction) -> impl Future<Output = Result<(), String>>;
 
     /// Arms a crash at an effect.
@@ -76,4 +99,71 @@ pub trait Stage {
 
     /// Returns, with a sentence, when a part of the world ends that nobody ended.
     fn trouble(&mut self) -> impl Future<Output = String>;
+}
+
+/// The Lease by which one of several mcm leads.
+pub const LEASE: &str = "machine-controller-manager";
+/// How long a step waits for somebody to lead.
+const LEADER_LIMIT: Duration = Duration::from_mins(1);
+/// How often it looks meanwhile.
+const LEADER_PROBE: Duration = Duration::from_millis(100);
+
+/// Who holds the Lease of mcm in `namespace`: its identity, which begins with the host name of its process. Waits until
+/// somebody does.
+///
+/// # Errors
+/// When the Lease cannot be read, or nobody holds it after a minute of the stage's clock.
+pub async fn leader(client: &kube::Client, namespace: &str, clock: &Clock) -> Result<String, String> {
+    let leases: kube::Api<Lease> = kube::Api::namespaced(client.clone(), namespace);
+    let looking = async {
+        loop {
+            let lease = leases.get_opt(LEASE).await;
+            let lease = lease.map_err(|error| format!("cannot read the Lease {namespace}/{LEASE}: {error}"))?;
+            let holder = lease.and_then(|lease| lease.spec?.holder_identity);
+            match holder.filter(|holder| !holder.is_empty()) {
+                Some(holder) => return Ok(holder),
+                None => clock.sleep(LEADER_PROBE).await,
+            }
+        }
+    };
+    tokio::time::timeout(LEADER_LIMIT, looking)
+        .await
+        .unwrap_or_else(|_| Err(format!("nobody leads: the Lease {namespace}/{LEASE} has no holder")))
+}
+
+/// The process of that name among `names` whose identity a Lease's holder has: its name and a suffix.
+pub fn holder_among<'a>(holder: &str, names: impl IntoIterator<Item = &'a str>) -> Option<usize> {
+    let of = |name: &str| {
+        let rest = holder.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(['_', '.']))
+    };
+    names.into_iter().position(of)
+}
+
+/// The names of so many mcm: `mcm`, or `mcm-0`, `mcm-1` and so on.
+pub fn names_of_mcm(replicas: u32) -> Vec<String> {
+    match replicas {
+        0 | 1 => vec!["mcm".to_owned()],
+        replicas => (0..replicas).map(|number| format!("mcm-{number}")).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_known_by_its_host_name() {
+        let names = ["mcm-1", "mcm-10"];
+        assert_eq!(holder_among("mcm-10_7f3a", names), Some(1));
+        assert_eq!(holder_among("mcm-1_7f3a", names), Some(0));
+        assert_eq!(holder_among("mcm-100_7f3a", names), None);
+        assert_eq!(holder_among("mcm-2_7f3a", names), None);
+    }
+
+    #[test]
+    fn one_mcm_has_the_plain_name() {
+        assert_eq!(names_of_mcm(1), ["mcm"]);
+        assert_eq!(names_of_mcm(2), ["mcm-0", "mcm-1"]);
+    }
 }

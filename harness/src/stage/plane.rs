@@ -44,6 +44,7 @@ impl ControlPlane {
 
         let client = kube::Client::new(server.service(Identity::admin()), NAMESPACE);
         setup::install_definitions(&client).await?;
+        setup::install_namespace(&client, NAMESPACE).await?;
         let mut parts = JoinSet::new();
         let (inside, settings) = (client.clone(), setup::node_lifecycle(timeouts));
         parts.spawn(async move {

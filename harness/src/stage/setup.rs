@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::GoDuration;
 
-use super::NAMESPACE;
 use crate::engine;
 use crate::scenario::{Timeouts, fixtures};
 
@@ -40,21 +41,43 @@ pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
     Ok(())
 }
 
+/// Creates the namespace of a scenario's objects unless it is there.
+///
+/// # Errors
+/// A sentence that names it.
+pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), String> {
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    match Api::all(client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(format!("cannot create the namespace {name}: {error}")),
+    }
+}
+
 /// Creates the class of the fixture machines and its Secret.
 ///
 /// # Errors
 /// A sentence that names the object.
-pub async fn install_fixtures(client: &kube::Client) -> Result<(), String> {
-    for object in [fixtures::secret(), fixtures::class()] {
-        engine::apply(client, &object).await?;
+pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    for object in [fixtures::secret(namespace), fixtures::class(namespace)] {
+        engine::apply(client, namespace, &object).await?;
     }
     Ok(())
 }
 
 /// The flags of mcm on a stage, less those that say where things are.
-pub fn mcm_options(timeouts: &Timeouts) -> mcm::Options {
+pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     let mut options = mcm::Options {
-        namespace: NAMESPACE.to_owned(),
+        namespace: namespace.to_owned(),
         ..mcm::Options::default()
     };
     options.machine.creation_timeout = GoDuration(timeouts.creation);
@@ -64,13 +87,17 @@ pub fn mcm_options(timeouts: &Timeouts) -> mcm::Options {
     options.retry.medium = GoDuration(timeouts.medium_retry);
     options.retry.long = GoDuration(timeouts.long_retry);
     options.retry.resource_exhausted = GoDuration(timeouts.long_retry);
+    let lease = timeouts.lease_duration;
+    options.leader_election.lease_duration = GoDuration(lease);
+    options.leader_election.renew_deadline = GoDuration(lease * 2 / 3);
+    options.leader_election.retry_period = GoDuration(lease * 2 / 15);
     options
 }
 
-/// The same as a command line of the program, with leases that a wall clock can wait for
-/// and without the port of its metrics.
-pub fn mcm_arguments(timeouts: &Timeouts, kubeconfig: &Path, driver: &str) -> Vec<OsString> {
-    let options = mcm_options(timeouts);
+/// The same as a command line of the program, without the port of its metrics.
+pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, driver: &str) -> Vec<OsString> {
+    let options = mcm_options(timeouts, namespace);
+    let election = &options.leader_election;
     let mut arguments: Vec<OsString> = [
         format!("--driver=grpc://{driver}"),
         format!("--namespace={}", options.namespace),
@@ -82,9 +109,9 @@ pub fn mcm_arguments(timeouts: &Timeouts, kubeconfig: &Path, driver: &str) -> Ve
         format!("--medium-retry={}", options.retry.medium),
         format!("--long-retry={}", options.retry.long),
         format!("--resource-exhausted-retry={}", options.retry.resource_exhausted),
-        "--leader-elect-lease-duration=4s".to_owned(),
-        "--leader-elect-renew-deadline=3s".to_owned(),
-        "--leader-elect-retry-period=500ms".to_owned(),
+        format!("--leader-elect-lease-duration={}", election.lease_duration),
+        format!("--leader-elect-renew-deadline={}", election.renew_deadline),
+        format!("--leader-elect-retry-period={}", election.retry_period),
     ]
     .into_iter()
     .map(OsString::from)

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
 use super::cloud::CloudClient;
-use super::{NAMESPACE, Stage, logs, setup};
+use super::{NAMESPACE, Stage, holder_among, leader, logs, names_of_mcm, setup};
 use crate::engine::evaluate::short;
 use crate::engine::narrative::Narrative;
 use crate::engine::perform;
@@ -30,6 +30,8 @@ use crate::scenario::{Cloud, DuplicateCreates, Timeouts};
 const VIRTUAL_LIMIT: Duration = Duration::from_hours(24 * 60);
 /// How long mcm stays down after a crash.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
+/// How often a rolling restart looks whether a process is up again.
+const RESTART_PROBE: Duration = Duration::from_millis(100);
 
 /// Runs a job from its seed.
 pub fn run(job: &Job) -> Ran {
@@ -70,9 +72,10 @@ pub fn run(job: &Job) -> Ran {
 /// Adds to the narrative when mcm started, crashed and was killed: it does not see its own end.
 fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
     for entry in trace.entries() {
-        let crash = entry.source == "fault" && entry.text.starts_with("mcm: crash ");
-        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| entry.source == "mcm") {
-            narrative.insert(entry.at, format!("mcm {process}"));
+        let crash = entry.source == "fault" && entry.text.starts_with("mcm") && entry.text.contains(": crash ");
+        let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
+        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm) {
+            narrative.insert(entry.at, format!("{} {process}", entry.source));
         } else if crash {
             narrative.insert(entry.at, entry.text);
         }
@@ -95,7 +98,7 @@ struct SimStage {
     cloud: CloudClient,
     gate: Gate,
     trace: Trace,
-    mcm: Handle,
+    mcm: Vec<(String, Handle)>,
     parts: JoinSet<String>,
 }
 
@@ -118,7 +121,8 @@ impl SimStage {
         };
         let client = client_of(&gate("drydock"));
         setup::install_definitions(&client).await?;
-        setup::install_fixtures(&client).await?;
+        setup::install_namespace(&client, NAMESPACE).await?;
+        setup::install_fixtures(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
             cloud_config(&job.scenario.world.cloud, &timeouts),
@@ -146,33 +150,39 @@ impl SimStage {
             "node lifecycle ended".to_owned()
         });
 
-        let mcm_gate = gate("mcm");
+        let group = gate("mcm");
         if let Some(point) = job.crash {
-            mcm_gate.crash_at(point);
+            group.crash_at(point);
         }
-        let mcm = Incarnations {
-            gate: mcm_gate.clone(),
-            clock: clock.clone(),
-            seed: seed.child("mcm"),
-            options: with_mutant(setup::mcm_options(&timeouts), job.mutant.as_deref())?,
-        };
-        let process = ::sim::process("mcm", mcm_gate.clone(), move || {
-            let driver_server = mcm.gate.cloud().layer(fakecloud.driver_server());
-            let service = mcm.gate.api().layer(server.service(apiserver::Identity::user("mcm")));
-            let client = kube::Client::new(service, NAMESPACE);
-            mcm.next(client, Arc::new(GrpcDriver::new(driver_server)))
-        })
-        .restart_delay(RESTART_DELAY);
-        let handle = process.handle();
-        parts.spawn(async move { format!("mcm ended: {}", process.run().await) });
+        let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.mutant.as_deref())?;
+        let mut mcm = Vec::new();
+        for name in names_of_mcm(job.scenario.world.replicas) {
+            let replica = Incarnations {
+                gate: group.beside(&name),
+                clock: clock.clone(),
+                seed: seed.child(&name),
+                options: options.clone(),
+            };
+            let (fakecloud, server) = (fakecloud.clone(), server.clone());
+            let process = ::sim::process(&name, replica.gate.clone(), move || {
+                let driver_server = replica.gate.cloud().layer(fakecloud.driver_server());
+                let identity = apiserver::Identity::user("mcm");
+                let service = replica.gate.api().layer(server.service(identity));
+                let client = kube::Client::new(service, NAMESPACE);
+                replica.next(client, Arc::new(GrpcDriver::new(driver_server)))
+            })
+            .restart_delay(RESTART_DELAY);
+            mcm.push((name.clone(), process.handle()));
+            parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
+        }
         Ok(Self {
             clock,
             timeouts,
             client,
             cloud,
-            gate: mcm_gate,
+            gate: group,
             trace,
-            mcm: handle,
+            mcm,
             parts,
         })
     }
@@ -189,7 +199,7 @@ struct Incarnations {
 impl Incarnations {
     /// The next incarnation: with caches, identity and randomness of its own.
     fn next(&self, client: kube::Client, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
-        let identity = format!("mcm-{}", self.gate.incarnation());
+        let identity = format!("{}_{}", self.gate.name(), self.gate.incarnation());
         let environment = mcm::Environment {
             control: client.clone(),
             target: Some(client),
@@ -213,6 +223,10 @@ impl Stage for SimStage {
         &self.timeouts
     }
 
+    fn namespace(&self) -> &str {
+        NAMESPACE
+    }
+
     fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -223,9 +237,36 @@ impl Stage for SimStage {
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
         let Process::Mcm = process;
+        let handles = self.mcm.iter().map(|(_, handle)| handle);
         match action {
-            ProcessAction::Kill => self.mcm.kill(),
-            ProcessAction::Start | ProcessAction::Restart => self.mcm.restart(),
+            ProcessAction::Kill => {
+                for handle in handles {
+                    handle.kill();
+                    // Down before the next step asks whether it is.
+                    while handle.is_running() {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+            ProcessAction::Start => handles.filter(|handle| !handle.is_running()).for_each(Handle::restart),
+            ProcessAction::Restart => handles.for_each(Handle::restart),
+            ProcessAction::KillLeader => {
+                let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
+                let names = self.mcm.iter().map(|(name, _)| name.as_str());
+                let Some(index) = holder_among(&holder, names) else {
+                    return Err(format!("the Lease is held by {holder:?}, which is none of ours"));
+                };
+                self.mcm[index].1.kill();
+            }
+            ProcessAction::RollingRestart => {
+                for handle in handles {
+                    let before = handle.starts();
+                    handle.restart();
+                    while handle.starts() == before {
+                        self.clock.sleep(RESTART_PROBE).await;
+                    }
+                }
+            }
         }
         Ok(())
     }
