@@ -94,14 +94,11 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options
 }
 
-/// The same as a command line of the program, without the port of its metrics.
-pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, driver: &str) -> Vec<OsString> {
+/// The periods of mcm as a command line of the program.
+pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
     let options = mcm_options(timeouts, namespace);
     let election = &options.leader_election;
-    let mut arguments: Vec<OsString> = [
-        format!("--driver=grpc://{driver}"),
-        format!("--namespace={}", options.namespace),
-        "--address=127.0.0.1".to_owned(),
+    vec![
         format!("--machine-creation-timeout={}", options.machine.creation_timeout),
         format!("--machine-health-timeout={}", options.machine.health_timeout),
         format!("--machine-drain-timeout={}", options.machine.drain_timeout),
@@ -113,9 +110,20 @@ pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, dr
         format!("--leader-elect-renew-deadline={}", election.renew_deadline),
         format!("--leader-elect-retry-period={}", election.retry_period),
     ]
-    .into_iter()
-    .map(OsString::from)
-    .collect();
+}
+
+/// All flags of mcm as a command line of the program, without the port of its metrics.
+pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, driver: &str) -> Vec<OsString> {
+    let places = [
+        format!("--driver=grpc://{driver}"),
+        format!("--namespace={namespace}"),
+        "--address=127.0.0.1".to_owned(),
+    ];
+    let mut arguments: Vec<OsString> = places
+        .into_iter()
+        .chain(mcm_periods(timeouts, namespace))
+        .map(OsString::from)
+        .collect();
     for flag in ["--control-kubeconfig=", "--target-kubeconfig="] {
         let mut argument = OsString::from(flag);
         argument.push(kubeconfig);
