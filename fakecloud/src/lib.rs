@@ -5,13 +5,17 @@
 //! at it in process or over gRPC. What must not: rules of the cloud's behaviour (in [`model`]) and
 //! of kubelets (in `kubelet`), machine controllers, and the harness.
 
+pub mod certificates;
 mod config;
 mod delay;
 mod glob;
 pub mod kubelet;
+mod metrics;
 pub mod model;
+mod probes;
 mod rpc;
 pub mod serve;
+mod tls;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,13 @@
 //! The program `fakecloud`.
 
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
+use clock::Clock;
+use fakecloud::certificates::{Certificates, Subject};
 use fakecloud::serve::{ServeOptions, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -22,20 +27,30 @@ struct Arguments {
 enum Command {
     /// Serves a cloud over gRPC until SIGTERM or SIGINT
     Serve(Box<ServeOptions>),
+    /// Makes certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
+    Certificates(CertificatesOptions),
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let Command::Serve(options) = Arguments::parse().command;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    tracing_subscriber::registry()
-        .with(lines.with_filter(filter.and(filter_fn(logs::shows_no_payload))))
-        .init();
-    let token = CancellationToken::new();
-    let result = tokio::select! {
-        result = serve(*options, token.clone()) => result,
-        result = ended(token.clone()) => result,
+#[derive(Args, Clone, Debug)]
+struct CertificatesOptions {
+    /// Namespace of the Service by which the fake cloud is reached, and of the Secrets
+    #[arg(long)]
+    namespace: String,
+    /// Name of that Service; the Secrets are NAME-server-tls and NAME-client-tls
+    #[arg(long, default_value = "fakecloud")]
+    name: String,
+    /// For how many days they are good
+    #[arg(long, default_value_t = 365, value_parser = clap::value_parser!(u16).range(1..=3650))]
+    days: u16,
+    /// Write ca.crt, server.crt, server.key, client.crt and client.key into this folder instead
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Serve(options) => start(*options),
+        Command::Certificates(options) => certificates(options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -43,6 +58,36 @@ async fn main() -> ExitCode {
             eprintln!("fakecloud: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn certificates(options: CertificatesOptions) -> anyhow::Result<()> {
+    let subject = Subject {
+        name: options.name,
+        namespace: options.namespace,
+        days: options.days,
+    };
+    let certificates = Certificates::issue(subject, Clock::wall().now())?;
+    match options.output {
+        Some(folder) => certificates.write(&folder)?,
+        None => std::io::stdout()
+            .write_all(certificates.yaml()?.as_bytes())
+            .context("cannot write to standard output")?,
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn start(options: ServeOptions) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter.and(filter_fn(logs::shows_no_payload))))
+        .init();
+    let token = CancellationToken::new();
+    tokio::select! {
+        result = serve(options, token.clone()) => result,
+        result = ended(token.clone()) => result,
     }
 }
 

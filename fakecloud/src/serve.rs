@@ -3,7 +3,7 @@
 //! What lives here: reading flags, listening, connecting to the API server, ending. What must not:
 //! the cloud's behaviour.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,24 +11,33 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use clock::{Clock, Seed};
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_api::duration::GoDuration;
+use mcm_driver::server::DriverService;
+use mcm_driver::tls::TlsFiles;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use crate::metrics::{Counted, Metrics};
+use crate::probes::{self, Readiness};
+use crate::tls::{self, Secured};
 use crate::{Config, Delay, DuplicateCreates, Fakecloud};
 
 /// How long the API server may take to answer at the start.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a client that follows the log is probed, and how long its answer may take.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// How long calls that are under way may take at the end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The flags of `fakecloud serve`. A flag wins over the configuration file.
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
-    /// Where to listen for gRPC. A loopback address; port 0 takes any free port
+    /// Where to listen for gRPC. Without --tls-cert a loopback address; port 0 takes any free port
     #[arg(
         long,
         env = "FAKECLOUD_ADDRESS",
@@ -36,6 +45,19 @@ pub struct ServeOptions {
         value_name = "HOST:PORT"
     )]
     pub address: SocketAddr,
+    /// Where to serve /healthz, /readyz and /metrics over plain HTTP; nowhere without it
+    #[arg(long, value_name = "HOST:PORT")]
+    pub health_address: Option<SocketAddr>,
+    /// The server's certificate (PEM). With it gRPC is encrypted, and every client must show a certificate.
+    /// The three files are read again for every connection; `fakecloud certificates` makes them
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_client_ca"])]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Certificates of the authorities that sign clients' certificates (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
     /// The kubeconfig of the cluster that simulated kubelets join. Without it KUBECONFIG, ~/.kube/config or the
     /// pod's service account
     #[arg(long, value_name = "FILE")]
@@ -105,7 +127,7 @@ impl ServeOptions {
     }
 
     /// A client for the API server that kubelets join; checked to answer.
-    async fn client(&self) -> anyhow::Result<Option<kube::Client>> {
+    async fn client(&self, metrics: &Metrics) -> anyhow::Result<Option<kube::Client>> {
         if self.without_kubelets {
             return Ok(None);
         }
@@ -116,14 +138,16 @@ impl ServeOptions {
                     .await
                     .with_context(|| format!("the kubeconfig {} is not usable", path.display()))?
             }
-            None => kube::Config::infer()
-                .await
-                .context("no kubeconfig is given and none is found: use --kubeconfig FILE, or --without-kubelets")?,
+            None => kube::Config::infer().await.context(
+                "no kubeconfig is given, none is found, and this is no pod with a service account: \
+                     use --kubeconfig FILE, or --without-kubelets",
+            )?,
         };
         // Failed calls come back as data and are repeated by the kubelets' own rules.
         config.default_retry = false;
         let server = config.cluster_url.to_string();
         let client = kube::Client::try_from(config).context("cannot build a Kubernetes client")?;
+        let client = metrics.counted(client);
         match tokio::time::timeout(REACH_TIMEOUT, client.apiserver_version()).await {
             Ok(Ok(_)) => Ok(Some(client)),
             Ok(Err(error)) => bail!("the API server {server} cannot be reached: {error}"),
@@ -142,36 +166,71 @@ impl ServeOptions {
 /// does not answer.
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
-    if !options.address.ip().is_loopback() {
-        bail!(
-            "--address {}: only loopback addresses are served, because the connection is not encrypted",
-            options.address
-        );
-    }
+    let incoming = options.listen().await?;
+    let health = match options.health_address {
+        Some(address) => Some(probes::bind(address).await?),
+        None => None,
+    };
     let seed = match options.seed {
         Some(seed) => Seed::new(seed),
         None => Seed::from_entropy().map_err(anyhow::Error::msg)?,
     };
-    let listener = TcpListener::bind(options.address)
-        .await
-        .with_context(|| format!("cannot listen on {}: choose another --address", options.address))?;
-    let address = listener.local_addr().context("the listener has no address")?;
-    let client = options.client().await?;
     let cloud = Fakecloud::new(config, Clock::wall(), seed);
+    let (metrics, readiness) = (Metrics::new(cloud.clone()), Readiness::default());
+    let probes = async {
+        match health {
+            Some(listener) => probes::serve(listener, readiness.clone(), metrics.clone(), token.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let work = Box::pin(work(&options, &cloud, incoming, &metrics, &readiness, &token));
+    // Probes that are being answered do not keep a process alive that has nothing more to do.
+    tokio::select! {
+        biased;
+        result = work => result,
+        Err(error) = probes => Err(error),
+    }
+}
+
+/// Connects to the API server, then answers calls and runs kubelets until `token` is cancelled.
+async fn work(
+    options: &ServeOptions,
+    cloud: &Fakecloud,
+    incoming: Incoming,
+    metrics: &Metrics,
+    readiness: &Readiness,
+    token: &CancellationToken,
+) -> anyhow::Result<()> {
+    let client = tokio::select! {
+        biased;
+        () = token.cancelled() => return Ok(()),
+        client = options.client(metrics) => client?,
+    };
+    let driver = DriverService::new(Counted::new(cloud.driver(), metrics.clone()));
     let server = Server::builder()
-        .add_service(cloud.driver_server())
-        .add_service(cloud.control_server())
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener), token.clone().cancelled_owned());
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .add_service(driver.into_server())
+        .add_service(cloud.control_server());
+    let signal = token.clone().cancelled_owned();
+    let server = async {
+        match incoming.connections {
+            Connections::Plain(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
+            Connections::Tls(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
+        }
+    };
     let kubelets = async {
         match client {
             Some(client) => cloud.run(client, token.clone()).await,
             None => cloud.run_without_kubelets(token.clone()).await,
         }
     };
-    announce(address)?;
+    announce(incoming.scheme, incoming.address)?;
+    readiness.set(true);
     // Streams that follow the log never end by themselves, so the server gets a limited time.
     let ended = async {
         token.cancelled().await;
+        readiness.set(false);
         tokio::time::sleep(GRACE).await;
     };
     let serving = async {
@@ -186,9 +245,63 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     served
 }
 
-fn announce(address: SocketAddr) -> anyhow::Result<()> {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "fakecloud serves on {address}; as a driver: grpc://{address}")
-        .and_then(|()| output.flush())
-        .context("cannot write to standard output")
+/// What is listened on, and how it is told to others.
+struct Incoming {
+    address: SocketAddr,
+    scheme: &'static str,
+    connections: Connections,
 }
+
+enum Connections {
+    Plain(TcpIncoming),
+    Tls(BoxStream<'static, io::Result<Secured>>),
+}
+
+impl ServeOptions {
+    async fn listen(&self) -> anyhow::Result<Incoming> {
+        let files = match (&self.tls_cert, &self.tls_key, &self.tls_client_ca) {
+            (Some(cert), Some(key), Some(ca)) => Some(TlsFiles {
+                ca: ca.clone(),
+                cert: cert.clone(),
+                key: key.clone(),
+            }),
+            _ => None,
+        };
+        if files.is_none() && !self.address.ip().is_loopback() {
+            bail!(
+                "--address {}: only loopback addresses are served without encryption: \
+                 give --tls-cert, --tls-key and --tls-client-ca, which `fakecloud certificates` makes",
+                self.address
+            );
+        }
+        let listener = TcpListener::bind(self.address)
+            .await
+            .with_context(|| format!("cannot listen on {}: choose another --address", self.address))?;
+        let address = listener.local_addr().context("the listener has no address")?;
+        let (scheme, connections) = match files {
+            Some(files) => ("grpcs", Connections::Tls(tls::incoming(listener, files)?.boxed())),
+            None => {
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                ("grpc", Connections::Plain(incoming))
+            }
+        };
+        Ok(Incoming {
+            address,
+            scheme,
+            connections,
+        })
+    }
+}
+
+fn announce(scheme: &str, address: SocketAddr) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(
+        output,
+        "fakecloud serves on {address}; as a driver: {scheme}://{address}"
+    )
+    .and_then(|()| output.flush())
+    .context("cannot write to standard output")
+}
+
+#[cfg(test)]
+mod tests;

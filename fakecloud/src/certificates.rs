@@ -1,0 +1,344 @@
+//! Certificates for gRPC between a fake cloud and its clients, made in one go.
+//!
+//! What lives here: one authority whose key is thrown away, a server's and a client's certificate signed
+//! by it, and their forms as PEM files and Kubernetes Secrets. What must not: their use.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// Key of a Secret, and name of its file when mounted: a certificate.
+pub const CERTIFICATE: &str = "tls.crt";
+/// Key of a Secret, and name of its file when mounted: the private key.
+pub const KEY: &str = "tls.key";
+/// Key of a Secret, and name of its file when mounted: the certificate of the authority.
+pub const AUTHORITY: &str = "ca.crt";
+/// The longest name of a Service.
+const LABEL_LIMIT: usize = 63;
+
+/// For which fake cloud, and for how long.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// Name of its Service; also begins the names of the Secrets.
+    pub name: String,
+    /// Namespace of its Service.
+    pub namespace: String,
+    /// Validity in days from now.
+    pub days: u16,
+}
+
+/// An authority's certificate, and what it signed.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    /// The certificate of the authority, in PEM.
+    pub authority: String,
+    /// What the fake cloud shows.
+    pub server: Pair,
+    /// What its clients show.
+    pub client: Pair,
+    subject: Subject,
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+pub struct Pair {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key; a secret.
+    pub key: String,
+}
+
+impl fmt::Debug for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pair")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there are no certificates.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A name that no Service has.
+    #[error("{field} {value:?} is no name of Kubernetes: write up to 63 of a-z, 0-9 and - between them")]
+    Name {
+        /// Which of the names.
+        field: &'static str,
+        /// What was given.
+        value: String,
+    },
+    /// No certificate came about.
+    #[error("no certificate can be made: {0}")]
+    Making(#[from] rcgen::Error),
+    /// The Secrets have no text form.
+    #[error("the Secrets cannot be written as YAML: {0}")]
+    Yaml(String),
+    /// A file is not written.
+    #[error("cannot write {}: {reason}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: std::io::Error,
+    },
+}
+
+impl Certificates {
+    /// New certificates, valid from the day before `now` so that clocks may differ.
+    ///
+    /// # Errors
+    /// When a name is none, or the operating system gives no randomness.
+    pub fn issue(subject: Subject, now: Timestamp) -> Result<Self, CertificateError> {
+        check("the name", &subject.name)?;
+        check("the namespace", &subject.namespace)?;
+        let blank = |common_name: String| blank(common_name, subject.days, now);
+
+        let authority_key = KeyPair::generate()?;
+        let mut params = blank(format!("{} authority", subject.name));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        let authority = params.self_signed(&authority_key)?;
+        let issuer = Issuer::new(params, authority_key);
+
+        let mut params = blank(subject.name.clone());
+        params.subject_alt_names = CertificateParams::new(subject.host_names())?.subject_alt_names;
+        let server = sign(params, ExtendedKeyUsagePurpose::ServerAuth, &issuer)?;
+        let client = sign(
+            blank(format!("{}-client", subject.name)),
+            ExtendedKeyUsagePurpose::ClientAuth,
+            &issuer,
+        )?;
+        Ok(Self {
+            authority: authority.pem(),
+            server,
+            client,
+            subject,
+        })
+    }
+
+    /// The Secrets `NAME-server-tls` and `NAME-client-tls`, of type `kubernetes.io/tls`.
+    pub fn secrets(&self) -> [Secret; 2] {
+        [("server", &self.server), ("client", &self.client)].map(|(side, pair)| {
+            let data = [
+                (CERTIFICATE, &pair.certificate),
+                (KEY, &pair.key),
+                (AUTHORITY, &self.authority),
+            ];
+            let data = data.map(|(key, text)| (key.to_owned(), ByteString(text.clone().into_bytes())));
+            Secret {
+                metadata: ObjectMeta {
+                    name: Some(format!("{}-{side}-tls", self.subject.name)),
+                    namespace: Some(self.subject.namespace.clone()),
+                    ..ObjectMeta::default()
+                },
+                type_: Some("kubernetes.io/tls".to_owned()),
+                data: Some(BTreeMap::from(data)),
+                ..Secret::default()
+            }
+        })
+    }
+
+    /// The Secrets as YAML, for `kubectl apply -f -`.
+    ///
+    /// # Errors
+    /// When they have no text form.
+    pub fn yaml(&self) -> Result<String, CertificateError> {
+        let mut text = String::new();
+        for secret in self.secrets() {
+            let secret = serde_saphyr::to_string(&secret).map_err(|error| CertificateError::Yaml(error.to_string()))?;
+            text.push_str("---\n");
+            text.push_str(secret.trim_end());
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    /// Writes `ca.crt`, `server.crt`, `server.key`, `client.crt` and `client.key`, which only this user
+    /// can read, into `folder`. Files of these names are replaced.
+    ///
+    /// # Errors
+    /// When folder or files cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), CertificateError> {
+        let failed = |path: &Path, reason| CertificateError::File {
+            path: path.to_owned(),
+            reason,
+        };
+        fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+        for (name, text) in [
+            (AUTHORITY, &self.authority),
+            ("server.crt", &self.server.certificate),
+            ("server.key", &self.server.key),
+            ("client.crt", &self.client.certificate),
+            ("client.key", &self.client.key),
+        ] {
+            let path = folder.join(name);
+            write_private(&path, text).map_err(|error| failed(&path, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Subject {
+    /// Every name under which the server is reached: its Service, and loopback.
+    fn host_names(&self) -> Vec<String> {
+        let Self { name, namespace, .. } = self;
+        [
+            name.clone(),
+            format!("{name}.{namespace}"),
+            format!("{name}.{namespace}.svc"),
+            format!("{name}.{namespace}.svc.cluster.local"),
+            "localhost".to_owned(),
+            "127.0.0.1".to_owned(),
+            "::1".to_owned(),
+        ]
+        .to_vec()
+    }
+}
+
+fn check(field: &'static str, value: &str) -> Result<(), CertificateError> {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let fits = (1..=LABEL_LIMIT).contains(&value.len())
+        && value.bytes().all(|byte| inner(byte) || byte == b'-')
+        && value.bytes().next().is_some_and(inner)
+        && value.bytes().last().is_some_and(inner);
+    fits.then_some(()).ok_or_else(|| CertificateError::Name {
+        field,
+        value: value.to_owned(),
+    })
+}
+
+fn blank(common_name: String, days: u16, now: Timestamp) -> CertificateParams {
+    let midnight = |from_now: SignedDuration| {
+        let date = now
+            .saturating_add(from_now)
+            .unwrap_or(Timestamp::MAX)
+            .to_zoned(TimeZone::UTC)
+            .date();
+        let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());
+        rcgen::date_time_ymd(i32::from(date.year()), month, day)
+    };
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = midnight(SignedDuration::from_hours(-24));
+    params.not_after = midnight(SignedDuration::from_hours(24 * (i64::from(days) + 1)));
+    params
+}
+
+fn sign(
+    mut params: CertificateParams,
+    purpose: ExtendedKeyUsagePurpose,
+    issuer: &Issuer<'_, KeyPair>,
+) -> Result<Pair, CertificateError> {
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![purpose];
+    params.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, issuer)?;
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
+}
+
+/// A file that is new, so that nobody holds the old one open, and only for this user.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use mcm_driver::tls::TlsFiles;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn issue(name: &str, namespace: &str) -> Result<Certificates, CertificateError> {
+        let subject = Subject {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            days: 30,
+        };
+        Certificates::issue(subject, Timestamp::from_second(1_800_000_000).unwrap())
+    }
+
+    #[test]
+    fn the_files_are_private_and_belong_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let certificates = issue("fakecloud", "shoot").unwrap();
+        certificates.write(folder.path()).unwrap();
+        certificates.write(folder.path()).unwrap();
+        for file in fs::read_dir(folder.path()).unwrap() {
+            let mode = file.unwrap().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        for side in ["server", "client"] {
+            let files = TlsFiles {
+                ca: folder.path().join("ca.crt"),
+                cert: folder.path().join(format!("{side}.crt")),
+                key: folder.path().join(format!("{side}.key")),
+            };
+            files.client_config().unwrap();
+            files.server_config().unwrap();
+        }
+    }
+
+    #[test]
+    fn the_yaml_is_two_secrets_as_a_pod_mounts_them() {
+        let certificates = issue("fakecloud", "shoot").unwrap();
+        let yaml = certificates.yaml().unwrap();
+        let secrets: Vec<Secret> = yaml
+            .split("---\n")
+            .filter(|text| !text.is_empty())
+            .map(|text| serde_saphyr::from_str(text).unwrap())
+            .collect();
+        assert_eq!(secrets, certificates.secrets());
+        let names: Vec<_> = secrets
+            .iter()
+            .map(|secret| secret.metadata.name.as_deref().unwrap())
+            .collect();
+        assert_eq!(names, ["fakecloud-server-tls", "fakecloud-client-tls"]);
+        for secret in &secrets {
+            let keys: Vec<_> = secret.data.as_ref().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys, [AUTHORITY, CERTIFICATE, KEY]);
+        }
+    }
+
+    #[test]
+    fn keys_stay_out_of_debug_output() {
+        let certificates = issue("fakecloud", "shoot").unwrap();
+        assert!(!format!("{certificates:?}").contains("PRIVATE"));
+    }
+
+    #[rstest]
+    #[case::empty("", "shoot", "the name")]
+    #[case::capital("Cloud", "shoot", "the name")]
+    #[case::dot("fakecloud", "a.b", "the namespace")]
+    #[case::dash_at_the_end("fakecloud", "a-", "the namespace")]
+    fn a_name_that_no_service_has_is_refused(#[case] name: &str, #[case] namespace: &str, #[case] field: &str) {
+        let error = issue(name, namespace).unwrap_err().to_string();
+        assert!(error.starts_with(field), "{error}");
+    }
+}

@@ -1,0 +1,72 @@
+//! `/healthz`, `/readyz` and `/metrics` of the process, over plain HTTP for kubelets and scrapers.
+//!
+//! What must not live here: anything that changes the cloud, or shows what is in it beside counts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Whether calls are answered. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Readiness(Arc<AtomicBool>);
+
+impl Readiness {
+    /// Says from now on that calls are answered, or that they are no more.
+    pub(crate) fn set(&self, ready: bool) {
+        self.0.store(ready, Ordering::Relaxed);
+    }
+
+    fn answer(&self) -> (StatusCode, &'static str) {
+        if self.0.load(Ordering::Relaxed) {
+            (StatusCode::OK, "OK")
+        } else {
+            let reason = "gRPC is not served: the process starts, waits for the API server, or ends";
+            (StatusCode::SERVICE_UNAVAILABLE, reason)
+        }
+    }
+}
+
+/// Takes the address.
+///
+/// # Errors
+/// When it is not to be had.
+pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}: choose another --health-address"))
+}
+
+/// Answers until `token` is cancelled.
+///
+/// # Errors
+/// When the listener fails.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    readiness: Readiness,
+    metrics: Metrics,
+    token: CancellationToken,
+) -> anyhow::Result<()> {
+    let router = Router::new()
+        .route("/healthz", get(|| async { "OK" }))
+        .route("/readyz", get(move || async move { readiness.answer() }))
+        .route(
+            "/metrics",
+            get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
+        );
+    axum::serve(listener, router)
+        .with_graceful_shutdown(token.cancelled_owned())
+        .await
+        .context("/healthz and /metrics are no longer served")
+}

@@ -1,0 +1,76 @@
+//! The flags of `serve`, and its probes.
+
+use clap::{Command, FromArgMatches};
+use rstest::rstest;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::*;
+
+fn parse(arguments: &[&str]) -> Result<ServeOptions, String> {
+    let arguments = std::iter::once("serve").chain(arguments.iter().copied());
+    let matches = ServeOptions::augment_args(Command::new("serve"))
+        .try_get_matches_from(arguments)
+        .map_err(|error| error.to_string())?;
+    ServeOptions::from_arg_matches(&matches).map_err(|error| error.to_string())
+}
+
+#[rstest]
+#[case::no_key(&["--tls-cert=/x", "--tls-client-ca=/x"], "--tls-key")]
+#[case::no_authority(&["--tls-cert=/x", "--tls-key=/x"], "--tls-client-ca")]
+#[case::no_certificate(&["--tls-key=/x"], "--tls-cert")]
+fn the_files_of_tls_go_together(#[case] arguments: &[&str], #[case] missing: &str) {
+    let error = parse(arguments).unwrap_err();
+    assert!(error.contains(missing), "{error}");
+}
+
+#[rstest]
+#[case::not_encrypted(&["--address=0.0.0.0:0"], "--tls-cert, --tls-key and --tls-client-ca")]
+#[case::unreadable(&["--address=0.0.0.0:0", "--tls-cert=/no/crt", "--tls-key=/no/key", "--tls-client-ca=/no/ca"], "/no/ca")]
+#[tokio::test]
+async fn off_loopback_usable_certificates_are_needed(#[case] arguments: &[&str], #[case] expected: &str) {
+    let options = parse(&[arguments, &["--without-kubelets"]].concat()).unwrap();
+    let error = format!("{:#}", serve(options, CancellationToken::new()).await.unwrap_err());
+    assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+}
+
+async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn probes_tell_when_calls_are_answered() {
+    let listener = probes::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
+    let (readiness, token) = (Readiness::default(), CancellationToken::new());
+    let story = async {
+        assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+        assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503"));
+        readiness.set(true);
+        assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+        let metrics = get(address, "/metrics").await;
+        assert!(
+            metrics.contains("fakecloud_vms{state=\"pending\"} 0") && metrics.ends_with("# EOF\n"),
+            "{metrics}"
+        );
+        token.cancel();
+    };
+    let serving = probes::serve(listener, readiness.clone(), Metrics::new(cloud), token.clone());
+    let (served, ()) = tokio::join!(serving, story);
+    served.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_of_the_probes_in_use_is_one_clear_line() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let flag = format!("--health-address={}", taken.local_addr().unwrap());
+    let options = parse(&["--address=127.0.0.1:0", "--without-kubelets", &flag]).unwrap();
+    let error = format!("{:#}", serve(options, CancellationToken::new()).await.unwrap_err());
+    assert!(error.contains("--health-address") && !error.contains('\n'), "{error}");
+}
