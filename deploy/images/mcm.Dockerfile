@@ -1,0 +1,5 @@
+# The context is the folder with the program, linked statically: nothing else is in the image.
+FROM scratch
+COPY mcm /mcm
+USER 65532:65532
+ENTRYPOINT ["/mcm"]
