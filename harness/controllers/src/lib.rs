@@ -1,12 +1,112 @@
-//! The controllers that a Kubernetes control plane runs beside its API server, as far as machine
-//! controllers depend on them.
+//! The controllers that a Kubernetes control plane runs beside its API server.
 //!
-//! One folder a controller, each cut in three: what has been observed, a pure decision, and a shell
-//! that watches, asks the decision and acts. They speak to the API server through a `kube::Client`
-//! alone, so they run in process, in virtual time, and beside a real API server. What must not live
-//! here: anything that knows of machines or of the embedded server's inside.
+//! [`run`] runs those that its [`Settings`] enable, in one future, on one watch a kind. They speak to
+//! the API server through a `kube::Client` alone, so they run in process, in virtual time, and beside
+//! a real API server. What must not live here: anything that knows of machines, of clouds or of the
+//! embedded server's inside.
+//!
+//! # How a controller is written
+//!
+//! A folder holds a pure decision with its table tests, and a struct that implements [`Controller`]:
+//!
+//! ```
+//! use std::collections::BTreeSet;
+//!
+//! use controllers::{Action, Cached, Change, Controller, Kind, ObjectKey, Plan, Queue, View};
+//! use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+//!
+//! struct DefaultAccounts;
+//!
+//! #[derive(Debug)]
+//! enum Reason {
+//!     Missing,
+//! }
+//!
+//! impl Controller for DefaultAccounts {
+//!     type Key = String; // a namespace's name
+//!     type Reason = Reason;
+//!
+//!     fn name(&self) -> &'static str {
+//!         "serviceaccount-controller"
+//!     }
+//!
+//!     // Typed caches that are filled before anything is decided.
+//!     fn kinds(&self) -> BTreeSet<Kind> {
+//!         BTreeSet::from([Kind::Namespace, Kind::ServiceAccount])
+//!     }
+//!
+//!     // Every change of these kinds, own writes included, comes by here. Name what to look at.
+//!     fn observe(&mut self, change: &Change, _: View<'_>, queue: &mut Queue<String>) {
+//!         if change.of::<Namespace>().is_some() {
+//!             queue.add(change.key.name.clone());
+//!         } else if change.of::<ServiceAccount>().is_some() {
+//!             queue.add(change.key.namespace.clone());
+//!         }
+//!     }
+//!
+//!     // Pure: from the caches and the time to actions. `Plan::deadline` is when to look again.
+//!     fn decide(&mut self, namespace: &String, view: View<'_>) -> Plan<Reason> {
+//!         let live = view.caches.namespaces.get(&ObjectKey::cluster(namespace));
+//!         if live.is_none_or(|live| live.metadata.deletion_timestamp.is_some())
+//!             || view.caches.service_accounts.named(namespace, "default").is_some()
+//!         {
+//!             return Plan::nothing();
+//!         }
+//!         let mut account = ServiceAccount::default();
+//!         account.metadata.namespace = Some(namespace.clone());
+//!         account.metadata.name = Some("default".to_owned());
+//!         Plan::act(Reason::Missing, Action::create(&account))
+//!     }
+//! }
+//! ```
+//!
+//! and one line in `workers` of this file, one in [`Name`], one in the table of kinds if it watches a
+//! new one.
+//!
+//! - A plan's actions are performed in order, up to the first failure; a key is never decided on
+//!   while its actions are under way. The answers of writes are in the caches before the key is
+//!   decided on again: count what the cache shows, no expectations are needed.
+//! - A failed key is decided on again after 5 ms, doubled each time up to 1000 s; a change that
+//!   concerns it does not wait for that. [`Controller::performed`] hears of every outcome, for
+//!   controllers that report failures or need the answer of a read.
+//! - Objects that are gone when they are patched, replaced or deleted are no failure, and neither is
+//!   a namespace that is ending.
+//! - Where a stale decision could hurt, use `Action::delete` (uid), `*_as_seen` or `replace*`
+//!   (resource version): on a conflict the key is decided on again.
+//! - Write nothing when nothing would change: a key is looked at often.
 
-mod schedule;
-mod watch;
+mod catalog;
+mod foundation;
+mod settings;
 
 pub mod node_lifecycle;
+pub mod scheduler;
+pub mod volumes;
+
+use clock::{Clock, Seed};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+pub use catalog::Served;
+pub use foundation::{
+    Action, Cache, Cached, Caches, Change, Controller, Deletion, Failure, Kind, Metadata, Object, ObjectKey, Outcome,
+    Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Severity, Target, Transition, View,
+};
+use foundation::{AnyWorker, Worker};
+pub use settings::{Name, Settings};
+
+/// Runs the enabled controllers until they are cancelled. Errors are logged and tried again.
+pub async fn run(client: Client, clock: Clock, seed: Seed, settings: Settings, cancelled: CancellationToken) {
+    let workers = workers(&settings, clock.now());
+    foundation::run::run(client, clock, seed, workers, cancelled).await;
+}
+
+/// The enabled controllers. The order is the one in which they decide when several are due.
+fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>> {
+    let mut workers: Vec<Box<dyn AnyWorker>> = Vec::new();
+    if settings.runs(Name::NodeLifecycle) {
+        let controller = node_lifecycle::NodeLifecycle::new(settings.node_lifecycle.clone(), now);
+        workers.push(Box::new(Worker::new(controller)));
+    }
+    workers
+}

@@ -6,16 +6,19 @@
 //! matter. As in kube-controller-manager (kubernetes/community, node lifecycle controller), less the
 //! rate limits by zone. What must not live here: evicting pods from tainted nodes.
 
-mod act;
+mod controller;
 mod decide;
 mod observe;
-mod shell;
 
 use std::time::Duration;
 
-pub use decide::{Action, NodeView, Plan, Silence, decide};
+use clock::{Clock, Seed};
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+pub use controller::{NodeLifecycle, Reason};
+pub use decide::{Decision, NodeView, Plan, Silence, decide};
 pub use observe::Observations;
-pub use shell::run;
 
 /// The periods of the node lifecycle controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +41,15 @@ impl Default for Settings {
             startup_grace: Duration::from_secs(60),
         }
     }
+}
+
+/// Runs the node lifecycle controller alone until it is cancelled.
+pub async fn run(client: Client, clock: Clock, settings: Settings, cancelled: CancellationToken) {
+    let alone = crate::Settings {
+        node_lifecycle: settings,
+        ..crate::Settings::only([crate::Name::NodeLifecycle])
+    };
+    crate::run(client, clock, Seed::new(0), alone, cancelled).await;
 }
 
 #[cfg(test)]

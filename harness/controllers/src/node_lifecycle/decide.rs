@@ -1,6 +1,6 @@
 //! The decision about one node: pure, `(view, now, settings) -> plan`.
 //!
-//! A plan never builds on its own actions: what follows from a condition that is written now is
+//! A plan never builds on its own decisions: what follows from a condition that is written now is
 //! decided when it is seen written.
 
 mod taints;
@@ -37,14 +37,14 @@ pub struct NodeView<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// What to do, in order.
-    pub actions: Vec<Action>,
+    pub decisions: Vec<Decision>,
     /// When silence will have lasted too long; `None` when nothing but a change matters.
     pub deadline: Option<Timestamp>,
 }
 
 /// One thing to do about a node; each is idempotent.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum Decision {
     /// Write these conditions, and leave the others as they are.
     SetConditions {
         /// The conditions that change.
@@ -81,26 +81,26 @@ pub fn decide(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Plan 
     let deadline = view.last_sign.saturating_add(grace).unwrap_or(Timestamp::MAX);
     let silent = now >= deadline;
 
-    let mut actions = Vec::new();
+    let mut decisions = Vec::new();
     if silent {
-        actions.extend(unknown_conditions(view, now));
+        decisions.extend(unknown_conditions(view, now));
     }
     if let Some(taints) = taints::wanted(view.node, now) {
-        actions.push(Action::SetTaints(taints));
+        decisions.push(Decision::SetTaints(taints));
     }
     if let Some(since) = unknown_since(view.node)
         && view.pods_marked_for != Some(since)
     {
-        actions.push(Action::MarkPodsNotReady { since });
+        decisions.push(Decision::MarkPodsNotReady { since });
     }
     Plan {
-        actions,
+        decisions,
         deadline: (!silent).then_some(deadline),
     }
 }
 
 /// The kubelet's conditions turned Unknown, as far as they are not yet.
-fn unknown_conditions(view: &NodeView<'_>, now: Timestamp) -> Option<Action> {
+fn unknown_conditions(view: &NodeView<'_>, now: Timestamp) -> Option<Decision> {
     let present = view
         .node
         .status
@@ -126,7 +126,7 @@ fn unknown_conditions(view: &NodeView<'_>, now: Timestamp) -> Option<Action> {
     } else {
         Silence::NeverPosted
     };
-    (!conditions.is_empty()).then_some(Action::SetConditions { conditions, silence })
+    (!conditions.is_empty()).then_some(Decision::SetConditions { conditions, silence })
 }
 
 fn unknown(kind: &str, reason: &str, message: &str, now: Timestamp) -> NodeCondition {

@@ -24,7 +24,7 @@ pub struct Observations {
 
 #[derive(Debug)]
 struct Observed {
-    node: Node,
+    uid: Option<String>,
     heartbeat: Option<Timestamp>,
     renewed: Option<Timestamp>,
     last_sign: Timestamp,
@@ -55,31 +55,17 @@ impl Observations {
             .unwrap_or(Timestamp::MAX)
     }
 
-    /// The first look after `moment`.
-    pub fn look_after(&self, moment: Timestamp) -> Timestamp {
-        let next = moment
-            .saturating_add(SignedDuration::from_nanos(1))
-            .unwrap_or(Timestamp::MAX);
-        self.look_at_or_after(next)
-    }
-
-    /// Takes note of a Node as the API server shows it. An older copy than the one at hand changes
-    /// nothing: what this controller has just written may come back later than it was written.
-    pub fn node_seen(&mut self, mut node: Node, now: Timestamp) {
-        node.metadata.managed_fields = None;
+    /// Takes note of a Node as the API server shows it.
+    pub fn node_seen(&mut self, node: &Node, now: Timestamp) {
         let name = node.name_any();
-        let heartbeat = heartbeat(&node);
+        let heartbeat = heartbeat(node);
         let look = self.look_at_or_after(now);
         match self.nodes.get_mut(&name) {
-            Some(known) if known.node.metadata.uid == node.metadata.uid => {
-                if revision(&node) < revision(&known.node) {
-                    return;
-                }
+            Some(known) if known.uid == node.metadata.uid => {
                 if known.heartbeat != heartbeat {
                     known.heartbeat = heartbeat;
                     known.last_sign = look;
                 }
-                known.node = node;
             }
             _ => {
                 let renewed = self.renewals.get(&name).copied();
@@ -96,7 +82,7 @@ impl Observations {
                 self.nodes.insert(
                     name,
                     Observed {
-                        node,
+                        uid: node.metadata.uid.clone(),
                         heartbeat,
                         renewed,
                         last_sign,
@@ -110,11 +96,6 @@ impl Observations {
     /// Takes note that a Node is gone.
     pub fn node_gone(&mut self, name: &str) {
         self.nodes.remove(name);
-    }
-
-    /// Forgets all nodes that are not among `names`, which is what a fresh list holds.
-    pub fn keep_nodes(&mut self, names: &std::collections::BTreeSet<String>) {
-        self.nodes.retain(|name, _| names.contains(name));
     }
 
     /// Takes note of a node's Lease. Only a renewal later than the last is a sign of life.
@@ -138,23 +119,19 @@ impl Observations {
         self.renewals.remove(name);
     }
 
-    /// Takes note that the pods of a silent node have been marked, for the silence that began at `since`.
-    pub fn pods_marked(&mut self, name: &str, since: Timestamp) {
+    /// Takes note that the pods of a silent node have been marked, for the silence that began at `since`;
+    /// `None` when that failed.
+    pub fn pods_marked(&mut self, name: &str, since: Option<Timestamp>) {
         if let Some(known) = self.nodes.get_mut(name) {
-            known.pods_marked_for = Some(since);
+            known.pods_marked_for = since;
         }
     }
 
-    /// The names of all nodes, in order.
-    pub fn names(&self) -> impl Iterator<Item = &String> {
-        self.nodes.keys()
-    }
-
-    /// What the decision about one node needs.
-    pub fn view(&self, name: &str) -> Option<NodeView<'_>> {
-        let known = self.nodes.get(name)?;
+    /// What the decision about a node needs.
+    pub fn view<'a>(&self, node: &'a Node) -> Option<NodeView<'a>> {
+        let known = self.nodes.get(node.metadata.name.as_deref()?)?;
         Some(NodeView {
-            node: &known.node,
+            node,
             posted: known.heartbeat.is_some(),
             last_sign: known.last_sign,
             pods_marked_for: known.pods_marked_for,
@@ -177,9 +154,4 @@ fn heartbeat(node: &Node) -> Option<Timestamp> {
 pub(super) fn ready_condition(node: &Node) -> Option<&NodeCondition> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|condition| condition.type_ == READY)
-}
-
-/// Resource versions are decimal numbers that grow (Kubernetes KEP-5504); others compare as equal.
-fn revision(node: &Node) -> Option<u64> {
-    node.metadata.resource_version.as_deref()?.parse().ok()
 }

@@ -75,8 +75,8 @@ fn view(node: &Node, silent_for: i64) -> NodeView<'_> {
 
 /// The taints that a plan sets, as `key:effect`, marked with `!` where they carry a time.
 fn taints_of(plan: &Plan) -> Option<Vec<String>> {
-    plan.actions.iter().find_map(|action| match action {
-        Action::SetTaints(taints) => Some(
+    plan.decisions.iter().find_map(|action| match action {
+        Decision::SetTaints(taints) => Some(
             taints
                 .iter()
                 .map(|taint| {
@@ -100,7 +100,7 @@ fn a_healthy_node_is_left_alone_until_its_grace_is_over() {
     assert_eq!(
         plan,
         Plan {
-            actions: Vec::new(),
+            decisions: Vec::new(),
             deadline: Some(at(NOW + 1))
         }
     );
@@ -117,7 +117,7 @@ fn silence_for_the_grace_turns_the_kubelets_conditions_unknown() {
         &[],
     );
     let plan = decide(&view(&node, 50), at(NOW), &settings());
-    let [Action::SetConditions { conditions, silence }] = plan.actions.as_slice() else {
+    let [Decision::SetConditions { conditions, silence }] = plan.decisions.as_slice() else {
         panic!("{plan:?}")
     };
     assert_eq!(*silence, Silence::StoppedPosting);
@@ -165,8 +165,8 @@ fn a_kubelet_that_never_posted_has_the_startup_grace(#[case] age: i64, #[case] u
         ..view(&node, 0)
     };
     let plan = decide(&view, at(CREATED + age), &settings());
-    let told = plan.actions.iter().any(|action| {
-        matches!(action, Action::SetConditions { silence: Silence::NeverPosted, conditions } if conditions.len() == 4)
+    let told = plan.decisions.iter().any(|action| {
+        matches!(action, Decision::SetConditions { silence: Silence::NeverPosted, conditions } if conditions.len() == 4)
     });
     assert_eq!(told, unknown, "{plan:?}");
     assert_eq!(plan.deadline, (!unknown).then_some(at(CREATED + 60)));
@@ -183,9 +183,9 @@ fn unknown_conditions_are_not_written_again() {
     let plan = decide(&view(&node, 5_000), at(NOW), &settings());
     assert!(
         !plan
-            .actions
+            .decisions
             .iter()
-            .any(|action| matches!(action, Action::SetConditions { .. })),
+            .any(|action| matches!(action, Decision::SetConditions { .. })),
         "{plan:?}"
     );
 }
@@ -240,7 +240,7 @@ fn a_taint_that_stays_keeps_its_time() {
     let taints = node.spec.as_mut().unwrap().taints.as_mut().unwrap();
     taints[0].time_added = Some(Time(at(3_000)));
     let plan = decide(&view(&node, 0), at(NOW), &settings());
-    let [Action::SetTaints(taints), ..] = plan.actions.as_slice() else {
+    let [Decision::SetTaints(taints), ..] = plan.decisions.as_slice() else {
         panic!("{plan:?}")
     };
     assert_eq!(taints[0].time_added, Some(Time(at(3_000))));
@@ -260,7 +260,8 @@ fn pods_of_an_unknown_node_are_marked_once(#[case] ready: &str, #[case] marked: 
     };
     let plan = decide(&view, at(NOW), &settings());
     assert_eq!(
-        plan.actions.contains(&Action::MarkPodsNotReady { since: at(3_000) }),
+        plan.decisions
+            .contains(&Decision::MarkPodsNotReady { since: at(3_000) }),
         expected,
         "{plan:?}"
     );

@@ -1,0 +1,409 @@
+//! The caches of all kinds, and what a change of one object looks like.
+//!
+//! A kind becomes watchable by one line in the table below. Which are watched is what the enabled
+//! controllers ask for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clock::Clock;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+    ServiceAccount,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass, VolumeAttachment};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Client, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::cache::{Cache, Step};
+use super::feed::{self, Selection, Sighting};
+use super::resource::{Metadata, Object, ObjectKey, ResourceType};
+
+/// A change to the caches that a feed asks for.
+pub(crate) type Update = Box<dyn FnOnce(&mut Caches) -> Vec<Change> + Send>;
+
+/// A kind that has a typed cache.
+pub trait Cached: Object + DeserializeOwned + Sized {
+    /// The kind, to ask for it.
+    const KIND: Kind;
+    /// Its cache.
+    fn cache(caches: &Caches) -> &Cache<Self>;
+    /// Its cache, for the feed and for tests.
+    fn cache_mut(caches: &mut Caches) -> &mut Cache<Self>;
+}
+
+macro_rules! cached_kinds {
+    ($($(#[$doc:meta])* $field:ident: $kind:ident, $selection:expr, $index:expr;)*) => {
+        /// A kind that has a typed cache.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        /// What is known of the cluster.
+        #[derive(Debug)]
+        pub struct Caches {
+            $($(#[$doc])* pub $field: Cache<$kind>,)*
+            /// Metadata of the kinds that have no typed cache in use, for controllers that
+            /// [ask for all](super::Controller::needs_all_metadata).
+            pub metadata: BTreeMap<ResourceType, Cache<Metadata>>,
+            /// What discovery has found, without the kinds of custom resource definitions; `None`
+            /// before it has answered, and when nobody asked for it.
+            pub discovered: Option<Vec<crate::catalog::Served>>,
+        }
+
+        impl Default for Caches {
+            fn default() -> Self {
+                Self {
+                    $($field: Cache::new($index),)*
+                    metadata: BTreeMap::new(),
+                    discovered: None,
+                }
+            }
+        }
+
+        $(impl Cached for $kind {
+            const KIND: Kind = Kind::$kind;
+            fn cache(caches: &Caches) -> &Cache<Self> {
+                &caches.$field
+            }
+            fn cache_mut(caches: &mut Caches) -> &mut Cache<Self> {
+                &mut caches.$field
+            }
+        })*
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// The resource type.
+            pub fn resource(self) -> ResourceType {
+                match self {
+                    $(Self::$kind => ResourceType::of::<$kind>(),)*
+                }
+            }
+
+            /// Which of its objects are watched.
+            pub(crate) fn selection(self) -> Selection {
+                match self {
+                    $(Self::$kind => $selection,)*
+                }
+            }
+
+            /// The endless stream of changes of this kind.
+            pub(crate) fn updates(self, client: &Client, clock: &Clock) -> BoxStream<'static, Update> {
+                match self {
+                    $(Self::$kind => updates_of::<$kind>(client, clock, $selection),)*
+                }
+            }
+
+            pub(crate) fn is_listed(self, caches: &Caches) -> bool {
+                match self {
+                    $(Self::$kind => caches.$field.is_listed(),)*
+                }
+            }
+
+            fn accept(self, caches: &mut Caches, object: Value) -> Option<Change> {
+                match self {
+                    $(Self::$kind => accept_as::<$kind>(caches, object),)*
+                }
+            }
+
+            fn entomb(self, caches: &mut Caches, key: &ObjectKey, uid: &str) -> Option<Change> {
+                match self {
+                    $(Self::$kind => {
+                        let before = caches.$field.entomb(key, uid);
+                        change(&Arc::new(self.resource()), (before, None))
+                    })*
+                }
+            }
+        }
+    };
+}
+
+cached_kinds! {
+    /// Namespaces.
+    namespaces: Namespace, Selection::All, nothing;
+    /// Service accounts.
+    service_accounts: ServiceAccount, Selection::All, nothing;
+    /// Only those named `kube-root-ca.crt`.
+    root_certificates: ConfigMap, Selection::Fields("metadata.name=kube-root-ca.crt"), nothing;
+    /// Nodes, indexed by the label of their zone.
+    nodes: Node, Selection::All, |node| node.labels().get("topology.kubernetes.io/zone").cloned();
+    /// Pods, indexed by the name of their node.
+    pods: Pod, Selection::All, |pod| pod.spec.as_ref()?.node_name.clone().filter(|name| !name.is_empty());
+    /// The leases of nodes, from `kube-node-lease`.
+    node_leases: Lease, Selection::Namespace("kube-node-lease"), nothing;
+    /// Services.
+    services: Service, Selection::All, nothing;
+    /// Endpoint slices, indexed by `NAMESPACE/SERVICE`.
+    endpoint_slices: EndpointSlice, Selection::All, |slice| {
+        let service = slice.labels().get("kubernetes.io/service-name")?;
+        Some(format!("{}/{service}", slice.namespace().unwrap_or_default()))
+    };
+    /// Replication controllers.
+    replication_controllers: ReplicationController, Selection::All, nothing;
+    /// ReplicaSets.
+    replica_sets: ReplicaSet, Selection::All, nothing;
+    /// Deployments.
+    deployments: Deployment, Selection::All, nothing;
+    /// StatefulSets.
+    stateful_sets: StatefulSet, Selection::All, nothing;
+    /// DaemonSets.
+    daemon_sets: DaemonSet, Selection::All, nothing;
+    /// The revisions of DaemonSets and StatefulSets.
+    controller_revisions: ControllerRevision, Selection::All, nothing;
+    /// Jobs.
+    jobs: Job, Selection::All, nothing;
+    /// CronJobs.
+    cron_jobs: CronJob, Selection::All, nothing;
+    /// Pod disruption budgets.
+    disruption_budgets: PodDisruptionBudget, Selection::All, nothing;
+    /// Priority classes.
+    priority_classes: PriorityClass, Selection::All, nothing;
+    /// Volumes, indexed by `NAMESPACE/CLAIM` of their claim reference.
+    volumes: PersistentVolume, Selection::All, |volume| {
+        let claim = volume.spec.as_ref()?.claim_ref.as_ref()?;
+        Some(format!("{}/{}", claim.namespace.as_deref()?, claim.name.as_deref()?))
+    };
+    /// Claims, indexed by the name of their volume.
+    claims: PersistentVolumeClaim, Selection::All, |claim| {
+        claim.spec.as_ref()?.volume_name.clone().filter(|name| !name.is_empty())
+    };
+    /// Storage classes.
+    storage_classes: StorageClass, Selection::All, nothing;
+    /// CSI drivers.
+    csi_drivers: CSIDriver, Selection::All, nothing;
+    /// What each node's CSI drivers can do.
+    csi_nodes: CSINode, Selection::All, nothing;
+    /// Volume attachments, indexed by the name of their node.
+    volume_attachments: VolumeAttachment, Selection::All, |attachment| Some(attachment.spec.node_name.clone());
+    /// Definitions of custom resources.
+    definitions: CustomResourceDefinition, Selection::All, nothing;
+}
+
+fn nothing<K>(_: &K) -> Option<String> {
+    None
+}
+
+/// What happened to one object, as the caches show it.
+#[derive(Clone)]
+pub struct Change {
+    /// The object's type.
+    pub resource: Arc<ResourceType>,
+    /// The object's key.
+    pub key: ObjectKey,
+    before: Option<Arc<dyn Object>>,
+    after: Option<Arc<dyn Object>>,
+}
+
+/// A [`Change`] of a known kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Transition<'a, K> {
+    /// The object as it was; `None` when it is new.
+    pub before: Option<&'a K>,
+    /// The object as it is; `None` when it is gone.
+    pub after: Option<&'a K>,
+}
+
+impl<'a, K> Transition<'a, K> {
+    /// The newest state, which for a removed object is its last.
+    pub fn latest(self) -> Option<&'a K> {
+        self.after.or(self.before)
+    }
+
+    /// The old state, then the new one, as far as there is one.
+    pub fn both(self) -> impl Iterator<Item = &'a K> {
+        self.before.into_iter().chain(self.after)
+    }
+}
+
+impl Change {
+    /// The change of an object of that kind; `None` when it is of another.
+    pub fn of<K: Object>(&self) -> Option<Transition<'_, K>> {
+        let cast = |object: &'_ Arc<dyn Object>| object.as_ref().as_any().is::<K>();
+        if !self.before.as_ref().or(self.after.as_ref()).is_some_and(cast) {
+            return None;
+        }
+        Some(Transition {
+            before: self
+                .before
+                .as_ref()
+                .and_then(|object| object.as_ref().as_any().downcast_ref()),
+            after: self
+                .after
+                .as_ref()
+                .and_then(|object| object.as_ref().as_any().downcast_ref()),
+        })
+    }
+
+    /// The object as it was.
+    pub fn before(&self) -> Option<&dyn Object> {
+        self.before.as_deref()
+    }
+
+    /// The object as it is.
+    pub fn after(&self) -> Option<&dyn Object> {
+        self.after.as_deref()
+    }
+}
+
+impl std::fmt::Debug for Change {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match (&self.before, &self.after) {
+            (None, _) => "added",
+            (_, None) => "removed",
+            _ => "changed",
+        };
+        write!(formatter, "{} {} {what}", self.resource, self.key)
+    }
+}
+
+fn change<K: Object>(resource: &Arc<ResourceType>, (before, after): Step<K>) -> Option<Change> {
+    let key = ObjectKey::of(after.as_deref().or(before.as_deref())?);
+    Some(Change {
+        resource: Arc::clone(resource),
+        key,
+        before: before.map(|object| object as Arc<dyn Object>),
+        after: after.map(|object| object as Arc<dyn Object>),
+    })
+}
+
+/// Brings a cache up to what a feed has seen.
+fn see<K: Object>(cache: &mut Cache<K>, resource: &Arc<ResourceType>, sighting: Sighting<K>) -> Vec<Change> {
+    let steps = match sighting {
+        Sighting::Listed { objects, revision } => cache.replace(objects, revision),
+        Sighting::NotServed => cache.clear(),
+        Sighting::Applied(object) => cache
+            .apply(object)
+            .map(|(before, after)| (before, Some(after)))
+            .into_iter()
+            .collect(),
+        Sighting::Deleted(object) => cache
+            .remove(&object)
+            .map(|before| (Some(before), None))
+            .into_iter()
+            .collect(),
+    };
+    steps.into_iter().filter_map(|step| change(resource, step)).collect()
+}
+
+fn updates_of<K: Cached>(client: &Client, clock: &Clock, selection: Selection) -> BoxStream<'static, Update> {
+    let resource = Arc::new(K::KIND.resource());
+    feed::sightings::<K>(client.clone(), clock.clone(), Arc::clone(&resource), selection, false)
+        .map(move |sighting| {
+            let resource = Arc::clone(&resource);
+            Box::new(move |caches: &mut Caches| see(K::cache_mut(caches), &resource, sighting)) as Update
+        })
+        .boxed()
+}
+
+/// The changes of the metadata of all objects of a type.
+pub(crate) fn metadata_updates(
+    client: &Client,
+    clock: &Clock,
+    resource: &Arc<ResourceType>,
+) -> BoxStream<'static, Update> {
+    let (client, clock, resource) = (client.clone(), clock.clone(), Arc::clone(resource));
+    feed::sightings::<Metadata>(client, clock, Arc::clone(&resource), Selection::All, true)
+        .map(move |sighting| {
+            let resource = Arc::clone(&resource);
+            Box::new(move |caches: &mut Caches| match caches.metadata.get_mut(&*resource) {
+                Some(cache) => see(cache, &resource, sighting),
+                None => Vec::new(),
+            }) as Update
+        })
+        .boxed()
+}
+
+fn accept_as<K: Cached>(caches: &mut Caches, object: Value) -> Option<Change> {
+    match serde_json::from_value::<K>(object) {
+        Ok(object) => {
+            let (before, after) = K::cache_mut(caches).apply(object)?;
+            change(&Arc::new(K::KIND.resource()), (before, Some(after)))
+        }
+        Err(error) => {
+            tracing::debug!(kind = ?K::KIND, %error, "an answer that is not of its kind");
+            None
+        }
+    }
+}
+
+impl Caches {
+    /// The typed kind of a resource type.
+    fn typed(resource: &ResourceType) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|kind| {
+            let own = kind.resource();
+            own.group == resource.group && own.kind == resource.kind && own.version == resource.version
+        })
+    }
+
+    /// Takes the answer to a write of this process.
+    pub(crate) fn accept(&mut self, resource: &ResourceType, object: &Value) -> Vec<Change> {
+        if object.get("kind").and_then(Value::as_str) != Some(&*resource.kind) {
+            return Vec::new();
+        }
+        let mut changes = Vec::new();
+        if let Some(kind) = Self::typed(resource)
+            && kind.is_listed(self)
+            && kind.selection().covers(object)
+        {
+            changes.extend(kind.accept(self, object.clone()));
+        }
+        if let Some(cache) = self.metadata.get_mut(resource)
+            && let Ok(metadata) = serde_json::from_value::<Metadata>(object.clone())
+            && let Some((before, after)) = cache.apply(metadata)
+        {
+            changes.extend(change(&Arc::new(resource.clone()), (before, Some(after))));
+        }
+        changes
+    }
+
+    /// Takes the answer to a deletion of this process that removed the object.
+    pub(crate) fn accept_removal(&mut self, resource: &ResourceType, key: &ObjectKey, uid: &str) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if let Some(kind) = Self::typed(resource) {
+            changes.extend(kind.entomb(self, key, uid));
+        }
+        if let Some(cache) = self.metadata.get_mut(resource) {
+            let before = cache.entomb(key, uid);
+            changes.extend(change(&Arc::new(resource.clone()), (before, None)));
+        }
+        changes
+    }
+
+    /// Puts an object into its cache, for tests of decisions; returns the change to show to `observe`.
+    pub fn put<K: Cached>(&mut self, object: K) -> Option<Change> {
+        let (before, after) = K::cache_mut(self).apply(object)?;
+        change(&Arc::new(K::KIND.resource()), (before, Some(after)))
+    }
+
+    /// Takes an object out of its cache, for tests of decisions; returns the change to show to `observe`.
+    pub fn take<K: Cached>(&mut self, object: &K) -> Option<Change> {
+        let before = K::cache_mut(self).remove(object)?;
+        change(&Arc::new(K::KIND.resource()), (Some(before), None))
+    }
+
+    /// Forgets the metadata of a type that is served no more.
+    pub(crate) fn drop_metadata(&mut self, resource: &ResourceType) -> Vec<Change> {
+        let Some(mut cache) = self.metadata.remove(resource) else {
+            return Vec::new();
+        };
+        let resource = Arc::new(resource.clone());
+        cache
+            .clear()
+            .into_iter()
+            .filter_map(|step| change(&resource, step))
+            .collect()
+    }
+}

@@ -1,0 +1,296 @@
+//! The loop: one future for all controllers, no task beside it. Dropping it ends them between two
+//! requests, and the next one starts from the API server's state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use clock::{Clock, Seed};
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered, SelectAll};
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use super::action::Action;
+use super::caches::{Caches, Change, Kind, Update, metadata_updates};
+use super::controller::View;
+use super::perform::{Outcome, perform};
+use super::recorder::{Recorder, send};
+use super::resource::ResourceType;
+use super::worker::{AnyWorker, all_listed};
+use crate::catalog;
+
+/// How many changes are taken in at once before anything is decided.
+const BATCH: usize = 256;
+
+/// Runs these controllers until they are cancelled.
+pub(crate) async fn run(
+    client: Client,
+    clock: Clock,
+    seed: Seed,
+    workers: Vec<Box<dyn AnyWorker>>,
+    cancelled: CancellationToken,
+) {
+    let mut engine = Engine::new(client, clock, &seed, workers);
+    tokio::select! {
+        biased;
+        () = cancelled.cancelled() => {}
+        () = engine.work() => {}
+    }
+}
+
+struct Engine {
+    client: Client,
+    clock: Clock,
+    caches: Caches,
+    workers: Vec<Box<dyn AnyWorker>>,
+    feeds: SelectAll<BoxStream<'static, Update>>,
+    under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    records: FuturesUnordered<BoxFuture<'static, ()>>,
+    recorder: Recorder,
+    /// The kinds that are watched with all their content.
+    typed: BTreeSet<Kind>,
+    /// The types of which the metadata is watched, and how each watch is ended. `None` when nobody asks.
+    metadata: Option<BTreeMap<ResourceType, CancellationToken>>,
+}
+
+/// A request that came back.
+struct Done {
+    worker: usize,
+    ticket: u64,
+    action: Action,
+    outcome: Outcome,
+}
+
+impl Engine {
+    fn new(client: Client, clock: Clock, seed: &Seed, workers: Vec<Box<dyn AnyWorker>>) -> Self {
+        let mut typed: BTreeSet<Kind> = workers.iter().flat_map(|worker| worker.kinds()).collect();
+        let all = workers.iter().any(|worker| worker.needs_all_metadata());
+        let mut feeds = SelectAll::new();
+        if all {
+            typed.insert(Kind::CustomResourceDefinition);
+            feeds.push(catalog::discover(&client, &clock));
+        }
+        for kind in &typed {
+            feeds.push(kind.updates(&client, &clock));
+        }
+        Self {
+            recorder: Recorder::new(clock.clone(), seed.stream("events")),
+            client,
+            clock,
+            caches: Caches::default(),
+            workers,
+            feeds,
+            under_way: FuturesUnordered::new(),
+            records: FuturesUnordered::new(),
+            typed,
+            metadata: all.then(BTreeMap::new),
+        }
+    }
+
+    async fn work(&mut self) {
+        self.wake_workers();
+        loop {
+            self.begin_what_is_due();
+            let due = self.workers.iter().filter_map(|worker| worker.next_due()).min();
+            let clock = self.clock.clone();
+            tokio::select! {
+                biased;
+                Some(done) = self.under_way.next(), if !self.under_way.is_empty() => self.finish(done),
+                Some(update) = self.feeds.next(), if !self.feeds.is_empty() => self.take_in(update),
+                Some(()) = self.records.next(), if !self.records.is_empty() => {}
+                () = sleep_until(&clock, due) => {}
+            }
+        }
+    }
+
+    fn begin_what_is_due(&mut self) {
+        let now = self.clock.now();
+        for worker in 0..self.workers.len() {
+            loop {
+                let view = View {
+                    caches: &self.caches,
+                    now,
+                };
+                let Some((ticket, action)) = self.workers[worker].begin(view) else {
+                    break;
+                };
+                self.start(worker, ticket, action);
+            }
+        }
+    }
+
+    /// Starts an action; events are sent on the side.
+    fn start(&mut self, worker: usize, ticket: u64, action: Action) {
+        let mut next = Some(action);
+        while let Some(action) = next.take() {
+            let Some(record) = self.recorder.record(self.workers[worker].name(), &action) else {
+                let client = self.client.clone();
+                let request = async move {
+                    let outcome = perform(&client, &action).await;
+                    Done {
+                        worker,
+                        ticket,
+                        action,
+                        outcome,
+                    }
+                };
+                self.under_way.push(request.boxed());
+                return;
+            };
+            let client = self.client.clone();
+            self.records.push(async move { send(&client, record).await }.boxed());
+            let view = View {
+                caches: &self.caches,
+                now: self.clock.now(),
+            };
+            next = self.workers[worker].go_on(ticket, &action, &Ok(None), view);
+        }
+    }
+
+    fn finish(&mut self, done: Done) {
+        let Done {
+            worker,
+            ticket,
+            action,
+            outcome,
+        } = done;
+        let changes = self.learn(&action, &outcome);
+        self.show(&changes);
+        let view = View {
+            caches: &self.caches,
+            now: self.clock.now(),
+        };
+        if let Some(next) = self.workers[worker].go_on(ticket, &action, &outcome, view) {
+            self.start(worker, ticket, next);
+        }
+    }
+
+    /// Puts what an answer shows into the caches.
+    fn learn(&mut self, action: &Action, outcome: &Outcome) -> Vec<Change> {
+        match (action, outcome) {
+            (Action::Create { resource, .. }, Ok(Some(object))) => self.caches.accept(resource, object),
+            (
+                Action::Patch { target, .. } | Action::Replace { target, .. } | Action::Delete { target, .. },
+                Ok(Some(object)),
+            ) => self.caches.accept(&target.resource, object),
+            (Action::Delete { target, deletion }, Ok(None)) => {
+                let uid = deletion.preconditions.uid.as_deref().unwrap_or_default();
+                self.caches.accept_removal(&target.resource, &target.key, uid)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_in(&mut self, update: Update) {
+        let mut changes = update(&mut self.caches);
+        let mut moved = self.moved_the_catalog(&changes);
+        self.show(&changes);
+        for _ in 1..BATCH {
+            let Some(Some(update)) = self.feeds.next().now_or_never() else {
+                break;
+            };
+            changes = update(&mut self.caches);
+            moved |= self.moved_the_catalog(&changes);
+            self.show(&changes);
+        }
+        if moved {
+            self.follow_the_catalog();
+        }
+        self.wake_workers();
+    }
+
+    fn show(&mut self, changes: &[Change]) {
+        let view = View {
+            caches: &self.caches,
+            now: self.clock.now(),
+        };
+        for change in changes {
+            for worker in &mut self.workers {
+                worker.observe(change, view);
+            }
+        }
+    }
+
+    /// Lets those begin whose lists are all in.
+    fn wake_workers(&mut self) {
+        let view = View {
+            caches: &self.caches,
+            now: self.clock.now(),
+        };
+        for worker in self.workers.iter_mut().filter(|worker| worker.is_waiting()) {
+            let knows_all =
+                || view.caches.discovered.is_some() && view.caches.metadata.values().all(super::Cache::is_listed);
+            if all_listed(&worker.kinds(), view.caches) && (!worker.needs_all_metadata() || knows_all()) {
+                tracing::debug!(controller = worker.name(), "begins");
+                worker.synced(view);
+            }
+        }
+    }
+
+    fn moved_the_catalog(&self, changes: &[Change]) -> bool {
+        let Some(watched) = &self.metadata else {
+            return false;
+        };
+        let definitions = Kind::CustomResourceDefinition.resource();
+        watched.is_empty() || changes.iter().any(|change| *change.resource == definitions)
+    }
+
+    /// Watches the metadata of what is served now, and of nothing else.
+    fn follow_the_catalog(&mut self) {
+        let Some(watched) = &mut self.metadata else {
+            return;
+        };
+        if self.caches.discovered.is_none() {
+            return;
+        }
+        let covered: BTreeSet<_> = self
+            .typed
+            .iter()
+            .filter(|kind| kind.selection() == super::feed::Selection::All)
+            .map(|kind| kind.resource())
+            .map(|resource| (resource.group, resource.plural))
+            .collect();
+        let wanted: BTreeSet<ResourceType> = catalog::served(&self.caches)
+            .into_iter()
+            .filter(catalog::Served::can_be_collected)
+            .map(|served| served.resource)
+            .filter(|resource| !covered.contains(&(resource.group.clone(), resource.plural.clone())))
+            .collect();
+        let ended: Vec<ResourceType> = watched
+            .keys()
+            .filter(|known| !wanted.contains(*known))
+            .cloned()
+            .collect();
+        let mut changes = Vec::new();
+        for resource in ended {
+            if let Some(token) = watched.remove(&resource) {
+                token.cancel();
+            }
+            changes.extend(self.caches.drop_metadata(&resource));
+        }
+        for resource in wanted {
+            if watched.contains_key(&resource) {
+                continue;
+            }
+            let token = CancellationToken::new();
+            self.caches
+                .metadata
+                .insert(resource.clone(), super::Cache::new(|_| None));
+            let shared = Arc::new(resource.clone());
+            let updates = metadata_updates(&self.client, &self.clock, &shared);
+            let ended = token.clone().cancelled_owned();
+            self.feeds.push(updates.take_until(Box::pin(ended)).boxed());
+            watched.insert(resource, token);
+        }
+        self.show(&changes);
+    }
+}
+
+async fn sleep_until(clock: &Clock, moment: Option<Timestamp>) {
+    match moment {
+        Some(moment) => clock.sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

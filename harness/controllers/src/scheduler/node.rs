@@ -1,0 +1,134 @@
+//! A node with the sums over its pods, kept up to date pod by pod.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::ResourceExt;
+
+use super::matching::Labels;
+use super::pod::{HostPort, PodInfo};
+use super::resources::Amounts;
+use crate::foundation::ObjectKey;
+
+/// A node and what is on it.
+#[derive(Clone, Debug, Default)]
+pub struct NodeInfo {
+    /// The node's name.
+    pub name: String,
+    /// The node; none while only pods on it are known.
+    pub node: Option<Arc<Node>>,
+    /// What pods may take altogether.
+    pub allocatable: Amounts,
+    /// How many pods it may have.
+    pub allowed_pods: i64,
+    /// What its pods take.
+    pub requested: Amounts,
+    /// What its pods count for in scores: processor and memory.
+    pub scored: [i64; 2],
+    /// Its pods; finished ones are not among them.
+    pub pods: BTreeMap<ObjectKey, Arc<PodInfo>>,
+    /// How many of its pods mount each claim.
+    pub claims: BTreeMap<ObjectKey, u32>,
+    ports: BTreeMap<HostPort, u32>,
+    /// How many of its pods have rules about pods near them.
+    pub pods_with_terms: u32,
+}
+
+impl NodeInfo {
+    /// A node of which nothing but the name is known.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes over the node's newest version.
+    pub fn set_node(&mut self, node: Arc<Node>) {
+        let list = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+        self.allocatable = list.map(Amounts::of).unwrap_or_default();
+        self.allowed_pods = list
+            .and_then(|list| list.get("pods"))
+            .map(super::quantity::whole)
+            .unwrap_or_default();
+        self.node = Some(node);
+    }
+
+    /// Puts a pod on the node.
+    pub fn add(&mut self, pod: Arc<PodInfo>) {
+        self.remove(&pod.name);
+        self.requested.add(&pod.requests);
+        for (sum, part) in self.scored.iter_mut().zip(pod.scored) {
+            *sum += part;
+        }
+        for port in &pod.ports {
+            *self.ports.entry(port.clone()).or_default() += 1;
+        }
+        for (claim, _) in &pod.claims {
+            *self
+                .claims
+                .entry(ObjectKey::new(&pod.name.namespace, claim))
+                .or_default() += 1;
+        }
+        self.pods_with_terms += u32::from(pod.has_terms());
+        self.pods.insert(pod.name.clone(), pod);
+    }
+
+    /// Takes a pod off the node.
+    pub fn remove(&mut self, name: &ObjectKey) -> Option<Arc<PodInfo>> {
+        let pod = self.pods.remove(name)?;
+        self.requested.subtract(&pod.requests);
+        for (sum, part) in self.scored.iter_mut().zip(pod.scored) {
+            *sum -= part;
+        }
+        for port in &pod.ports {
+            count_down(&mut self.ports, port);
+        }
+        for (claim, _) in &pod.claims {
+            count_down(&mut self.claims, &ObjectKey::new(&pod.name.namespace, claim));
+        }
+        self.pods_with_terms -= u32::from(pod.has_terms());
+        Some(pod)
+    }
+
+    /// The node's labels.
+    pub fn labels(&self) -> &Labels {
+        static NONE: Labels = Labels::new();
+        self.node.as_ref().map_or(&NONE, |node| node.labels())
+    }
+
+    /// The node's taints.
+    pub fn taints(&self) -> &[Taint] {
+        self.node
+            .as_ref()
+            .and_then(|node| node.spec.as_ref())
+            .and_then(|spec| spec.taints.as_deref())
+            .unwrap_or_default()
+    }
+
+    /// Whether somebody cordoned the node.
+    pub fn is_unschedulable(&self) -> bool {
+        self.node
+            .as_ref()
+            .and_then(|node| node.spec.as_ref())
+            .and_then(|spec| spec.unschedulable)
+            .unwrap_or_default()
+    }
+
+    /// Whether one of these ports is taken.
+    pub fn has_port_conflict(&self, ports: &[HostPort]) -> bool {
+        ports
+            .iter()
+            .any(|port| self.ports.keys().any(|taken| taken.conflicts(port)))
+    }
+}
+
+fn count_down<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Which pods must give way to a more important one, and on which node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use super::cluster::World;
+use super::filter::Prepared;
+use super::matching::selects;
+use super::node::NodeInfo;
+use super::place::{Diagnosis, check_with_nominated, counted};
+use super::pod::PodInfo;
+use crate::foundation::{Cache, ObjectKey};
+
+/// The reason of the condition on pods that give way.
+pub const PREEMPTED: &str = "PreemptionByScheduler";
+const NOT_HELPFUL: &str = "Preemption is not helpful for scheduling";
+const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+
+/// A node and the pods that leave it.
+#[derive(Clone, Debug)]
+pub struct Preemption {
+    /// The node.
+    pub node: String,
+    /// Who leaves; the most important first.
+    pub victims: Vec<Arc<PodInfo>>,
+    /// Less important pods for which room was kept there, and is no longer.
+    pub displaced: Vec<ObjectKey>,
+}
+
+/// Chooses the node where the fewest and least important pods give way.
+///
+/// # Errors
+/// What kube-scheduler says when none can: the part of its message after `preemption: `.
+pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result<Preemption, String> {
+    if pod.spec().and_then(|spec| spec.preemption_policy.as_deref()) == Some("Never") {
+        return Err("not eligible due to preemptionPolicy=Never.".to_owned());
+    }
+    if is_waiting_for_victims(world, pod, diagnosis) {
+        return Err("not eligible due to a terminating pod on the nominated node.".to_owned());
+    }
+    if diagnosis.everywhere.is_some() {
+        return Err(String::new());
+    }
+    let Ok(prepared) = Prepared::new(world, pod) else {
+        return Err(String::new());
+    };
+    let mut reasons = vec![(NOT_HELPFUL.to_owned(), diagnosis.nodes - diagnosis.resolvable.len())];
+    let mut candidates = Vec::new();
+    for node in diagnosis.resolvable.iter().filter_map(|name| world.cluster.node(name)) {
+        match victims_on(world, &prepared, pod, node) {
+            Ok(victims) => candidates.push((rank(&victims), node, victims)),
+            Err(texts) => reasons.extend(texts.into_iter().map(|text| (text, 1))),
+        }
+    }
+    let best = candidates
+        .into_iter()
+        .min_by(|(one, node, _), (other, other_node, _)| (one, &node.name).cmp(&(other, &other_node.name)));
+    let Some((_, node, victims)) = best else {
+        reasons.retain(|(_, count)| *count > 0);
+        let reasons = counted(reasons.into_iter());
+        return Err(format!("0/{} nodes are available: {reasons}.", diagnosis.nodes));
+    };
+    let displaced = world
+        .cluster
+        .nominated(&node.name)
+        .filter(|other| other.priority < pod.priority)
+        .map(|other| other.name.clone())
+        .collect();
+    Ok(Preemption {
+        node: node.name.clone(),
+        victims: victims.pods.into_iter().map(|(pod, _)| pod).collect(),
+        displaced,
+    })
+}
+
+/// Whether pods are already leaving the node where room is being made.
+fn is_waiting_for_victims(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> bool {
+    let Some(node) = pod.nominated_node().and_then(|name| world.cluster.node(name)) else {
+        return false;
+    };
+    diagnosis.resolvable.contains(&node.name)
+        && node
+            .pods
+            .values()
+            .any(|other| other.priority < pod.priority && was_preempted(other))
+}
+
+fn was_preempted(pod: &PodInfo) -> bool {
+    let conditions = pod.pod.status.as_ref().and_then(|status| status.conditions.as_deref());
+    pod.is_terminating()
+        && conditions.unwrap_or_default().iter().any(|condition| {
+            condition.type_ == "DisruptionTarget"
+                && condition.status == "True"
+                && condition.reason.as_deref() == Some(PREEMPTED)
+        })
+}
+
+/// The pods that leave, each with whether that violates a disruption budget.
+struct Victims {
+    pods: Vec<(Arc<PodInfo>, bool)>,
+}
+
+/// All less important pods leave; then, the more important first and those under a disruption
+/// budget before others, each stays that can.
+fn victims_on(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeInfo) -> Result<Victims, Vec<String>> {
+    let mut lower: Vec<Arc<PodInfo>> = node
+        .pods
+        .values()
+        .filter(|other| other.priority < pod.priority)
+        .cloned()
+        .collect();
+    if lower.is_empty() {
+        return Err(vec![NO_VICTIMS.to_owned()]);
+    }
+    let mut node_then = node.clone();
+    let mut prepared_then = prepared.clone();
+    for other in &lower {
+        node_then.remove(&other.name);
+        prepared_then.adjust(world, pod, other, node, -1);
+    }
+    let reasons = check_with_nominated(world, &prepared_then, pod, &node_then);
+    if !reasons.is_empty() {
+        return Err(reasons.iter().map(super::filter::Reason::text).collect());
+    }
+    lower.sort_by_key(|other| importance(other));
+    let (violating, others) = split_by_budgets(lower, &world.caches.disruption_budgets);
+    let mut victims = Vec::new();
+    let marked = violating.into_iter().map(|pod| (pod, true));
+    for (other, violates) in marked.chain(others.into_iter().map(|pod| (pod, false))) {
+        node_then.add(Arc::clone(&other));
+        prepared_then.adjust(world, pod, &other, node, 1);
+        if !check_with_nominated(world, &prepared_then, pod, &node_then).is_empty() {
+            node_then.remove(&other.name);
+            prepared_then.adjust(world, pod, &other, node, -1);
+            victims.push((other, violates));
+        }
+    }
+    if victims.is_empty() {
+        return Err(vec![NO_VICTIMS.to_owned()]);
+    }
+    victims.sort_by_key(|(pod, _)| importance(pod));
+    Ok(Victims { pods: victims })
+}
+
+/// The more important a pod, the smaller: higher priority first, then who runs for longer.
+fn importance(pod: &PodInfo) -> (std::cmp::Reverse<i32>, Timestamp, ObjectKey) {
+    (
+        std::cmp::Reverse(pod.priority),
+        start_of(pod).unwrap_or(Timestamp::MAX),
+        pod.name.clone(),
+    )
+}
+
+fn start_of(pod: &PodInfo) -> Option<Timestamp> {
+    pod.pod.status.as_ref()?.start_time.as_ref().map(|time| time.0)
+}
+
+/// The smaller, the better: budgets violated, the highest priority that goes, the sum of
+/// priorities, how many go, and how long the most important ones have run.
+fn rank(victims: &Victims) -> (usize, i32, i64, usize, std::cmp::Reverse<Timestamp>) {
+    let violated = victims.pods.iter().filter(|(_, violates)| *violates).count();
+    let priorities = || victims.pods.iter().map(|(pod, _)| pod.priority);
+    let highest = priorities().max().unwrap_or_default();
+    // Priorities may be negative, and more pods must never count for less.
+    let sum = priorities()
+        .map(|priority| i64::from(priority) - i64::from(i32::MIN))
+        .sum();
+    let started = victims
+        .pods
+        .iter()
+        .filter(|(pod, _)| pod.priority == highest)
+        .filter_map(|(pod, _)| start_of(pod))
+        .min();
+    (
+        violated,
+        highest,
+        sum,
+        victims.pods.len(),
+        std::cmp::Reverse(started.unwrap_or(Timestamp::MAX)),
+    )
+}
+
+/// Parts the pods whose leaving would violate a disruption budget from the others; both stay in
+/// order. Every budget is used up pod by pod.
+fn split_by_budgets(pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
+    let mut allowed: BTreeMap<&ObjectKey, i32> = budgets
+        .iter()
+        .map(|(name, budget)| {
+            (
+                name,
+                budget.status.as_ref().map_or(0, |status| status.disruptions_allowed),
+            )
+        })
+        .collect();
+    pods.into_iter().partition(|pod| {
+        let mut violates = false;
+        for (name, budget) in budgets.in_namespace(&pod.name.namespace) {
+            let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+            let status = budget.status.as_ref();
+            let counted = status.and_then(|status| status.disrupted_pods.as_ref());
+            let covers = selector.is_some_and(|selector| {
+                let empty = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+                    && selector.match_expressions.as_ref().is_none_or(Vec::is_empty);
+                !empty && selects(selector, pod.labels())
+            });
+            if !covers || counted.is_some_and(|pods| pods.contains_key(&pod.name.name)) {
+                continue;
+            }
+            if let Some(left) = allowed.get_mut(name) {
+                *left -= 1;
+                violates |= *left < 0;
+            }
+        }
+        violates
+    })
+}

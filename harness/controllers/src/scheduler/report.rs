@@ -1,0 +1,89 @@
+//! What is written about pods that got no node, and about those that gave way.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use super::place::Diagnosis;
+use super::preempt::{PREEMPTED, Preemption};
+use crate::foundation::{Action, Severity};
+
+/// What kube-scheduler 1.36 appends when no node was looked at: the words of its empty list of nodes
+/// that preemption could have tried.
+const NO_CANDIDATES: &str = " not found";
+/// What it says of dynamic resources before it comes to preemption.
+const NO_CLAIMS: &str = " no new claims to deallocate, preemption: ";
+const GAVE_WAY: &str = "default-scheduler: preempting to accommodate a higher priority pod";
+
+/// The whole message: why there is no node, and why preemption does not help.
+pub fn message(diagnosis: &Diagnosis, preemption: &Result<Preemption, String>) -> String {
+    let why = diagnosis.message();
+    match preemption {
+        Ok(_) => why,
+        Err(_) if diagnosis.nodes == 0 => why,
+        Err(_) if diagnosis.everywhere.is_some() => format!("{why}{NO_CANDIDATES}"),
+        Err(text) => format!("{why}{NO_CLAIMS}{text}"),
+    }
+}
+
+/// Writes that the pod has no node, and for which one room is made; nothing if that stands there.
+pub fn unschedulable(pod: &Pod, message: &str, nominated: Option<&str>, now: Timestamp) -> Option<Action> {
+    let status = pod.status.as_ref();
+    let known = status
+        .and_then(|status| status.conditions.as_ref())
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.type_ == "PodScheduled");
+    let known_node = status
+        .and_then(|status| status.nominated_node_name.as_deref())
+        .unwrap_or_default();
+    let same = known.is_some_and(|condition| {
+        condition.status == "False"
+            && condition.reason.as_deref() == Some("Unschedulable")
+            && condition.message.as_deref() == Some(message)
+    });
+    let same_node = nominated.is_none_or(|node| node == known_node);
+    if same && same_node {
+        return None;
+    }
+    let since = known
+        .filter(|condition| condition.status == "False")
+        .and_then(|condition| condition.last_transition_time.clone())
+        .unwrap_or(Time(now));
+    let mut patch = json!({ "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+        "lastProbeTime": null, "lastTransitionTime": since, "observedGeneration": pod.metadata.generation,
+    }] });
+    if let Some(node) = nominated {
+        patch["nominatedNodeName"] = json!(node);
+    }
+    Some(Action::patch_status_as_seen(pod, patch))
+}
+
+/// Makes a pod give way: says why, deletes it with its grace, and tells people.
+pub fn give_way(victim: &Pod, preemptor: &Pod, node: &str, now: Timestamp) -> Vec<Action> {
+    if victim.metadata.deletion_timestamp.is_some() {
+        return Vec::new();
+    }
+    let condition: Value = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": PREEMPTED, "message": GAVE_WAY,
+        "lastTransitionTime": Time(now), "observedGeneration": victim.metadata.generation,
+    });
+    let by = preemptor.metadata.uid.as_deref().unwrap_or_default();
+    vec![
+        Action::patch_status(victim, json!({ "conditions": [condition] })),
+        Action::delete(victim),
+        Action::event(
+            victim,
+            Severity::Normal,
+            "Preempted",
+            format!("Preempted by pod {by} on node {node}"),
+        ),
+    ]
+}
+
+/// Gives up the room that was kept for a pod.
+pub fn clear_nomination(pod: &Pod) -> Action {
+    Action::patch_status(pod, json!({ "nominatedNodeName": null }))
+}

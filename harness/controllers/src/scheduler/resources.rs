@@ -1,0 +1,196 @@
+//! What pods ask of nodes: sums of requests, and whether they fit.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::quantity::{milli, whole};
+
+/// What a container counts for in scores when it asks for nothing: a tenth of a processor and
+/// 200 MiB (kube-scheduler's values).
+const ASSUMED_MILLI_CPU: i64 = 100;
+const ASSUMED_MEMORY: i64 = 200 * 1024 * 1024;
+
+/// Amounts of resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    /// Processors, in thousandths.
+    pub milli_cpu: i64,
+    /// Bytes.
+    pub memory: i64,
+    /// Bytes of ephemeral storage.
+    pub storage: i64,
+    /// All others by name, in whole units; zeros are left out.
+    pub others: BTreeMap<String, i64>,
+}
+
+impl Amounts {
+    /// Reads a resource list. `pods` is not in the result.
+    pub fn of(list: &BTreeMap<String, Quantity>) -> Self {
+        let mut amounts = Self::default();
+        for (name, quantity) in list {
+            match name.as_str() {
+                "cpu" => amounts.milli_cpu = milli(quantity),
+                "memory" => amounts.memory = whole(quantity),
+                "ephemeral-storage" => amounts.storage = whole(quantity),
+                "pods" => {}
+                other => amounts.set(other, whole(quantity)),
+            }
+        }
+        amounts
+    }
+
+    fn set(&mut self, name: &str, amount: i64) {
+        if amount == 0 {
+            self.others.remove(name);
+        } else {
+            self.others.insert(name.to_owned(), amount);
+        }
+    }
+
+    /// The amount of one of the resources that have no field of their own.
+    pub fn other(&self, name: &str) -> i64 {
+        self.others.get(name).copied().unwrap_or_default()
+    }
+
+    /// Adds the other amounts.
+    pub fn add(&mut self, other: &Self) {
+        self.combine(other, i64::saturating_add);
+    }
+
+    /// Takes the other amounts away.
+    pub fn subtract(&mut self, other: &Self) {
+        self.combine(other, i64::saturating_sub);
+    }
+
+    /// Raises each amount to the other one.
+    fn raise(&mut self, other: &Self) {
+        self.combine(other, i64::max);
+    }
+
+    fn combine(&mut self, other: &Self, operation: fn(i64, i64) -> i64) {
+        self.milli_cpu = operation(self.milli_cpu, other.milli_cpu);
+        self.memory = operation(self.memory, other.memory);
+        self.storage = operation(self.storage, other.storage);
+        for (name, amount) in &other.others {
+            let combined = operation(self.other(name), *amount);
+            self.set(name, combined);
+        }
+    }
+}
+
+/// What a pod requests: the sum over its containers, or what the start of its init containers
+/// needs at once if that is more; sidecars count from their place on; plus the overhead.
+pub fn requests(spec: &PodSpec) -> Amounts {
+    let mut total = Amounts::default();
+    for container in &spec.containers {
+        total.add(&container_requests(container));
+    }
+    let mut sidecars = Amounts::default();
+    let mut peak = Amounts::default();
+    for container in spec.init_containers.iter().flatten() {
+        let mut needed = container_requests(container);
+        if is_sidecar(container) {
+            total.add(&needed);
+            sidecars.add(&needed);
+            peak.raise(&sidecars);
+        } else {
+            needed.add(&sidecars);
+            peak.raise(&needed);
+        }
+    }
+    total.raise(&peak);
+    if let Some(list) = spec
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.requests.as_ref())
+    {
+        let whole_pod = Amounts::of(list);
+        if list.contains_key("cpu") {
+            total.milli_cpu = whole_pod.milli_cpu;
+        }
+        if list.contains_key("memory") {
+            total.memory = whole_pod.memory;
+        }
+    }
+    if let Some(overhead) = &spec.overhead {
+        total.add(&Amounts::of(overhead));
+    }
+    total
+}
+
+/// Processor (thousandths) and memory (bytes) that a pod counts for in scores.
+pub fn scored_requests(spec: &PodSpec) -> [i64; 2] {
+    let sidecars = spec.init_containers.iter().flatten().filter(|it| is_sidecar(it));
+    let mut total = [0, 0];
+    for container in spec.containers.iter().chain(sidecars) {
+        let list = container
+            .resources
+            .as_ref()
+            .and_then(|resources| resources.requests.as_ref());
+        let amount = |name: &str| list.and_then(|list| list.get(name));
+        total[0] += amount("cpu").map_or(ASSUMED_MILLI_CPU, milli);
+        total[1] += amount("memory").map_or(ASSUMED_MEMORY, whole);
+    }
+    total
+}
+
+fn is_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+fn container_requests(container: &Container) -> Amounts {
+    container
+        .resources
+        .as_ref()
+        .and_then(|resources| resources.requests.as_ref())
+        .map(Amounts::of)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn container(cpu: &str) -> Value {
+        json!({ "name": "c", "resources": { "requests": { "cpu": cpu } } })
+    }
+
+    fn sidecar(cpu: &str) -> Value {
+        json!({ "name": "s", "restartPolicy": "Always", "resources": { "requests": { "cpu": cpu } } })
+    }
+
+    #[rstest]
+    #[case(json!({ "containers": [container("1"), container("500m")] }), 1500)]
+    #[case(json!({ "containers": [container("1")], "initContainers": [container("3")] }), 3000)]
+    #[case(json!({ "containers": [container("1")], "initContainers": [sidecar("1"), container("3")] }), 4000)]
+    #[case(json!({ "containers": [container("1")], "initContainers": [container("1"), sidecar("1")] }), 2000)]
+    #[case(json!({ "containers": [container("1")], "overhead": { "cpu": "250m" } }), 1250)]
+    #[case(json!({ "containers": [container("1")], "resources": { "requests": { "cpu": "7" } } }), 7000)]
+    fn a_pod_requests_what_it_needs_at_its_peak(#[case] spec: Value, #[case] expected: i64) {
+        let spec: PodSpec = serde_json::from_value(spec).unwrap();
+        assert_eq!(requests(&spec).milli_cpu, expected);
+    }
+
+    #[test]
+    fn what_is_added_can_be_taken_away() {
+        let list = |value| Amounts::of(&serde_json::from_value(value).unwrap());
+        let mut sum = list(json!({ "cpu": "1", "memory": "1Gi", "example.com/gpu": "2" }));
+        let before = sum.clone();
+        let more = list(json!({ "cpu": "1m", "ephemeral-storage": "1", "example.com/other": "1" }));
+        sum.add(&more);
+        assert_ne!(sum, before);
+        sum.subtract(&more);
+        assert_eq!(sum, before);
+    }
+
+    #[test]
+    fn a_container_that_asks_for_nothing_still_counts_in_scores() {
+        let spec = serde_json::from_value(json!({ "containers": [container("1"), { "name": "b" }] })).unwrap();
+        assert_eq!(scored_requests(&spec), [1100, 2 * ASSUMED_MEMORY]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Which controllers run, and their periods. Defaults are kube-controller-manager's.
+
+use std::collections::BTreeSet;
+
+use crate::node_lifecycle;
+
+/// A controller that can be switched on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// Conditions and taints of nodes whose kubelets are silent.
+    NodeLifecycle,
+}
+
+impl Name {
+    /// Every controller.
+    pub const ALL: &[Self] = &[Self::NodeLifecycle];
+}
+
+/// Which controllers run, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Those that run.
+    pub enabled: BTreeSet<Name>,
+    /// Periods of the node lifecycle controller.
+    pub node_lifecycle: node_lifecycle::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            enabled: Name::ALL.iter().copied().collect(),
+            node_lifecycle: node_lifecycle::Settings::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Only these controllers.
+    pub fn only(names: impl IntoIterator<Item = Name>) -> Self {
+        Self {
+            enabled: names.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// All but these controllers.
+    #[must_use]
+    pub fn without(mut self, names: impl IntoIterator<Item = Name>) -> Self {
+        for name in names {
+            self.enabled.remove(&name);
+        }
+        self
+    }
+
+    /// Whether a controller runs.
+    pub fn runs(&self, name: Name) -> bool {
+        self.enabled.contains(&name)
+    }
+}

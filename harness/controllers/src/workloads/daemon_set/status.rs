@@ -1,0 +1,41 @@
+//! What a DaemonSet's status says.
+
+use k8s_openapi::api::apps::v1::DaemonSetStatus;
+
+use super::decide::{Scene, oldest_first};
+use super::eligible::Eligibility;
+use crate::workloads::meta::counted;
+use crate::workloads::pods;
+
+/// Counts nodes, each by its oldest pod.
+pub(super) fn status(scene: &Scene<'_>) -> DaemonSetStatus {
+    let before = scene.set.status.clone().unwrap_or_default();
+    let (mut desired, mut scheduled, mut misscheduled) = (0, 0, 0);
+    let (mut ready, mut available, mut updated) = (0, 0, 0);
+    for (node, eligibility) in &scene.nodes {
+        let oldest = scene.on(node).iter().min_by_key(|pod| oldest_first(pod));
+        if *eligibility != Eligibility::Wanted {
+            misscheduled += i32::from(oldest.is_some());
+            continue;
+        }
+        desired += 1;
+        if let Some(pod) = oldest {
+            scheduled += 1;
+            ready += i32::from(pods::is_ready(pod));
+            available += i32::from(scene.is_available(pod));
+            updated += i32::from(scene.is_current(pod));
+        }
+    }
+    DaemonSetStatus {
+        current_number_scheduled: scheduled,
+        desired_number_scheduled: desired,
+        number_available: counted(available),
+        number_misscheduled: misscheduled,
+        number_ready: ready,
+        number_unavailable: counted(desired - available),
+        observed_generation: scene.set.metadata.generation,
+        updated_number_scheduled: counted(updated),
+        collision_count: before.collision_count,
+        conditions: before.conditions,
+    }
+}

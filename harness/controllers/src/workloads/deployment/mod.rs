@@ -1,0 +1,20 @@
+//! Deployments: a ReplicaSet for each pod template, and the way from one to the next
+//! (kubernetes/kubernetes, deployment_controller.go, sync.go, rolling.go, recreate.go, progress.go).
+//!
+//! One file an idea: the sets and how they are written, finding the new set, rolling, recreating,
+//! scaling in proportion, status and conditions. What must not live here: pods, beyond the
+//! question whether any is left.
+
+mod decide;
+mod numbers;
+mod progress;
+mod recreate;
+mod revisions;
+mod rolling;
+mod scale;
+mod sets;
+
+#[cfg(test)]
+mod tests;
+
+pub use decide::{View, decide};

@@ -1,0 +1,170 @@
+//! Finding or making the set of the current template, the revision numbers by which sets are
+//! remembered, and how many of them are.
+
+use std::cmp::Ordering;
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::sets::{Scene, Set, TEMPLATE_HASH, remember_numbers};
+use super::{numbers, progress, rolling};
+use crate::workloads::hash::template_hash;
+use crate::workloads::meta;
+use crate::workloads::plan::Note;
+
+/// The number of a rollout, on sets and on the deployment.
+pub const REVISION: &str = "deployment.kubernetes.io/revision";
+/// The numbers that a set had in earlier rollouts.
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// What is never copied from a deployment to its sets.
+const NOT_COPIED: [&str; 6] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    REVISION_HISTORY,
+    numbers::DESIRED_REPLICAS,
+    numbers::MAX_REPLICAS,
+    "deprecated.deployment.rollback.to",
+];
+/// A history longer than this loses its oldest entries.
+const HISTORY_LENGTH: usize = 2000;
+
+/// Oldest first.
+pub fn by_age(one: &ReplicaSet, other: &ReplicaSet) -> Ordering {
+    meta::created(&one.metadata)
+        .cmp(&meta::created(&other.metadata))
+        .then_with(|| meta::name(&one.metadata).cmp(meta::name(&other.metadata)))
+}
+
+fn revision(meta: &ObjectMeta) -> i64 {
+    meta::number(meta, REVISION).unwrap_or_default()
+}
+
+/// Brings the new set's annotations and revision up to date, if there is one.
+pub fn sync(scene: &mut Scene<'_>) {
+    let newest = scene.sets.old.iter().map(|set| revision(&set.now.metadata)).max();
+    let next = newest.unwrap_or_default() + 1;
+    let annotations = scene.deployment.metadata.annotations.clone().unwrap_or_default();
+    let min_ready = scene.spec.min_ready_seconds;
+    let Some(set) = &mut scene.sets.new else { return };
+    for (key, value) in annotations {
+        if !NOT_COPIED.contains(&key.as_str()) {
+            meta::annotate(&mut set.now.metadata, &key, value);
+        }
+    }
+    raise_revision(&mut set.now.metadata, next);
+    let spec = set.now.spec.get_or_insert_default();
+    if spec.min_ready_seconds.unwrap_or_default() != min_ready.unwrap_or_default() {
+        spec.min_ready_seconds = min_ready;
+    }
+    let name = set.name().to_owned();
+    let revision = meta::annotation(&set.now.metadata, REVISION).unwrap_or_default().to_owned();
+    meta::annotate(&mut scene.deployment.metadata, REVISION, revision);
+    progress::note_found(scene, &name);
+}
+
+/// Gives a set the number of this rollout, and remembers the one that it had.
+fn raise_revision(set: &mut ObjectMeta, next: i64) {
+    let old = meta::annotation(set, REVISION).map(str::to_owned);
+    if old.as_deref().and_then(|old| old.parse::<i64>().ok()).unwrap_or_default() >= next {
+        return;
+    }
+    meta::annotate(set, REVISION, next.to_string());
+    let Some(old) = old.filter(|old| !old.is_empty()) else {
+        return;
+    };
+    let history = meta::annotation(set, REVISION_HISTORY).unwrap_or_default();
+    let mut entries: Vec<&str> = history.split(',').filter(|entry| !entry.is_empty()).collect();
+    entries.push(&old);
+    while entries.len() > 1 && entries.iter().map(|entry| entry.len() + 1).sum::<usize>() > HISTORY_LENGTH {
+        entries.remove(0);
+    }
+    let history = entries.join(",");
+    meta::annotate(set, REVISION_HISTORY, history);
+}
+
+/// As [`sync`], and makes the new set where there is none. Tells whether there is one now: a name
+/// that another set has is given up by counting the collision.
+pub fn sync_or_create(scene: &mut Scene<'_>) -> bool {
+    if scene.sets.new.is_none() && !create(scene) {
+        return false;
+    }
+    sync(scene);
+    true
+}
+
+fn create(scene: &mut Scene<'_>) -> bool {
+    let status = scene.deployment.status.get_or_insert_default();
+    let hash = template_hash(&scene.spec.template, status.collision_count);
+    let name = format!("{}-{hash}", scene.owner.name);
+    if scene.view.names.contains(&name) {
+        *status.collision_count.get_or_insert_default() += 1;
+        return false;
+    }
+    let mut set = new_set(scene, &hash, name);
+    remember_numbers(&mut set, scene.spec);
+    scene.sets.new = Some(Set::to_create(set));
+    let replicas = rolling::new_set_replicas(scene);
+    let Some(set) = &mut scene.sets.new else { return false };
+    set.set_replicas(replicas);
+    let name = set.name().to_owned();
+    if replicas > 0 {
+        let message = format!("Scaled up replica set {name} from 0 to {replicas}");
+        scene.notes.push(Note::normal("ScalingReplicaSet", message));
+    }
+    progress::note_created(scene, &name);
+    true
+}
+
+fn new_set(scene: &Scene<'_>, hash: &str, name: String) -> ReplicaSet {
+    let mut template = scene.spec.template.clone();
+    let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
+    labels.insert(TEMPLATE_HASH.to_owned(), hash.to_owned());
+    let labels = labels.clone();
+    let mut selector = scene.spec.selector.clone();
+    selector
+        .match_labels
+        .get_or_insert_default()
+        .insert(TEMPLATE_HASH.to_owned(), hash.to_owned());
+    ReplicaSet {
+        metadata: ObjectMeta {
+            name: Some(name),
+            namespace: Some(scene.owner.namespace.clone()),
+            labels: Some(labels),
+            owner_references: Some(vec![scene.owner.controller_reference()]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(ReplicaSetSpec {
+            min_ready_seconds: scene.spec.min_ready_seconds,
+            replicas: Some(0),
+            selector,
+            template: Some(template),
+        }),
+        status: None,
+    }
+}
+
+/// Plans the deletion of the oldest sets that are empty, beyond the history that is kept.
+pub fn clean_up(scene: &mut Scene<'_>) {
+    let Some(limit) = scene.spec.revision_history_limit.filter(|limit| *limit != i32::MAX) else {
+        return;
+    };
+    let mut alive: Vec<_> = scene
+        .sets
+        .old
+        .iter()
+        .filter(|set| !meta::is_deleting(&set.now.metadata))
+        .collect();
+    alive.sort_by_key(|set| (revision(&set.now.metadata), meta::created(&set.now.metadata)));
+    let surplus = alive.len().saturating_sub(meta::size(limit));
+    let unused = |set: &&Set| {
+        let observed = set.now.status.as_ref().and_then(|status| status.observed_generation);
+        set.actual() == 0 && set.replicas() == 0 && observed >= set.now.metadata.generation
+    };
+    let goes: Vec<_> = alive
+        .into_iter()
+        .take(surplus)
+        .filter(unused)
+        .filter_map(|set| set.existing().cloned())
+        .collect();
+    scene.deletions.extend(goes);
+}

@@ -1,0 +1,89 @@
+//! Rolling update: the new set grows and the old ones shrink, within surge and unavailability.
+
+use super::numbers;
+use super::sets::{Scene, Set};
+use super::{progress, revisions};
+
+/// One step of a rolling update.
+pub fn roll_out(scene: &mut Scene<'_>) {
+    if !revisions::sync_or_create(scene) || grow_new(scene) || shrink_old(scene) {
+        return;
+    }
+    if progress::is_complete(scene) {
+        revisions::clean_up(scene);
+    }
+}
+
+/// How many pods the new set may have now.
+pub fn new_set_replicas(scene: &Scene<'_>) -> i32 {
+    let (spec, wanted) = scene.wanted();
+    let current = scene.sets.new.as_ref().map_or(0, Set::replicas);
+    if numbers::is_recreate(spec) {
+        return wanted;
+    }
+    let room = wanted + numbers::max_surge(spec) - scene.sets.total();
+    if room <= 0 {
+        return current;
+    }
+    current + room.min(wanted - current)
+}
+
+fn grow_new(scene: &mut Scene<'_>) -> bool {
+    let (spec, wanted) = (scene.spec, numbers::replicas(scene.spec));
+    let target = new_set_replicas(scene);
+    let Some(new) = &mut scene.sets.new else { return false };
+    match new.replicas().cmp(&wanted) {
+        std::cmp::Ordering::Equal => false,
+        std::cmp::Ordering::Greater => new.scale(spec, wanted),
+        std::cmp::Ordering::Less if target == new.replicas() => false,
+        std::cmp::Ordering::Less => new.scale(spec, target),
+    }
+}
+
+fn shrink_old(scene: &mut Scene<'_>) -> bool {
+    let spec = scene.spec;
+    let least = numbers::replicas(spec) - numbers::max_unavailable(spec);
+    let total = scene.sets.total();
+    let new_unavailable = scene
+        .sets
+        .new
+        .as_ref()
+        .map_or(0, |set| set.replicas() - set.available());
+    let may_go = total - least - new_unavailable;
+    if scene.sets.old_active().next().is_none() || may_go <= 0 {
+        return false;
+    }
+    let unhealthy = drop_unhealthy(scene, may_go);
+    let available: i32 = scene.sets.all().map(Set::available).sum();
+    let healthy = drop_healthy(scene, available - least);
+    unhealthy + healthy > 0
+}
+
+/// Pods of old sets that are not available serve nobody; they go first. Returns how many go.
+fn drop_unhealthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
+    let spec = scene.spec;
+    let mut gone = 0;
+    for set in scene.sets.old_active() {
+        let (replicas, unavailable) = (set.replicas(), set.replicas() - set.available());
+        let dropped = unavailable.min(may_go - gone);
+        if dropped > 0 {
+            set.scale(spec, replicas - dropped);
+            gone += dropped;
+        }
+    }
+    gone
+}
+
+/// Returns how many go.
+fn drop_healthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
+    let spec = scene.spec;
+    let mut gone = 0;
+    for set in scene.sets.old_active() {
+        let dropped = set.replicas().min(may_go - gone);
+        if dropped > 0 {
+            set.scale(spec, set.replicas() - dropped);
+            gone += dropped;
+        }
+    }
+    gone
+}

@@ -1,0 +1,255 @@
+//! Reading metadata: names, owners, labels, and amounts that may be percentages.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::{Metadata, Resource};
+
+/// The owner of pods, sets or revisions: what events name and what references point to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its group and version.
+    pub api_version: &'static str,
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+impl Owner {
+    /// `object` as an owner.
+    pub fn of<K: Resource + Metadata<Ty = ObjectMeta>>(object: &K) -> Self {
+        let meta = object.metadata();
+        Self {
+            api_version: K::API_VERSION,
+            kind: K::KIND,
+            namespace: namespace(meta).to_owned(),
+            name: name(meta).to_owned(),
+            uid: uid(meta).to_owned(),
+            deleting: is_deleting(meta),
+        }
+    }
+
+    /// The reference that makes it the controller of another object.
+    pub fn controller_reference(&self) -> OwnerReference {
+        OwnerReference {
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+            ..self.reference()
+        }
+    }
+
+    /// A reference that says no more than whose object it is.
+    pub fn reference(&self) -> OwnerReference {
+        OwnerReference {
+            api_version: self.api_version.to_owned(),
+            kind: self.kind.to_owned(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            controller: None,
+            block_owner_deletion: None,
+        }
+    }
+
+    /// Whether it is the controller of the object with `meta`.
+    pub fn controls(&self, meta: &ObjectMeta) -> bool {
+        controller_of(meta).is_some_and(|controller| controller.uid == self.uid)
+    }
+}
+
+/// The name, or nothing before there is one.
+pub fn name(meta: &ObjectMeta) -> &str {
+    meta.name.as_deref().unwrap_or_default()
+}
+
+/// The namespace, or nothing for what has none.
+pub fn namespace(meta: &ObjectMeta) -> &str {
+    meta.namespace.as_deref().unwrap_or_default()
+}
+
+/// The uid, or nothing before there is one.
+pub fn uid(meta: &ObjectMeta) -> &str {
+    meta.uid.as_deref().unwrap_or_default()
+}
+
+/// When it was created; the beginning of time before that is known.
+pub fn created(meta: &ObjectMeta) -> Timestamp {
+    meta.creation_timestamp
+        .as_ref()
+        .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
+}
+
+/// Whether it is being deleted.
+pub fn is_deleting(meta: &ObjectMeta) -> bool {
+    meta.deletion_timestamp.is_some()
+}
+
+/// The value of a label.
+pub fn label<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+/// The value of an annotation.
+pub fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(key).map(String::as_str)
+}
+
+/// The number in an annotation.
+pub fn number(meta: &ObjectMeta, key: &str) -> Option<i64> {
+    annotation(meta, key)?.parse().ok()
+}
+
+/// Sets an annotation; tells whether that changed anything.
+pub fn annotate(meta: &mut ObjectMeta, key: &str, value: String) -> bool {
+    let annotations = meta.annotations.get_or_insert_default();
+    if annotations.get(key) == Some(&value) {
+        return false;
+    }
+    annotations.insert(key.to_owned(), value);
+    true
+}
+
+/// The controller among the owners.
+pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references
+        .as_ref()?
+        .iter()
+        .find(|reference| reference.controller == Some(true))
+}
+
+/// Whether `labels` are selected. An empty selector selects all, an operator that is not known none.
+pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
+    let value = |key: &String| labels.and_then(|labels| labels.get(key));
+    let all_equal = selector
+        .match_labels
+        .iter()
+        .flatten()
+        .all(|(key, wanted)| value(key) == Some(wanted));
+    let all_hold = selector.match_expressions.iter().flatten().all(|requirement| {
+        let present = value(&requirement.key);
+        let listed = || {
+            let values = requirement.values.as_deref().unwrap_or_default();
+            present.is_some_and(|present| values.contains(present))
+        };
+        match requirement.operator.as_str() {
+            "In" => listed(),
+            "NotIn" => !listed(),
+            "Exists" => present.is_some(),
+            "DoesNotExist" => present.is_none(),
+            _ => false,
+        }
+    });
+    all_equal && all_hold
+}
+
+/// Whether a selector would select everything.
+pub fn selects_all(selector: &LabelSelector) -> bool {
+    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// Which way a part of a pod is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the next whole pod.
+    Up,
+    /// To the whole pods that it has.
+    Down,
+}
+
+/// A number, or so many percent of `total`. What cannot be read is none.
+pub fn amount(value: &IntOrString, total: i32, rounding: Rounding) -> i32 {
+    match value {
+        IntOrString::Int(number) => *number,
+        IntOrString::String(text) => {
+            let Some(percent) = text.strip_suffix('%').and_then(|text| text.parse::<i64>().ok()) else {
+                return 0;
+            };
+            let hundredths = percent * i64::from(total);
+            let whole = match rounding {
+                Rounding::Up => hundredths.div_euclid(100) + i64::from(hundredths.rem_euclid(100) != 0),
+                Rounding::Down => hundredths.div_euclid(100),
+            };
+            i32::try_from(whole).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+/// `seconds` after `moment`.
+pub fn later(moment: Timestamp, seconds: i64) -> Timestamp {
+    moment
+        .saturating_add(SignedDuration::from_secs(seconds))
+        .unwrap_or(Timestamp::MAX)
+}
+
+
+/// A count as upstream writes it: left out when it is none.
+pub fn counted(count: i32) -> Option<i32> {
+    (count != 0).then_some(count)
+}
+
+/// How many, as the API counts.
+pub fn count(items: usize) -> i32 {
+    i32::try_from(items).unwrap_or(i32::MAX)
+}
+
+/// A count that may be negative or none, as a number of items.
+pub fn size(count: i32) -> usize {
+    usize::try_from(count).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(IntOrString::Int(3), 10, Rounding::Up, 3)]
+    #[case(IntOrString::String("25%".to_owned()), 10, Rounding::Up, 3)]
+    #[case(IntOrString::String("25%".to_owned()), 10, Rounding::Down, 2)]
+    #[case(IntOrString::String("100%".to_owned()), 7, Rounding::Down, 7)]
+    #[case(IntOrString::String("0%".to_owned()), 7, Rounding::Up, 0)]
+    #[case(IntOrString::String("many".to_owned()), 7, Rounding::Up, 0)]
+    fn percentages_are_of_the_total(
+        #[case] value: IntOrString,
+        #[case] total: i32,
+        #[case] rounding: Rounding,
+        #[case] expected: i32,
+    ) {
+        assert_eq!(amount(&value, total, rounding), expected);
+    }
+
+    #[rstest]
+    #[case("In", &["a", "b"], true)]
+    #[case("In", &["b"], false)]
+    #[case("NotIn", &["b"], true)]
+    #[case("Exists", &[], true)]
+    #[case("DoesNotExist", &[], false)]
+    #[case("Resembles", &["a"], false)]
+    fn expressions_select_by_their_operator(
+        #[case] operator: &str,
+        #[case] values: &[&str],
+        #[case] expected: bool,
+    ) {
+        let selector = LabelSelector {
+            match_expressions: Some(vec![LabelSelectorRequirement {
+                key: "app".to_owned(),
+                operator: operator.to_owned(),
+                values: Some(values.iter().map(|value| (*value).to_owned()).collect()),
+            }]),
+            match_labels: None,
+        };
+        let labels = BTreeMap::from([("app".to_owned(), "a".to_owned())]);
+        assert_eq!(selects(&selector, Some(&labels)), expected);
+    }
+}

@@ -1,0 +1,333 @@
+//! What the decisions of this folder ask for: writes in order, what to say about them, and when to
+//! look again.
+//!
+//! What must not live here: performing any of it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
+
+use super::meta::Owner;
+
+/// An object of a kind that these controllers write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Object {
+    /// A pod.
+    Pod(Box<Pod>),
+    /// A claim of a StatefulSet's pod.
+    Claim(Box<PersistentVolumeClaim>),
+    /// A ReplicaSet.
+    ReplicaSet(Box<ReplicaSet>),
+    /// A Deployment.
+    Deployment(Box<Deployment>),
+    /// A DaemonSet.
+    DaemonSet(Box<DaemonSet>),
+    /// A StatefulSet.
+    StatefulSet(Box<StatefulSet>),
+    /// A remembered template.
+    Revision(Box<ControllerRevision>),
+    /// A Job.
+    Job(Box<Job>),
+    /// A part of a Service's endpoints.
+    EndpointSlice(Box<EndpointSlice>),
+}
+
+impl Object {
+    /// Its metadata.
+    pub fn metadata(&self) -> &ObjectMeta {
+        match self {
+            Self::Pod(object) => &object.metadata,
+            Self::Claim(object) => &object.metadata,
+            Self::ReplicaSet(object) => &object.metadata,
+            Self::Deployment(object) => &object.metadata,
+            Self::DaemonSet(object) => &object.metadata,
+            Self::StatefulSet(object) => &object.metadata,
+            Self::Revision(object) => &object.metadata,
+            Self::Job(object) => &object.metadata,
+            Self::EndpointSlice(object) => &object.metadata,
+        }
+    }
+
+    /// Which kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Pod(_) => Kind::Pod,
+            Self::Claim(_) => Kind::Claim,
+            Self::ReplicaSet(_) => Kind::ReplicaSet,
+            Self::Deployment(_) => Kind::Deployment,
+            Self::DaemonSet(_) => Kind::DaemonSet,
+            Self::StatefulSet(_) => Kind::StatefulSet,
+            Self::Revision(_) => Kind::Revision,
+            Self::Job(_) => Kind::Job,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+        }
+    }
+}
+
+macro_rules! objects {
+    ($($type:ty => $variant:ident),* $(,)?) => {
+        $(impl From<$type> for Object {
+            fn from(object: $type) -> Self {
+                Self::$variant(Box::new(object))
+            }
+        })*
+    };
+}
+
+objects! {
+    Pod => Pod,
+    PersistentVolumeClaim => Claim,
+    ReplicaSet => ReplicaSet,
+    Deployment => Deployment,
+    DaemonSet => DaemonSet,
+    StatefulSet => StatefulSet,
+    ControllerRevision => Revision,
+    Job => Job,
+    EndpointSlice => EndpointSlice,
+}
+
+/// The kinds of [`Object`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Pods.
+    Pod,
+    /// PersistentVolumeClaims.
+    Claim,
+    /// ReplicaSets.
+    ReplicaSet,
+    /// Deployments.
+    Deployment,
+    /// DaemonSets.
+    DaemonSet,
+    /// StatefulSets.
+    StatefulSet,
+    /// ControllerRevisions.
+    Revision,
+    /// Jobs.
+    Job,
+    /// EndpointSlices.
+    EndpointSlice,
+}
+
+/// One object as it was when the decision was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid: an object of the same name and another uid is left alone.
+    pub uid: String,
+}
+
+impl Target {
+    /// The object with this metadata.
+    pub fn new(kind: Kind, meta: &ObjectMeta) -> Self {
+        Self {
+            kind,
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// An event to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Whether it is of type Warning.
+    pub warning: bool,
+    /// The event's reason.
+    pub reason: &'static str,
+    /// The event's message; in the note on a creation, `{}` stands for the name that the server gave.
+    pub message: String,
+}
+
+impl Note {
+    /// A Normal event.
+    pub fn normal(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            warning: false,
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// A Warning event.
+    pub fn warning(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            warning: true,
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Create; then record the note on the owner, or `FailedCreate` if it fails.
+    Create {
+        /// What to create.
+        object: Object,
+        /// What to say once it is there.
+        note: Option<Note>,
+        /// Whether an object of that name that is there already is as good.
+        or_exists: bool,
+    },
+    /// Replace the object, if it is still of the resourceVersion in it.
+    Update {
+        /// The object.
+        object: Object,
+    },
+    /// Replace the object's status (and annotations), if it is still of the resourceVersion in it.
+    UpdateStatus {
+        /// The object.
+        object: Object,
+    },
+    /// Apply a JSON merge patch, if the object is still of the uid and resourceVersion in it.
+    Patch {
+        /// What to patch.
+        target: Target,
+        /// The patch.
+        patch: Value,
+    },
+    /// Delete the object, if it is still of that uid; then record the note on the owner.
+    Delete {
+        /// What to delete.
+        target: Target,
+        /// Whether its dependents go first.
+        foreground: bool,
+        /// What to say once it is done.
+        note: Option<Note>,
+    },
+    /// Record an event on the owner.
+    Record(Note),
+}
+
+/// What a workload controller wants to be done about one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// To be performed in this order; the first that fails ends the plan.
+    pub actions: Vec<Action>,
+    /// When to decide again although nothing changes.
+    pub deadline: Option<Timestamp>,
+}
+
+impl Plan {
+    /// Wants a look at `at` at the latest.
+    pub fn wake(&mut self, at: Option<Timestamp>) {
+        self.deadline = [self.deadline, at].into_iter().flatten().min();
+    }
+
+    /// Creates a pod and says so as upstream's pod control does.
+    pub fn create_pod(&mut self, pod: Pod) {
+        self.actions.push(Action::Create {
+            object: pod.into(),
+            note: Some(Note::normal("SuccessfulCreate", "Created pod: {}")),
+            or_exists: false,
+        });
+    }
+
+    /// Deletes a pod and says so as upstream's pod control does.
+    pub fn delete_pod(&mut self, pod: &Pod) {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        self.actions.push(Action::Delete {
+            target: Target::new(Kind::Pod, &pod.metadata),
+            foreground: false,
+            note: Some(Note::normal("SuccessfulDelete", format!("Deleted pod: {name}"))),
+        });
+    }
+
+    /// Creates something without an event.
+    pub fn create(&mut self, object: impl Into<Object>) {
+        self.actions.push(Action::Create {
+            object: object.into(),
+            note: None,
+            or_exists: false,
+        });
+    }
+
+    /// Replaces an object.
+    pub fn update(&mut self, object: impl Into<Object>) {
+        self.actions.push(Action::Update { object: object.into() });
+    }
+
+    /// Replaces an object's status.
+    pub fn update_status(&mut self, object: impl Into<Object>) {
+        self.actions.push(Action::UpdateStatus { object: object.into() });
+    }
+
+    /// Deletes an object without an event; dependents follow in the background.
+    pub fn delete(&mut self, kind: Kind, meta: &ObjectMeta) {
+        self.actions.push(Action::Delete {
+            target: Target::new(kind, meta),
+            foreground: false,
+            note: None,
+        });
+    }
+
+    /// Records an event.
+    pub fn record(&mut self, note: Note) {
+        self.actions.push(Action::Record(note));
+    }
+
+    /// Makes `owner` the controller of an orphan.
+    pub fn adopt(&mut self, kind: Kind, meta: &ObjectMeta, owner: &Owner) {
+        let mut references = meta.owner_references.clone().unwrap_or_default();
+        references.push(owner.controller_reference());
+        self.patch_metadata(kind, meta, json!({ "ownerReferences": references }));
+    }
+
+    /// Takes the reference to `owner` away.
+    pub fn release(&mut self, kind: Kind, meta: &ObjectMeta, owner: &Owner) {
+        let mut references = meta.owner_references.clone().unwrap_or_default();
+        references.retain(|reference| reference.uid != owner.uid);
+        self.patch_metadata(kind, meta, json!({ "ownerReferences": references }));
+    }
+
+    /// Takes one finalizer away.
+    pub fn remove_finalizer(&mut self, kind: Kind, meta: &ObjectMeta, finalizer: &str) {
+        let mut finalizers = meta.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|present| present != finalizer);
+        self.patch_metadata(kind, meta, json!({ "finalizers": finalizers }));
+    }
+
+    /// A merge patch of metadata that holds for exactly this version of the object.
+    fn patch_metadata(&mut self, kind: Kind, meta: &ObjectMeta, mut change: Value) {
+        if let Some(change) = change.as_object_mut() {
+            change.insert("uid".to_owned(), json!(meta.uid));
+            change.insert("resourceVersion".to_owned(), json!(meta.resource_version));
+        }
+        self.actions.push(Action::Patch {
+            target: Target::new(kind, meta),
+            patch: json!({ "metadata": change }),
+        });
+    }
+}
+
+/// What went wrong when this controller last tried to act on the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which write was refused.
+    pub what: Attempt,
+    /// The server's message.
+    pub message: String,
+}
+
+/// The writes whose failure shows in a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// A creation.
+    Create,
+    /// A deletion.
+    Delete,
+    /// Any other write.
+    Other,
+}

@@ -1,0 +1,115 @@
+//! Which pods go first when there are too many: upstream's order of deletion.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{meta, pods};
+
+/// Where a pod's owner says how much its loss would cost.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// Sorts `pods` so that the first is the first to go.
+///
+/// `neighbours` tells how many active pods of the same workload share each node. Ages count in
+/// powers of two, so that within one such bucket neither the youngest nor the oldest always goes;
+/// there the uid decides.
+pub fn sort_for_deletion(pods: &mut [Arc<Pod>], neighbours: &BTreeMap<String, usize>, now: Timestamp) {
+    pods.sort_by(|one, other| first_to_go(one, other, neighbours, now));
+}
+
+fn first_to_go(one: &Pod, other: &Pod, neighbours: &BTreeMap<String, usize>, now: Timestamp) -> Ordering {
+    let by = |key: &dyn Fn(&Pod) -> i64| key(one).cmp(&key(other));
+    by(&|pod| i64::from(pods::node(pod).is_some()))
+        .then_with(|| by(&phase_rank))
+        .then_with(|| by(&|pod| i64::from(pods::is_ready(pod))))
+        .then_with(|| by(&deletion_cost))
+        .then_with(|| {
+            let crowd = |pod: &Pod| pods::node(pod).and_then(|node| neighbours.get(node)).copied();
+            Reverse(crowd(one)).cmp(&Reverse(crowd(other)))
+        })
+        .then_with(|| by(&|pod| age_bucket(pods::ready_since(pod), now)))
+        .then_with(|| by(&|pod| -i64::from(pods::restarts(pod))))
+        .then_with(|| by(&|pod| age_bucket(Some(meta::created(&pod.metadata)), now)))
+        .then_with(|| meta::uid(&one.metadata).cmp(meta::uid(&other.metadata)))
+        .then_with(|| meta::name(&one.metadata).cmp(meta::name(&other.metadata)))
+}
+
+fn phase_rank(pod: &Pod) -> i64 {
+    match pods::phase(pod) {
+        "Pending" => 0,
+        "Unknown" => 1,
+        _ => 2,
+    }
+}
+
+fn deletion_cost(pod: &Pod) -> i64 {
+    meta::number(&pod.metadata, DELETION_COST).unwrap_or_default()
+}
+
+/// The logarithm of the time since `from`; one below all others for what is not in the past.
+fn age_bucket(from: Option<Timestamp>, now: Timestamp) -> i64 {
+    from.map(|from| now.duration_since(from).as_nanos())
+        .and_then(|age| u128::try_from(age).ok())
+        .and_then(u128::checked_ilog2)
+        .map_or(-1, i64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(name: &str, change: &Value) -> Arc<Pod> {
+        let mut pod = json!({
+            "metadata": { "name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z" },
+            "spec": { "nodeName": "n", "containers": [] },
+            "status": {
+                "phase": "Running",
+                "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z" }],
+                "containerStatuses": [
+                    { "name": "c", "restartCount": 0, "ready": true, "image": "i", "imageID": "" }
+                ],
+            },
+        });
+        json_patch_merge(&mut pod, change);
+        Arc::new(serde_json::from_value(pod).unwrap())
+    }
+
+    fn json_patch_merge(target: &mut Value, change: &Value) {
+        match (target, change) {
+            (Value::Object(target), Value::Object(change)) => {
+                for (key, value) in change {
+                    json_patch_merge(target.entry(key).or_insert(Value::Null), value);
+                }
+            }
+            (target, change) => *target = change.clone(),
+        }
+    }
+
+    /// The pod named `a` always comes last by name; `b` is to go first for the reason given.
+    #[rstest]
+    #[case::unassigned(json!({ "spec": { "nodeName": null } }))]
+    #[case::pending(json!({ "status": { "phase": "Pending" } }))]
+    #[case::not_ready(json!({ "status": { "conditions": [] } }))]
+    #[case::cheaper(json!({ "metadata": { "annotations": { "controller.kubernetes.io/pod-deletion-cost": "-5" } } }))]
+    #[case::doubled_up(json!({ "spec": { "nodeName": "crowded" } }))]
+    #[case::ready_for_a_shorter_time(json!({ "status": { "conditions": [
+        { "type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:59:00Z" }
+    ] } }))]
+    #[case::more_restarts(json!({ "status": { "containerStatuses": [
+        { "name": "c", "restartCount": 3, "ready": true, "image": "i", "imageID": "" }
+    ] } }))]
+    #[case::younger(json!({ "metadata": { "creationTimestamp": "2026-01-01T00:59:00Z" } }))]
+    fn goes_first(#[case] change: Value) {
+        let mut both = vec![pod("a", &json!({})), pod("b", &change)];
+        let neighbours = BTreeMap::from([("n".to_owned(), 1), ("crowded".to_owned(), 2)]);
+        sort_for_deletion(&mut both, &neighbours, "2026-01-01T01:00:00Z".parse().unwrap());
+        assert_eq!(both[0].metadata.name.as_deref(), Some("b"));
+    }
+}

@@ -1,0 +1,333 @@
+//! The decision about one StatefulSet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetSpec, StatefulSetStatus};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
+
+use super::{claims, identity, status, update};
+use crate::workloads::claims::claim;
+use crate::workloads::hash::template_hash;
+use crate::workloads::meta::{self, Owner};
+use crate::workloads::plan::{Action, Kind, Note, Plan, Target};
+use crate::workloads::pods;
+use crate::workloads::revisions::{self, Current};
+
+/// The label with the hash that a revision's name ends in.
+const HASH: &str = "controller.kubernetes.io/hash";
+
+/// What a decision about a StatefulSet rests on.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The set.
+    pub set: Arc<StatefulSet>,
+    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    pub pods: Vec<Arc<Pod>>,
+    /// The claims of its namespace.
+    pub claims: Vec<Arc<PersistentVolumeClaim>>,
+    /// The revisions of its namespace.
+    pub revisions: Vec<Arc<ControllerRevision>>,
+}
+
+/// A template and the name of its revision.
+#[derive(Clone, Debug)]
+pub(super) struct Version {
+    pub name: String,
+    pub template: PodTemplateSpec,
+}
+
+/// Everything that one decision looks at.
+pub(super) struct Scene<'a> {
+    pub view: &'a View,
+    pub spec: &'a StatefulSetSpec,
+    pub owner: Owner,
+    /// The version that pods had before the update under way.
+    pub current: Version,
+    /// The version that they come to have.
+    pub update: Version,
+    /// Its pods.
+    pub pods: Vec<Arc<Pod>>,
+    pub now: Timestamp,
+}
+
+impl Scene<'_> {
+    pub fn start(&self) -> i32 {
+        self.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or_default()
+    }
+
+    pub fn replicas(&self) -> i32 {
+        self.spec.replicas.unwrap_or(1)
+    }
+
+    /// Whether pods come and go one after the other.
+    pub fn is_ordered(&self) -> bool {
+        self.spec.pod_management_policy.as_deref() != Some("Parallel")
+    }
+
+    pub fn min_ready(&self) -> i32 {
+        self.spec.min_ready_seconds.unwrap_or_default()
+    }
+
+    /// Running, ready for long enough, and staying.
+    pub fn is_settled(&self, pod: &Pod) -> bool {
+        self.is_available(pod) && !meta::is_deleting(&pod.metadata)
+    }
+
+    pub fn is_available(&self, pod: &Pod) -> bool {
+        is_running_and_ready(pod) && pods::is_available(pod, self.min_ready(), self.now)
+    }
+
+    /// The version of a new pod of this ordinal.
+    fn version_of(&self, ordinal: i32) -> &Version {
+        if update::keeps_old(self, ordinal) {
+            &self.current
+        } else {
+            &self.update
+        }
+    }
+}
+
+/// Whether a pod runs and is ready.
+pub(super) fn is_running_and_ready(pod: &Pod) -> bool {
+    pods::phase(pod) == "Running" && pods::is_ready(pod)
+}
+
+/// Running, ready and staying, for however short a time.
+pub(super) fn is_healthy(pod: &Pod) -> bool {
+    is_running_and_ready(pod) && !meta::is_deleting(&pod.metadata)
+}
+
+/// What to do about a StatefulSet.
+pub fn decide(view: &View, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let Some(spec) = &view.set.spec else { return plan };
+    let owner = Owner::of(&*view.set);
+    if meta::selects_all(&spec.selector) {
+        return plan;
+    }
+    let owned = claim(&mut plan, Kind::Revision, &owner, &spec.selector, &view.revisions, |_| true);
+    let pods = claim(&mut plan, Kind::Pod, &owner, &spec.selector, &view.pods, |pod| {
+        identity::ordinal_of(&owner.name, pod).is_some()
+    });
+    let Some(versions) = versions(&mut plan, view, spec, &owner, &owned) else {
+        return plan;
+    };
+    let (current, update) = versions;
+    let scene = Scene {
+        view,
+        spec,
+        owner,
+        current,
+        update,
+        pods,
+        now,
+    };
+    let status = status::status(&scene);
+    if view.set.status.as_ref() != Some(&status) {
+        let mut changed = StatefulSet::clone(&view.set);
+        changed.status = Some(status.clone());
+        plan.update_status(changed);
+    }
+    if !scene.owner.deleting {
+        walk(&mut plan, &scene);
+    }
+    forget(&mut plan, &scene, &status, &owned);
+    let alive = scene.pods.iter().map(AsRef::as_ref);
+    plan.wake(pods::next_available(alive, scene.min_ready(), now));
+    plan
+}
+
+/// The versions before and after the update under way; nothing where a revision's name is taken,
+/// which is counted as a collision.
+fn versions(
+    plan: &mut Plan,
+    view: &View,
+    spec: &StatefulSetSpec,
+    owner: &Owner,
+    owned: &[Arc<ControllerRevision>],
+) -> Option<(Version, Version)> {
+    let status = view.set.status.clone().unwrap_or_default();
+    let name = match revisions::find(owned, &spec.template) {
+        Current::Found(revision, number) => {
+            if let Some(number) = number {
+                let mut moved = ControllerRevision::clone(&revision);
+                moved.revision = number;
+                plan.update(moved);
+            }
+            meta::name(&revision.metadata).to_owned()
+        }
+        Current::Missing(number) => {
+            let collisions = Some(status.collision_count.unwrap_or_default());
+            let hash = template_hash(&revisions::data_of(&spec.template), collisions);
+            let revision = revisions::new(owner, &spec.template, number, &hash, HASH, Some(&view.set.metadata));
+            let name = meta::name(&revision.metadata).to_owned();
+            let taken = |other: &&Arc<ControllerRevision>| meta::name(&other.metadata) == name;
+            if view.revisions.iter().any(|other| taken(&other)) {
+                let mut changed = StatefulSet::clone(&view.set);
+                let status = changed.status.get_or_insert_default();
+                *status.collision_count.get_or_insert_default() += 1;
+                plan.update_status(changed);
+                return None;
+            }
+            plan.create(revision);
+            name
+        }
+    };
+    let update = Version {
+        name,
+        template: spec.template.clone(),
+    };
+    let before = status.current_revision.unwrap_or_default();
+    let current = owned
+        .iter()
+        .find(|revision| meta::name(&revision.metadata) == before)
+        .and_then(|revision| revisions::template_of(revision))
+        .map(|template| Version { name: before, template });
+    Some((current.unwrap_or_else(|| update.clone()), update))
+}
+
+/// Revisions go that no pod is of and that are not in use, beyond the history that is kept.
+fn forget(plan: &mut Plan, scene: &Scene<'_>, status: &StatefulSetStatus, owned: &[Arc<ControllerRevision>]) {
+    let live = |revision: &ControllerRevision| {
+        let name = Some(meta::name(&revision.metadata));
+        name == status.current_revision.as_deref()
+            || name == status.update_revision.as_deref()
+            || name == Some(&scene.current.name)
+            || scene.pods.iter().any(|pod| Some(identity::revision_of(pod)) == name)
+    };
+    revisions::clean_up(plan, owned, scene.spec.revision_history_limit.unwrap_or(10), live);
+}
+
+/// First the pods that there should be, in order; then those too many, backwards; then the update.
+/// In an ordered set the first that has to be waited for ends the walk.
+fn walk(plan: &mut Plan, scene: &Scene<'_>) {
+    let last = scene.start().saturating_add(scene.replicas());
+    let by_ordinal: BTreeMap<i32, &Arc<Pod>> = scene
+        .pods
+        .iter()
+        .filter_map(|pod| Some((identity::ordinal_of(&scene.owner.name, pod)?, pod)))
+        .collect();
+    let wanted = scene.start()..last;
+    let condemned: Vec<(i32, &Arc<Pod>)> = by_ordinal
+        .iter()
+        .rev()
+        .filter(|(ordinal, _)| !wanted.contains(ordinal))
+        .map(|(ordinal, pod)| (*ordinal, *pod))
+        .collect();
+    for ordinal in wanted.clone() {
+        if visit(plan, scene, ordinal, by_ordinal.get(&ordinal).copied()) == Next::Wait {
+            return;
+        }
+    }
+    for (ordinal, pod) in &condemned {
+        claims::retain(plan, scene, pod, *ordinal, true);
+    }
+    let missing = |ordinal: i32| by_ordinal.get(&ordinal).is_none_or(|pod| !is_healthy(pod));
+    let first_unhealthy = wanted
+        .clone()
+        .find(|ordinal| missing(*ordinal))
+        .or_else(|| condemned.iter().rev().find(|(_, pod)| !is_healthy(pod)).map(|(ordinal, _)| *ordinal));
+    for (ordinal, pod) in &condemned {
+        if condemn(plan, scene, *ordinal, pod, first_unhealthy) == Next::Wait {
+            return;
+        }
+    }
+    let staying: BTreeMap<i32, Arc<Pod>> = by_ordinal
+        .into_iter()
+        .filter(|(ordinal, _)| wanted.contains(ordinal))
+        .map(|(ordinal, pod)| (ordinal, Arc::clone(pod)))
+        .collect();
+    update::roll(plan, scene, &staying);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Wait,
+}
+
+fn visit(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: Option<&Arc<Pod>>) -> Next {
+    let stop_if = |condition: bool| if condition { Next::Wait } else { Next::GoOn };
+    let Some(pod) = pod else {
+        if !claims::ensure(plan, scene, ordinal) {
+            return Next::Wait;
+        }
+        create(plan, scene, ordinal);
+        return stop_if(scene.is_ordered());
+    };
+    if pods::is_terminal(pod) {
+        if !meta::is_deleting(&pod.metadata) {
+            recreate(plan, scene, pod);
+        }
+        return Next::Wait;
+    }
+    if pods::phase(pod) == "Pending" {
+        claims::ensure(plan, scene, ordinal);
+    }
+    if scene.is_ordered() && !scene.is_settled(pod) {
+        return Next::Wait;
+    }
+    if !identity::has_identity(pod, scene.spec, &scene.owner.name, ordinal) {
+        let mut changed = Pod::clone(pod);
+        identity::give_identity(&mut changed, scene.spec, &scene.owner.name, ordinal);
+        plan.update(changed);
+    }
+    claims::retain(plan, scene, pod, ordinal, false);
+    Next::GoOn
+}
+
+fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
+    let version = scene.version_of(ordinal);
+    let pod = identity::new(&scene.view.set, scene.spec, &version.template, &version.name, ordinal);
+    let message = format!(
+        "create Pod {} in StatefulSet {} successful",
+        meta::name(&pod.metadata),
+        scene.owner.name
+    );
+    plan.actions.push(Action::Create {
+        object: pod.into(),
+        note: Some(Note::normal("SuccessfulCreate", message)),
+        or_exists: false,
+    });
+}
+
+/// A pod that has ended makes room for another of its name.
+fn recreate(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod) {
+    let (name, owner) = (meta::name(&pod.metadata), &scene.owner);
+    let set = format!("StatefulSet {}/{}", owner.namespace, owner.name);
+    plan.record(if pods::phase(pod) == "Failed" {
+        Note::warning("RecreatingFailedPod", format!("{set} is recreating failed Pod {name}"))
+    } else {
+        Note::normal("RecreatingTerminatedPod", format!("{set} is recreating terminated Pod {name}"))
+    });
+    delete(plan, scene, pod);
+}
+
+pub(super) fn delete(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod) {
+    let message = format!(
+        "delete Pod {} in StatefulSet {} successful",
+        meta::name(&pod.metadata),
+        scene.owner.name
+    );
+    plan.actions.push(Action::Delete {
+        target: Target::new(Kind::Pod, &pod.metadata),
+        foreground: false,
+        note: Some(Note::normal("SuccessfulDelete", message)),
+    });
+}
+
+/// One pod too many. An ordered set waits for its predecessors to be healthy, unless the pod itself
+/// is the one that is not.
+fn condemn(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: &Pod, first_unhealthy: Option<i32>) -> Next {
+    let ordered = scene.is_ordered();
+    if meta::is_deleting(&pod.metadata) {
+        return if ordered { Next::Wait } else { Next::GoOn };
+    }
+    if ordered && !scene.is_available(pod) && first_unhealthy != Some(ordinal) {
+        return Next::Wait;
+    }
+    delete(plan, scene, pod);
+    if ordered { Next::Wait } else { Next::GoOn }
+}

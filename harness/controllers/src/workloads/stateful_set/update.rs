@@ -1,0 +1,73 @@
+//! Rolling update of a StatefulSet: from the highest ordinal down to the partition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::RollingUpdateStatefulSetStrategy;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::decide::{Scene, delete};
+use super::identity;
+use crate::workloads::meta::{self, Rounding, amount, size};
+use crate::workloads::plan::Plan;
+
+fn rolling<'a>(scene: &'a Scene<'_>) -> Option<&'a RollingUpdateStatefulSetStrategy> {
+    scene.spec.update_strategy.as_ref()?.rolling_update.as_ref()
+}
+
+/// Whether pods are left to be deleted by somebody else.
+pub(super) fn is_on_delete(scene: &Scene<'_>) -> bool {
+    let strategy = scene.spec.update_strategy.as_ref();
+    strategy.and_then(|strategy| strategy.type_.as_deref()) == Some("OnDelete")
+}
+
+/// Whether a new pod of this ordinal is of the version before the update.
+pub(super) fn keeps_old(scene: &Scene<'_>, ordinal: i32) -> bool {
+    if is_on_delete(scene) {
+        return false;
+    }
+    let kept = match rolling(scene) {
+        Some(rolling) => rolling.partition.unwrap_or_default(),
+        None => {
+            let status = scene.view.set.status.as_ref();
+            status.and_then(|status| status.current_replicas).unwrap_or_default()
+        }
+    };
+    ordinal < scene.start().saturating_add(kept)
+}
+
+/// How many pods may be missing during an update: one where nothing else is said.
+fn max_unavailable(scene: &Scene<'_>) -> i32 {
+    let bound = rolling(scene).and_then(|rolling| rolling.max_unavailable.clone());
+    let bound = bound.unwrap_or(IntOrString::Int(1));
+    amount(&bound, scene.replicas(), Rounding::Down).max(1)
+}
+
+/// Plans the deletion of the next pods that are of another version, while enough are available.
+pub(super) fn roll(plan: &mut Plan, scene: &Scene<'_>, pods: &BTreeMap<i32, Arc<Pod>>) {
+    if is_on_delete(scene) {
+        return;
+    }
+    let unavailable = pods.values().filter(|pod| !scene.is_settled(pod)).count();
+    let mut room = size(max_unavailable(scene)).saturating_sub(unavailable);
+    let partition = rolling(scene).and_then(|rolling| rolling.partition).unwrap_or_default();
+    let lowest = scene.start().saturating_add(partition);
+    for (_, pod) in pods.range(lowest..).rev() {
+        let stays = identity::revision_of(pod) == scene.update.name || meta::is_deleting(&pod.metadata);
+        if stays {
+            continue;
+        }
+        // A pod that serves nobody may be replaced without costing anything.
+        if scene.is_settled(pod) {
+            if room == 0 {
+                return;
+            }
+            room -= 1;
+        }
+        delete(plan, scene, pod);
+        if scene.is_ordered() && max_unavailable(scene) == 1 {
+            return;
+        }
+    }
+}
