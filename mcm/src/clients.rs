@@ -84,10 +84,14 @@ pub(crate) struct Layers {
     pub(crate) metrics: Metrics,
 }
 
-/// The user agent of the controllers.
-pub(crate) const CONTROLLER_AGENT: &str = concat!("mcm/", env!("CARGO_PKG_VERSION"), "/machine-controller-manager");
+/// The user agent of the controllers. What stands before the slash becomes the field manager.
+pub(crate) const CONTROLLER_AGENT: &str = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"));
 /// The user agent of leader election, so that its requests can be told apart.
-pub(crate) const ELECTION_AGENT: &str = concat!("mcm/", env!("CARGO_PKG_VERSION"), "/machine-leader-election");
+pub(crate) const ELECTION_AGENT: &str = concat!(
+    "machine-controller-manager/",
+    env!("CARGO_PKG_VERSION"),
+    " (leader-election)"
+);
 
 /// `client` behind these layers, whatever its transport is.
 pub(crate) fn layered(client: &Client, layers: Layers) -> Client {

@@ -20,11 +20,13 @@ use crate::act::{Done, Hands};
 use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found};
 use crate::queue::Queue;
+use crate::readiness::Activity;
 use crate::view::{Intents, answered_node_exists, view};
 use crate::world::{Trigger, Work};
 
-/// How long work under way may take to end when the process is told to stop.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long work under way may take to end when the process is told to stop. The whole end takes less
+/// than two seconds.
+const GRACE: Duration = Duration::from_secs(1);
 /// Decisions in one pass; a machine that needs more is looked at again after the short period.
 const DECISIONS: usize = 16;
 /// Passes of one key that may follow each other without a pause.
@@ -65,16 +67,18 @@ struct Agenda {
 
 impl Controllers {
     /// Works until `cancel`, on at most `concurrency` keys at a time; then lets what is under way end.
+    /// Answers whether all of it did: if not, a call to the cloud may still have its effect later.
     pub(crate) async fn run(
         self,
         control: &Client,
         target: Option<&Client>,
         concurrency: usize,
         cancel: CancellationToken,
-    ) {
+    ) -> bool {
         let controllers = Arc::new(self);
         let world = &controllers.hands.world;
         let clock = &controllers.hands.clock;
+        let readiness = controllers.hands.metrics.readiness();
         let mut changes = world.triggers(control, target);
         let mut agenda = Agenda::default();
         let mut tasks: FuturesUnordered<BoxFuture<'_, (Work, Outcome)>> = FuturesUnordered::new();
@@ -82,6 +86,7 @@ impl Controllers {
         loop {
             if world.synced() {
                 if !std::mem::replace(&mut announced, true) {
+                    readiness.set(Activity::Working);
                     tracing::info!(namespace = world.namespace, "the caches are filled: working");
                 }
                 while tasks.len() < concurrency
@@ -104,11 +109,16 @@ impl Controllers {
                 () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
             }
         }
+        readiness.set(Activity::Stopping);
         tracing::info!(under_way = tasks.len(), "stopping");
         let mut rest = pin!(tasks.collect::<Vec<_>>());
         tokio::select! {
-            _ = &mut rest => {}
-            () = clock.sleep(GRACE) => tracing::warn!("some work did not end in time; the next process goes on from it"),
+            biased;
+            _ = &mut rest => true,
+            () = clock.sleep(GRACE) => {
+                tracing::warn!("some work did not end in time; the next process goes on from it");
+                false
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,27 +19,47 @@ use mcm_core::election::{self, ObservedLease, Settings, Step, View};
 use tokio_util::sync::CancellationToken;
 
 use crate::Error;
+use crate::readiness::{Activity, Readiness};
 
 /// The Lease that all processes compete for.
 pub(crate) const LEASE: &str = "machine-controller-manager";
 
+/// How long the Lease may take to be given back at the end.
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
+
 /// Until when this process leads for certain, by the wall clock; renewals move it on.
 #[derive(Clone, Debug)]
-pub(crate) struct Tenure(Arc<Mutex<Timestamp>>);
+pub(crate) struct Tenure {
+    until: Arc<Mutex<Timestamp>>,
+    expires: Arc<AtomicBool>,
+}
 
 impl Tenure {
     /// That of a process that competes with no other.
     pub(crate) fn unlimited() -> Self {
-        Self(Arc::new(Mutex::new(Timestamp::MAX)))
+        Self::until(Timestamp::MAX)
+    }
+
+    fn until(until: Timestamp) -> Self {
+        Self {
+            until: Arc::new(Mutex::new(until)),
+            expires: Arc::default(),
+        }
+    }
+
+    /// Has the Lease expire instead of being given back, because something that this process began may
+    /// still have an effect: whoever leads next should not begin the same at once.
+    pub(crate) fn let_expire(&self) {
+        self.expires.store(true, Ordering::Relaxed);
     }
 
     /// Whether this process leads at that time.
     pub(crate) fn holds(&self, now: Timestamp) -> bool {
-        now < *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        now < *self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn extend(&self, until: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 }
 
@@ -49,6 +70,7 @@ pub(crate) struct Elector {
     clock: Clock,
     wall: Clock,
     tenure: Tenure,
+    readiness: Readiness,
     settings: Settings,
     view: View,
     /// Labels and annotations of the Lease, which are somebody else's.
@@ -63,7 +85,14 @@ enum Attempt {
 }
 
 impl Elector {
-    pub(crate) fn new(client: Client, namespace: &str, identity: String, settings: Settings, clock: Clock) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        namespace: &str,
+        identity: String,
+        settings: Settings,
+        clock: Clock,
+        readiness: Readiness,
+    ) -> Self {
         let metadata = ObjectMeta {
             name: Some(LEASE.to_owned()),
             namespace: Some(namespace.to_owned()),
@@ -73,7 +102,8 @@ impl Elector {
             api: Api::namespaced(client, namespace),
             clock: Clock::simulated(clock.now()),
             wall: clock,
-            tenure: Tenure(Arc::new(Mutex::new(Timestamp::MIN))),
+            tenure: Tenure::until(Timestamp::MIN),
+            readiness,
             settings,
             view: View {
                 lease: None,
@@ -85,7 +115,8 @@ impl Elector {
     }
 
     /// Runs `work` while this process leads, and gives the Lease back when the work ends. Returns
-    /// without having worked when `cancel` comes first. `work` is dropped when leadership is lost.
+    /// without having worked when `cancel` comes first. `work` is dropped when leadership is lost; then,
+    /// as after [`Tenure::let_expire`], the Lease is left to expire.
     ///
     /// # Errors
     /// What `work` returns, or [`Error::LeadershipLost`].
@@ -108,7 +139,11 @@ impl Elector {
                 result = &mut work => result,
             }
         };
-        self.release().await;
+        if result.is_err() || self.tenure.expires.load(Ordering::Relaxed) {
+            tracing::info!(lease = LEASE, "the lease is left to expire");
+        } else {
+            self.release().await;
+        }
         result
     }
 
@@ -118,9 +153,13 @@ impl Elector {
         loop {
             let wait = match self.attempt().await {
                 Ok(Attempt::Written) => return,
-                Ok(Attempt::WaitUntil(time)) => self.clock.until(time),
+                Ok(Attempt::WaitUntil(time)) => {
+                    self.readiness.set(Activity::Standby);
+                    self.clock.until(time)
+                }
                 Ok(Attempt::Lost) => self.settings.retry_period,
                 Err(error) => {
+                    self.readiness.set(Activity::Starting);
                     tracing::warn!(lease = LEASE, error, "no attempt at leading succeeded yet");
                     self.settings.retry_period
                 }
@@ -209,7 +248,9 @@ impl Elector {
         let Some(version) = self.view.lease.as_ref().map(|lease| lease.resource_version.clone()) else {
             return;
         };
-        match self.replace(spec, version).await {
+        let released = tokio::time::timeout(RELEASE_TIMEOUT, self.replace(spec, version)).await;
+        let released = released.unwrap_or_else(|_| Err(format!("no answer within {} ms", RELEASE_TIMEOUT.as_millis())));
+        match released {
             Ok(()) => tracing::info!(lease = LEASE, "the lease is given back"),
             Err(error) => tracing::warn!(lease = LEASE, error, "the lease could not be given back"),
         }

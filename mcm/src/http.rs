@@ -1,8 +1,9 @@
-//! `/metrics` and `/healthz`.
+//! `/metrics`, `/healthz` and `/readyz`.
 
 use std::net::SocketAddr;
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -28,10 +29,22 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
 /// # Errors
 /// When the listener fails.
 pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: CancellationToken) -> std::io::Result<()> {
-    let router = Router::new().route("/healthz", get(|| async { "OK" })).route(
-        "/metrics",
-        get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
-    );
+    let readiness = metrics.readiness().clone();
+    let ready = move || async move {
+        let activity = readiness.get();
+        let status = match activity.is_ready() {
+            true => StatusCode::OK,
+            false => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (status, activity.describe())
+    };
+    let router = Router::new()
+        .route("/healthz", get(|| async { "OK" }))
+        .route("/readyz", get(ready))
+        .route(
+            "/metrics",
+            get(move || async move { ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text()) }),
+        );
     axum::serve(listener, router)
         .with_graceful_shutdown(cancel.cancelled_owned())
         .await
@@ -43,6 +56,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
+    use crate::Activity;
 
     async fn get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -57,15 +71,22 @@ mod tests {
     async fn health_and_metrics_are_served_until_the_stop() {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let cancel = CancellationToken::new();
+        let (cancel, metrics) = (CancellationToken::new(), Metrics::new());
         let story = async {
             let health = get(address, "/healthz").await;
             assert!(health.starts_with("HTTP/1.1 200") && health.ends_with("OK"), "{health}");
             assert!(get(address, "/metrics").await.contains("mcm_machine_items_total 0"));
+            let ready = get(address, "/readyz").await;
+            assert!(
+                ready.starts_with("HTTP/1.1 503") && ready.contains("starting"),
+                "{ready}"
+            );
+            metrics.readiness().set(Activity::Standby);
+            assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
             assert!(get(address, "/elsewhere").await.starts_with("HTTP/1.1 404"));
             cancel.cancel();
         };
-        let (served, ()) = tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
+        let (served, ()) = tokio::join!(serve(listener, metrics.clone(), cancel.clone()), story);
         served.unwrap();
     }
 

@@ -17,6 +17,7 @@ mod metrics;
 mod options;
 mod preflight;
 mod queue;
+mod readiness;
 mod recorder;
 mod run;
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub use options::{
     RetryOptions, not_offered,
 };
 pub use preflight::{check_clusters, check_driver};
+pub use readiness::{Activity, Readiness};
 pub use run::{Environment, run};

@@ -19,7 +19,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// How long answers under way may take when the process ends.
-const HTTP_GRACE: Duration = Duration::from_secs(2);
+const HTTP_GRACE: Duration = Duration::from_millis(300);
 
 /// Controls machines: VMs in a cloud that join a Kubernetes cluster as nodes.
 ///

@@ -20,6 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::cache::Cache;
+use crate::readiness::Readiness;
 
 /// All metrics of one controller. Clones share them.
 #[derive(Clone)]
@@ -28,6 +29,7 @@ pub struct Metrics(Arc<Inner>);
 struct Inner {
     registry: Mutex<Registry>,
     machines: Arc<OnceLock<Cache<Machine>>>,
+    readiness: Readiness,
     requests: Family<RequestLabels, Counter>,
     driver_seconds: Family<OperationLabels, Histogram, fn() -> Histogram>,
     driver_failures: Family<FailureLabels, Counter>,
@@ -120,6 +122,7 @@ impl Metrics {
         let inner = Inner {
             registry: Mutex::default(),
             machines: Arc::default(),
+            readiness: Readiness::default(),
             requests: Family::default(),
             driver_seconds: Family::new_with_constructor(|| {
                 Histogram::new([0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0])
@@ -174,6 +177,7 @@ impl Metrics {
             inner.failed_joins.clone(),
         );
         registry.register_collector(Box::new(MachineCollector(Arc::clone(&inner.machines))));
+        registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
         *inner.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         Self(Arc::new(inner))
     }
@@ -186,6 +190,11 @@ impl Metrics {
             tracing::error!("the metrics cannot be written");
         }
         text
+    }
+
+    /// What the process is doing.
+    pub fn readiness(&self) -> &Readiness {
+        &self.0.readiness
     }
 
     /// Shows these machines from now on.
@@ -235,6 +244,22 @@ impl Metrics {
             }
         };
         family.get_or_create(&labels).set(duration.as_secs_f64().round());
+    }
+}
+
+/// Whether this process leads at the moment of the scrape.
+#[derive(Debug)]
+struct LeaderCollector(Readiness);
+
+impl Collector for LeaderCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let gauge = ConstGauge::new(i64::from(self.0.get().is_leading()));
+        gauge.encode(encoder.encode_descriptor(
+            "leader",
+            "1 while this process holds the Lease, or needs none",
+            None,
+            gauge.metric_type(),
+        )?)
     }
 }
 

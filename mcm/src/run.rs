@@ -12,6 +12,7 @@ use crate::act::Hands;
 use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
 use crate::controllers::Controllers;
 use crate::election::{Elector, Tenure};
+use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::view::Intents;
 use crate::world::World;
@@ -54,6 +55,7 @@ impl std::fmt::Debug for Environment {
 pub async fn run(options: Options, environment: Environment, cancel: CancellationToken) -> Result<(), Error> {
     options.validate()?;
     let election = &options.leader_election;
+    let readiness = environment.metrics.readiness();
     if !election.enabled {
         return work(&options, &environment, Tenure::unlimited(), cancel).await;
     }
@@ -71,6 +73,7 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
         identity,
         settings,
         environment.clock.clone(),
+        readiness.clone(),
     );
     elector
         .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
@@ -83,6 +86,7 @@ async fn work(
     tenure: Tenure,
     cancel: CancellationToken,
 ) -> Result<(), Error> {
+    environment.metrics.readiness().set(Activity::Syncing);
     let layers = |cluster, client| {
         let limit = RateLimit::new(options.kube_api_qps, options.kube_api_burst);
         behind_layers(environment, cluster, CONTROLLER_AGENT, limit, client)
@@ -105,7 +109,7 @@ async fn work(
         ),
         tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
         world,
-        tenure,
+        tenure: tenure.clone(),
     };
     let controllers = Controllers {
         hands,
@@ -113,7 +117,9 @@ async fn work(
         intents: Intents::default(),
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
-    controllers.run(&control, target.as_ref(), concurrency, cancel).await;
+    if !controllers.run(&control, target.as_ref(), concurrency, cancel).await {
+        tenure.let_expire();
+    }
     Ok(())
 }
 

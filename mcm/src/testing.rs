@@ -28,6 +28,7 @@ struct State {
     revision: u64,
     requests: Vec<String>,
     down: bool,
+    silent: bool,
     forbidden: Option<String>,
     watchers: Vec<(String, UnboundedSender<Bytes>)>,
 }
@@ -72,6 +73,11 @@ impl FakeServer {
         self.lock().down = down;
     }
 
+    /// While silent, no request is answered.
+    pub(crate) fn set_silent(&self, silent: bool) {
+        self.lock().silent = silent;
+    }
+
     /// Writes to that path are refused from now on.
     pub(crate) fn forbid(&self, path: &str) {
         self.lock().forbidden = Some(path.to_owned());
@@ -86,6 +92,9 @@ impl FakeServer {
         let body = body.collect().await?.to_bytes();
         // An answer takes a moment, in which others get on.
         tokio::task::yield_now().await;
+        if self.lock().silent {
+            std::future::pending::<()>().await;
+        }
         let body: Value = if body.is_empty() {
             Value::Null
         } else {

@@ -10,6 +10,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::{Code, DriverError, MachineClass, VmIdentity};
 use mcm_driver::{Driver, MachineRequest};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
@@ -36,7 +37,8 @@ struct CloudState {
     failures: Vec<Code>,
     calls: Vec<&'static str>,
     /// Whether a status call takes a second.
-    slow: bool,
+    /// How long a status call takes.
+    slow: Duration,
     /// Status calls under way, and the most of them at any time.
     under_way: usize,
     most: usize,
@@ -52,15 +54,16 @@ impl Cloud {
     }
 
     async fn dawdle(&self) {
-        {
+        let slow = {
             let mut state = self.0.lock().unwrap();
-            if !state.slow {
+            if state.slow.is_zero() {
                 return;
             }
             state.under_way += 1;
             state.most = state.most.max(state.under_way);
-        }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+            state.slow
+        };
+        tokio::time::sleep(slow).await;
         self.0.lock().unwrap().under_way -= 1;
     }
 
@@ -550,7 +553,7 @@ async fn the_same_seed_gives_the_same_requests_in_the_same_order() {
 #[tokio::test(start_paused = true)]
 async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
     let stage = Stage::new();
-    stage.cloud.0.lock().unwrap().slow = true;
+    stage.cloud.0.lock().unwrap().slow = Duration::from_secs(1);
     for number in 0..10 {
         stage.create_machine_named(&format!("m-{number:05}"));
     }
@@ -568,6 +571,38 @@ async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
     result.unwrap();
     let state = stage.cloud.0.lock().unwrap();
     assert_eq!((state.vms.len(), state.most), (10, 3));
+}
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
+
+#[rstest]
+#[case::a_call_that_ends_in_time(900, "")]
+#[case::a_call_that_does_not(60_000, "me")]
+#[tokio::test(start_paused = true)]
+async fn a_stop_takes_less_than_two_seconds_and_keeps_the_lease_while_a_call_may_have_an_effect(
+    #[case] call_millis: u64,
+    #[case] holder: &str,
+) {
+    let stage = Stage::new();
+    stage.cloud.0.lock().unwrap().slow = Duration::from_millis(call_millis);
+    stage.create_machine_named("m-00001");
+    let (cancel, environment) = (CancellationToken::new(), stage.environment());
+    let readiness = environment.metrics.readiness().clone();
+    let controller = crate::run(Options::default(), environment, cancel.clone());
+    let story = async {
+        while stage.cloud.0.lock().unwrap().under_way == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(readiness.get(), crate::Activity::Working);
+        cancel.cancel();
+        stage.clock.now()
+    };
+    let ended = async { (Box::pin(controller).await, stage.clock.now()) };
+    let ((result, end), told) = tokio::join!(ended, story);
+    result.unwrap();
+    assert_eq!(readiness.get(), crate::Activity::Stopping);
+    assert!(end.duration_since(told).as_millis() < 2000);
+    assert_eq!(stage.server.get(LEASE).unwrap()["spec"]["holderIdentity"], holder);
 }
 
 #[tokio::test(start_paused = true)]
@@ -669,7 +704,7 @@ async fn a_machine_takes_six_writes_to_run_and_none_for_two_hours_after() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_was_stopped_longer_than_it_leads_calls_the_cloud_no_more() {
     let stage = Stage::new();
-    stage.cloud.0.lock().unwrap().slow = true;
+    stage.cloud.0.lock().unwrap().slow = Duration::from_secs(1);
     stage.create_machine();
     let controller = crate::run(Options::default(), stage.environment(), CancellationToken::new());
     let story = async {

@@ -21,6 +21,7 @@ fn elector(server: &FakeServer, identity: &str, clock: &Clock) -> Elector {
         identity.to_owned(),
         Settings::default(),
         clock.clone(),
+        Readiness::default(),
     )
 }
 
@@ -54,6 +55,62 @@ async fn the_first_leads_renews_and_gives_the_lease_back() {
     let (result, ()) = tokio::join!(leading, story);
     result.unwrap();
     assert_eq!(holder(&server), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_did_not_end_leaves_the_lease_to_expire() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
+        tenure.let_expire();
+        Ok(())
+    });
+    leading.await.unwrap();
+    assert_eq!(holder(&server), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_lease_is_unreadable() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let first = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
+    let second = elector(&server, "b", &clock);
+    let readiness = second.readiness.clone();
+    let story = async {
+        clock.sleep(Duration::from_secs(1)).await;
+        let waiting = second.lead(cancel.clone(), |_| async { unreachable!() });
+        let watch = async {
+            clock.sleep(Duration::from_secs(3)).await;
+            assert_eq!(readiness.get(), Activity::Standby);
+            cancel.cancel();
+        };
+        tokio::join!(waiting, watch).0
+    };
+    let (first, second) = tokio::join!(first, story);
+    first.unwrap();
+    second.unwrap();
+
+    server.set_down(true);
+    let (alone, cancel) = (elector(&server, "c", &clock), CancellationToken::new());
+    let readiness = alone.readiness.clone();
+    let story = async {
+        clock.sleep(Duration::from_secs(3)).await;
+        assert_eq!(readiness.get(), Activity::Starting);
+        cancel.cancel();
+    };
+    let waiting = alone.lead(cancel.clone(), |_| async { unreachable!() });
+    tokio::join!(waiting, story).0.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_not_answered_does_not_hold_the_end_up() {
+    let (server, clock) = (FakeServer::default(), clock());
+    let started = clock.now();
+    let leading = elector(&server, "a", &clock).lead(CancellationToken::new(), |_| async {
+        server.set_silent(true);
+        Ok(())
+    });
+    leading.await.unwrap();
+    let took = clock.now().duration_since(started).as_millis();
+    assert!((500..600).contains(&took), "{took} ms");
 }
 
 #[tokio::test(start_paused = true)]
