@@ -88,6 +88,10 @@ pub struct Options {
     /// Whether a garbage collector runs beside this server. Without one, foreground deletion and
     /// orphaning count as background deletion: nobody would remove their finalizers.
     pub garbage_collector: bool,
+    /// Whether controllers run beside this server that give each namespace its default service
+    /// account and root certificate, and that empty one which is deleted. Without them the server does
+    /// it itself; with this set and nobody there, a deleted namespace stays Terminating.
+    pub namespace_controllers: bool,
     /// Who may do what.
     pub authorization: Authorization,
 }
@@ -103,6 +107,7 @@ impl Options {
             observer: None,
             tokens: BTreeMap::new(),
             garbage_collector: false,
+            namespace_controllers: false,
             authorization: Authorization::default(),
         }
     }
@@ -169,6 +174,7 @@ impl Server {
             observer,
             tokens,
             garbage_collector,
+            namespace_controllers,
             authorization: _,
         } = options;
         let authority = if clock.is_simulated() {
@@ -179,6 +185,7 @@ impl Server {
         let certificate_authority = authority.as_ref().map(Authority::pem).unwrap_or_default();
         let settings = Settings {
             garbage_collector,
+            namespace_controllers,
             certificate_authority,
         };
         let store = Store::new(FIRST_REVISION, history, observer.clone());
@@ -232,6 +239,12 @@ impl Server {
     /// Answers one request; `None` is a client that did not say who it is.
     pub async fn handle(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Response<Body> {
         self.inner.handle(identity, request).await
+    }
+
+    /// The certificate that vouches for this server's, in PEM; empty on a simulated one. What a
+    /// publisher of root certificates puts into every namespace.
+    pub fn certificate_authority(&self) -> String {
+        self.inner.authority.as_ref().map(Authority::pem).unwrap_or_default()
     }
 
     /// The newest revision.

@@ -71,6 +71,8 @@ pub struct Settings {
     /// Whether a garbage collector runs beside this server. Without one the finalizers of
     /// foreground deletion and orphaning would never go, so both count as background deletion.
     pub garbage_collector: bool,
+    /// Whether controllers furnish and empty namespaces; without them the server does.
+    pub namespace_controllers: bool,
     /// The text of `kube-root-ca.crt` in each namespace.
     pub certificate_authority: String,
 }

@@ -1,7 +1,8 @@
 //! Namespaces: what a new one is furnished with, who may write into one, and how one ends.
 //!
-//! Upstream a controller empties a terminating namespace; here the server does it itself, in the
-//! request that deletes the namespace or its last object.
+//! Upstream controllers furnish a new namespace and empty a terminating one. Where none run, the
+//! server does both itself, in the request that creates or deletes the namespace, or deletes the last
+//! object in it.
 
 use serde_json::{Value, json};
 
@@ -71,6 +72,9 @@ impl Registry {
 
     /// Creates what every namespace has: the default ServiceAccount and the CA certificate.
     pub(super) fn furnish_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+        if self.settings.namespace_controllers {
+            return Ok(());
+        }
         let certificate = self.settings.certificate_authority.as_str();
         let contents = [
             ("serviceaccounts", json!({ "metadata": { "name": "default" } })),
@@ -94,6 +98,9 @@ impl Registry {
 
     /// Deletes everything in a terminating namespace, and the namespace if nothing stays behind.
     pub(super) fn empty_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+        if self.settings.namespace_controllers {
+            return Ok(());
+        }
         let catalog = self.catalog();
         let scope = Scope {
             namespace: Some(namespace.to_owned()),
@@ -115,6 +122,9 @@ impl Registry {
 
     /// Lifts the namespace's own finalizer once it is terminating and empty.
     pub(super) fn finish_namespace(&self, namespace: &str) -> Result<(), ApiError> {
+        if self.settings.namespace_controllers {
+            return Ok(());
+        }
         let catalog = self.catalog();
         let Some(entry) = catalog.any_version("", NAMESPACES) else {
             return Ok(());

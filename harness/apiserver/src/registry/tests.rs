@@ -70,6 +70,7 @@ fn registry() -> Registry {
     let random = clock::Seed::new(1).stream("ids");
     let settings = Settings {
         garbage_collector: false,
+        namespace_controllers: false,
         certificate_authority: String::new(),
     };
     let registry = Registry::new(store, vec![namespaces, pods, deployments], clock, random, settings);
