@@ -18,6 +18,7 @@ pub mod server;
 pub mod status;
 pub mod store;
 pub mod table;
+mod tokens;
 pub mod types;
 
 pub use authorization::Authorization;

@@ -2,6 +2,7 @@
 //!
 //! For traces and invariants. Nothing here can change what the server does.
 
+use crate::authorization::Action;
 use crate::store::Change;
 
 /// One committed change.
@@ -18,6 +19,8 @@ pub struct Commit<'a> {
 pub struct RequestRecord<'a> {
     /// The user's name.
     pub client: &'a str,
+    /// What the request wanted to do, in the words of authorization.
+    pub action: &'a Action,
     /// As `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'a str,
     /// Path and query.

@@ -42,6 +42,8 @@ pub enum Subresource {
     Binding,
     /// `namespaces/finalize`.
     Finalize,
+    /// `serviceaccounts/token`.
+    Token,
 }
 
 impl Subresource {
@@ -53,6 +55,7 @@ impl Subresource {
             Self::Eviction => "eviction",
             Self::Binding => "binding",
             Self::Finalize => "finalize",
+            Self::Token => "token",
         }
     }
 }

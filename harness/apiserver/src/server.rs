@@ -13,7 +13,7 @@ use http::{Request, Response};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::authorization::Authorization;
+use crate::authorization::{Authorization, Authorizer};
 use crate::http::Body;
 use crate::kinds;
 use crate::observe::Observer;
@@ -21,10 +21,13 @@ use crate::registry::{Registry, Settings, WriteOptions};
 use crate::serve::{Authority, ServeError};
 use crate::status::ApiError;
 use crate::store::Store;
+use crate::tokens::Signer;
 
 /// The first revision is above this. Room below it keeps small numbers "too old", as clients of a
 /// cluster with a past see them.
 const FIRST_REVISION: u64 = 1000;
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /// Who a client is.
@@ -63,6 +66,27 @@ impl Identity {
         }
     }
 
+    /// A user who did not say who it is.
+    pub(crate) fn anonymous() -> Self {
+        Self {
+            groups: vec!["system:unauthenticated".to_owned()],
+            ..Self::user(ANONYMOUS)
+        }
+    }
+
+    /// Whether it is nobody in particular.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.user == ANONYMOUS
+    }
+
+    /// With the group of everybody who is known.
+    pub(crate) fn authenticated(mut self) -> Self {
+        if !self.is_anonymous() && !self.groups.iter().any(|group| group == AUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.to_owned());
+        }
+        self
+    }
+
     /// The user that may do everything.
     pub fn admin() -> Self {
         Self {
@@ -94,6 +118,9 @@ pub struct Options {
     pub namespace_controllers: bool,
     /// Who may do what.
     pub authorization: Authorization,
+    /// Whether a new pod gets a service account, which must exist, and a volume with its token, as
+    /// the admission plugin ServiceAccount does it.
+    pub service_account_admission: bool,
 }
 
 impl Options {
@@ -109,6 +136,7 @@ impl Options {
             garbage_collector: false,
             namespace_controllers: false,
             authorization: Authorization::default(),
+            service_account_admission: false,
         }
     }
 }
@@ -134,6 +162,10 @@ pub(crate) struct Inner {
     /// Issues certificates; a simulated server has no sockets and needs none.
     pub(crate) authority: Option<Authority>,
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
+    pub(crate) authorizer: Authorizer,
+    /// Signs the tokens of service accounts.
+    pub(crate) signer: Signer,
+    token_ids: Mutex<Stream>,
     audit_ids: Mutex<Stream>,
     lifetimes: Mutex<Stream>,
 }
@@ -142,6 +174,11 @@ impl Inner {
     /// An id for the `Audit-Id` header.
     pub(crate) fn audit_id(&self) -> String {
         self.audit_ids.lock().unwrap_or_else(PoisonError::into_inner).uuid()
+    }
+
+    /// An id for a token.
+    pub(crate) fn token_id(&self) -> String {
+        self.token_ids.lock().unwrap_or_else(PoisonError::into_inner).uuid()
     }
 
     /// Between `least` and twice that.
@@ -175,7 +212,8 @@ impl Server {
             tokens,
             garbage_collector,
             namespace_controllers,
-            authorization: _,
+            authorization,
+            service_account_admission,
         } = options;
         let authority = if clock.is_simulated() {
             None
@@ -187,16 +225,25 @@ impl Server {
             garbage_collector,
             namespace_controllers,
             certificate_authority,
+            gathers_roles: authorization == Authorization::Rbac,
+            service_account_admission,
         };
         let store = Store::new(FIRST_REVISION, history, observer.clone());
         let ids = seed.stream("apiserver ids");
         let registry = Registry::new(store, kinds::builtin(), clock, ids, settings);
+        if authorization == Authorization::Rbac {
+            registry.seed_roles(&mut seed.stream("apiserver role ids"))?;
+        }
+        let authorizer = Authorizer::new(authorization, registry.store());
         let inner = Inner {
             registry,
             observer,
             shutdown: CancellationToken::new(),
             authority,
             tokens: Mutex::new(tokens),
+            authorizer,
+            signer: Signer::new(&mut seed.stream("apiserver token key"))?,
+            token_ids: Mutex::new(seed.stream("apiserver token ids")),
             audit_ids: Mutex::new(seed.stream("apiserver audit ids")),
             lifetimes: Mutex::new(seed.stream("apiserver watch lifetimes")),
         };
@@ -232,11 +279,21 @@ impl Server {
     pub fn service(&self, identity: Identity) -> Service {
         Service {
             inner: Arc::clone(&self.inner),
-            identity: Some(Arc::new(identity)),
+            identity: Some(Arc::new(identity.authenticated())),
         }
     }
 
-    /// Answers one request; `None` is a client that did not say who it is.
+    /// The server as a service for clients that say who they are in each request, by a bearer token,
+    /// or are nobody in particular.
+    pub fn open_service(&self) -> Service {
+        Service {
+            inner: Arc::clone(&self.inner),
+            identity: None,
+        }
+    }
+
+    /// Answers one request; `None` is a client that did not say who it is, unless the request has a
+    /// bearer token.
     pub async fn handle(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Response<Body> {
         self.inner.handle(identity, request).await
     }

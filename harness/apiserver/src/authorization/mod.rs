@@ -1,4 +1,42 @@
-//! Who may do what.
+//! Who may do what: RBAC over the stored roles and bindings.
+//!
+//! Decisions only. It knows actions and identities and reads four tables of the store; it must not
+//! know HTTP, nor how an identity came about. `docs/embedded-server.md` says what is left out.
+
+mod action;
+pub(crate) mod aggregate;
+mod defaults;
+mod escalation;
+mod index;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+pub(crate) use action::exact_name;
+pub use action::{Action, ResourceAction};
+pub(crate) use defaults::seeds;
+pub use rule::Rule;
+
+use index::{Binding, Index, Role, Verdict};
+
+use crate::registry::{Entry, Guard};
+use crate::server::Identity;
+use crate::store::{Key, Scope, Store};
+
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+const ROLE_TABLES: [&str; 2] = [
+    "clusterroles.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+];
+const BINDING_TABLES: [&str; 2] = [
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+];
 
 /// How a server decides who may do what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -6,6 +44,172 @@ pub enum Authorization {
     /// Everybody who is known may do everything.
     #[default]
     AlwaysAllow,
-    /// Roles and their bindings decide (RBAC); members of `system:masters` may do everything.
+    /// Roles and their bindings decide (RBAC); members of `system:masters` may do everything. The
+    /// server has the roles and bindings that every Kubernetes cluster starts with.
     Rbac,
+}
+
+/// What was decided, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) allowed: bool,
+    /// May be empty.
+    pub(crate) reason: String,
+}
+
+/// Decides.
+#[derive(Debug)]
+pub(crate) struct Authorizer {
+    /// `None`: everything is allowed.
+    cache: Option<Mutex<Cache>>,
+}
+
+/// The index and what it was made of.
+#[derive(Debug)]
+struct Cache {
+    /// Wakes when a role or binding changes.
+    changes: Vec<watch::Receiver<u64>>,
+    roles: BTreeMap<Key, (u64, Arc<Role>)>,
+    bindings: BTreeMap<Key, (u64, Arc<Binding>)>,
+    index: Option<Arc<Index>>,
+}
+
+impl Authorizer {
+    pub(crate) fn new(mode: Authorization, store: &Store) -> Self {
+        let cache = (mode == Authorization::Rbac).then(|| {
+            let tables = ROLE_TABLES.iter().chain(&BINDING_TABLES);
+            Mutex::new(Cache {
+                changes: tables.filter_map(|table| store.subscribe(table)).collect(),
+                roles: BTreeMap::new(),
+                bindings: BTreeMap::new(),
+                index: None,
+            })
+        });
+        Self { cache }
+    }
+
+    /// Whether roles decide.
+    pub(crate) fn is_rbac(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    fn index(&self, store: &Store) -> Option<Arc<Index>> {
+        let mut cache = self.cache.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(cache.index(store))
+    }
+
+    /// Whether the action is allowed. No reason is given for what is.
+    pub(crate) fn check(&self, store: &Store, who: &Identity, action: &Action) -> Decision {
+        self.decide(store, who, action, false)
+    }
+
+    /// The same with the reason for what is allowed.
+    pub(crate) fn explain(&self, store: &Store, who: &Identity, action: &Action) -> Decision {
+        self.decide(store, who, action, true)
+    }
+
+    fn decide(&self, store: &Store, who: &Identity, action: &Action, explain: bool) -> Decision {
+        let verdict = match self.index(store) {
+            Some(index) => index.decide(who, action, explain),
+            None => Verdict::Superuser,
+        };
+        match verdict {
+            Verdict::Superuser => Decision {
+                allowed: true,
+                reason: String::new(),
+            },
+            Verdict::Granted(reason) => Decision { allowed: true, reason },
+            Verdict::Denied(reason) => Decision { allowed: false, reason },
+        }
+    }
+
+    /// What that user may do in a namespace, and why the answer may lack something.
+    pub(crate) fn rules(&self, store: &Store, who: &Identity, namespace: &str) -> (Vec<Rule>, Vec<String>) {
+        match self.index(store) {
+            Some(index) => index.rules(who, namespace),
+            None => (Rule::everything().into(), Vec::new()),
+        }
+    }
+
+    /// What a write of that resource has to pass; `None`: nothing.
+    pub(crate) fn guard(
+        &self,
+        store: &Store,
+        who: &Identity,
+        entry: &Entry,
+        namespace: &str,
+    ) -> Option<Arc<dyn Guard>> {
+        if entry.resource.group != GROUP || Index::is_superuser(who) {
+            return None;
+        }
+        Some(Arc::new(escalation::NoEscalation {
+            index: self.index(store)?,
+            writer: who.clone(),
+            resource: Arc::clone(&entry.resource),
+            namespace: namespace.to_owned(),
+        }))
+    }
+}
+
+impl Cache {
+    fn index(&mut self, store: &Store) -> Arc<Index> {
+        let mut changed = false;
+        for receiver in &mut self.changes {
+            if receiver.has_changed().unwrap_or_default() {
+                receiver.mark_unchanged();
+                changed = true;
+            }
+        }
+        match &self.index {
+            Some(index) if !changed => Arc::clone(index),
+            _ => {
+                let index = Arc::new(self.rebuild(store));
+                self.index = Some(Arc::clone(&index));
+                index
+            }
+        }
+    }
+
+    /// Reads what changed since the last index, and makes a new one.
+    fn rebuild(&mut self, store: &Store) -> Index {
+        refresh(&mut self.roles, store, &ROLE_TABLES, |_, role| Role {
+            rules: Rule::of_role(role),
+        });
+        refresh(&mut self.bindings, store, &BINDING_TABLES, Binding::new);
+        let roles = self
+            .roles
+            .iter()
+            .map(|(key, (_, role))| (key.clone(), Arc::clone(role)));
+        let bindings = self.bindings.values().map(|(_, binding)| Arc::clone(binding));
+        Index::new(roles.collect(), bindings)
+    }
+}
+
+/// Brings `known` in line with the tables; only objects of another revision are read.
+fn refresh<T>(
+    known: &mut BTreeMap<Key, (u64, Arc<T>)>,
+    store: &Store,
+    tables: &[&str],
+    read: impl Fn(&Key, &serde_json::Value) -> T,
+) {
+    let mut old = std::mem::take(known);
+    for table in tables {
+        let listing = store.list(table, &Scope::default(), None);
+        for object in listing.map(|listing| listing.objects).unwrap_or_default() {
+            let kept = old
+                .remove(&object.key)
+                .filter(|(revision, _)| *revision == object.revision);
+            let entry = match kept {
+                Some(entry) => entry,
+                None => match object.value() {
+                    Ok(value) => (object.revision, Arc::new(read(&object.key, &value))),
+                    Err(error) => {
+                        tracing::error!(%error, name = object.key.name, "a role or binding cannot be read and does not count");
+                        continue;
+                    }
+                },
+            };
+            known.insert(object.key.clone(), entry);
+        }
+    }
 }

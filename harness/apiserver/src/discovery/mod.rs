@@ -143,6 +143,13 @@ impl<'a> Served<'a> {
                 verbs: CHANGE,
                 foreign: true,
             },
+            Subresource::Token => Self {
+                group: "authentication.k8s.io",
+                version: "v1",
+                kind: "TokenRequest",
+                verbs: &["create"],
+                foreign: true,
+            },
             Subresource::Eviction => Self {
                 group: "policy",
                 version: "v1",

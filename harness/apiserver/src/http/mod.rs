@@ -3,7 +3,9 @@
 //! It knows paths, verbs, media types and query parameters; what a write means is the registry's.
 
 mod body;
+mod caller;
 mod documents;
+mod impersonation;
 mod negotiate;
 mod objects;
 mod path;
@@ -28,20 +30,19 @@ use path::Route;
 use query::Query;
 use render::Presentation;
 
+use crate::authorization::{Action, exact_name};
 use crate::observe::RequestRecord;
-use crate::server::{Identity, Inner};
+use crate::server::{ANONYMOUS, Identity, Inner};
 use crate::status::ApiError;
 use crate::table::Include;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-const ANONYMOUS: &str = "system:anonymous";
 
 /// One request, read, and what its answer depends on.
 struct Exchange<'a> {
     server: &'a Arc<Inner>,
     path: &'a str,
-    client: &'a str,
-    groups: &'a [String],
+    caller: &'a Identity,
     headers: &'a HeaderMap,
     body: &'a Bytes,
     query: Query,
@@ -50,46 +51,57 @@ struct Exchange<'a> {
 }
 
 impl Inner {
-    /// Answers a request. `identity` is `None` for a client that did not say who it is.
+    /// Answers a request. `identity` is `None` for a connection of nobody in particular; then the
+    /// request may have a bearer token.
     pub(crate) async fn handle(
         self: &Arc<Self>,
         identity: Option<&Identity>,
         request: Request<Bytes>,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let route = Route::parse(parts.uri.path());
+        let path = parts.uri.path();
+        let segments = path::segments(path);
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let route = Route::of(&segments);
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let watch = query.flag("watch");
+        let name = query.get("fieldSelector").and_then(exact_name);
+        let action = Action::of_request(parts.method.as_str(), path, &segments, watch, name);
         let verb = match &route {
             Route::Resource(target) => objects::verb(&parts.method, target, watch),
             _ => "get",
         };
-        let client = identity.map_or(ANONYMOUS, |identity| identity.user.as_str());
         let pretty = is_pretty(&query, &parts.headers);
-        let result = match presentation(&route, &query, &parts.headers, pretty) {
-            Ok(presentation) => {
-                let now = self.registry.clock().now();
-                let headers = &parts.headers;
-                let exchange = Exchange {
-                    server: self,
-                    path: parts.uri.path(),
-                    client,
-                    groups: identity.map(|identity| identity.groups.as_slice()).unwrap_or_default(),
-                    headers,
-                    body: &body,
-                    query,
-                    presentation,
-                    now,
-                };
-                exchange.answer(&route, verb, identity).await
-            }
-            Err(error) => Err(error),
+        let caller = self
+            .caller(identity, &parts.headers)
+            .and_then(|caller| self.speaker(caller, &parts.headers, &action));
+        let client = match &caller {
+            Ok(caller) => caller.user.clone(),
+            Err(_) => identity.map_or(ANONYMOUS, |identity| identity.user.as_str()).to_owned(),
         };
+        let result = async {
+            let caller = caller?;
+            self.authorize(&caller, &route, &action)?;
+            let presentation = presentation(&route, &query, &parts.headers, pretty)?;
+            let exchange = Exchange {
+                server: self,
+                path,
+                caller: &caller,
+                headers: &parts.headers,
+                body: &body,
+                query,
+                presentation,
+                now: self.registry.clock().now(),
+            };
+            exchange.answer(&route, verb).await
+        }
+        .await;
         let mut response = result.unwrap_or_else(|error| error_response(&error, pretty));
         self.add_headers(&parts.headers, response.headers_mut());
         if let Some(observer) = &self.observer {
             observer.request(&RequestRecord {
-                client,
+                client: &client,
+                action: &action,
                 verb,
                 path: parts.uri.path_and_query().map_or("/", |path| path.as_str()),
                 code: response.status().as_u16(),
@@ -139,11 +151,7 @@ impl Inner {
 }
 
 impl Exchange<'_> {
-    async fn answer(&self, route: &Route, verb: &str, identity: Option<&Identity>) -> Result<Response<Body>, ApiError> {
-        let open = matches!(route, Route::Health { .. } | Route::Version);
-        if identity.is_none() && !open {
-            return Err(ApiError::new(401, "Unauthorized", "Unauthorized"));
-        }
+    async fn answer(&self, route: &Route, verb: &str) -> Result<Response<Body>, ApiError> {
         match route {
             Route::Resource(target) => objects::serve(self, target, verb).await,
             Route::Unknown => Ok(page_not_found()),
@@ -213,11 +221,6 @@ fn with_type(code: u16, media_type: &'static str, body: Body) -> Response<Body> 
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
-}
-
-/// The answer to a request that is refused before it is looked at.
-pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
-    error_response(error, false)
 }
 
 fn error_response(error: &ApiError, pretty: bool) -> Response<Body> {

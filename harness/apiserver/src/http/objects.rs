@@ -11,7 +11,7 @@ use super::body::{decode, media_type};
 use super::path::Target;
 use super::watch::Feed;
 use super::{Body, Exchange, json_response, no_such_path};
-use crate::registry::{DeleteOptions, Entry, ListRevision, Part, PatchKind, Payload, Written};
+use crate::registry::{DeleteOptions, Entry, ListRevision, Part, PatchKind, Payload, WriteOptions, Written};
 use crate::resource::Subresource;
 use crate::status::ApiError;
 use crate::store::Key;
@@ -46,10 +46,11 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         .ok_or_else(no_such_path)?;
     let resource = &entry.resource;
     if resource.review {
-        if verb != "create" || target.name.is_some() {
+        if verb != "create" || target.name.is_some() || (resource.namespaced && target.namespace.is_none()) {
             return Err(method_not_allowed());
         }
-        let review = super::reviews::answer(exchange, &resource.kind)?;
+        let namespace = target.namespace.as_deref().unwrap_or_default();
+        let review = super::reviews::answer(exchange, entry, namespace)?;
         return Ok(json_response(201, exchange.presentation.value(&review)));
     }
     if target.namespace.is_some() && !resource.namespaced {
@@ -96,7 +97,7 @@ async fn collection(
             if entry.resource.namespaced && namespace.is_none() {
                 return Err(method_not_allowed());
             }
-            let mut options = exchange.query.write()?;
+            let mut options = write_options(exchange, entry, namespace.unwrap_or_default())?;
             let body = decode(
                 exchange.headers,
                 exchange.body,
@@ -193,6 +194,12 @@ fn subresource(
             let binding = decode(exchange.headers, exchange.body, false, None)?;
             written(exchange, entry, registry.bind(entry, key, &binding, &options)?)
         }
+        (Subresource::Token, "create") => {
+            let options = exchange.query.write()?;
+            let request = decode(exchange.headers, exchange.body, false, None)?;
+            let token = exchange.server.request_token(key, request, options.dry_run)?;
+            Ok(json_response(201, exchange.presentation.value(&token)))
+        }
         _ => Err(method_not_allowed()),
     }
 }
@@ -206,7 +213,7 @@ fn change(
     verb: &str,
 ) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
-    let mut options = exchange.query.write()?;
+    let mut options = write_options(exchange, entry, &key.namespace)?;
     let done = if verb == "patch" {
         let kind = PatchKind::of(media_type(exchange.headers), &entry.resource)?;
         registry.patch(entry, key, part, kind, &patch_body(exchange)?, &options)?
@@ -220,6 +227,16 @@ fn change(
         registry.update(entry, key, part, body, &options)?
     };
     written(exchange, entry, done)
+}
+
+/// The options of a write, with what its author has to pass.
+fn write_options(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<WriteOptions, ApiError> {
+    let server = exchange.server;
+    let mut options = exchange.query.write()?;
+    options.guard = server
+        .authorizer
+        .guard(server.registry.store(), exchange.caller, entry, namespace);
+    Ok(options)
 }
 
 fn patch_body(exchange: &Exchange<'_>) -> Result<Bytes, ApiError> {
@@ -271,7 +288,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
     };
     let feed = Feed {
         server: server.clone(),
-        client: exchange.client.to_owned(),
+        client: exchange.caller.user.clone(),
         entry: entry.clone(),
         watch,
         presentation: exchange.presentation,

@@ -40,15 +40,17 @@ pub(super) struct Target {
     pub(super) subresource: Option<String>,
 }
 
+/// The parts of a path, decoded.
+pub(super) fn segments(path: &str) -> Vec<String> {
+    path.split('/')
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| decode(segment, false))
+        .collect()
+}
+
 impl Route {
-    pub(super) fn parse(path: &str) -> Self {
-        let decoded: Vec<String> = path
-            .split('/')
-            .filter(|segment| !segment.is_empty())
-            .map(|segment| decode(segment, false))
-            .collect();
-        let segments: Vec<&str> = decoded.iter().map(String::as_str).collect();
-        match segments.as_slice() {
+    pub(super) fn of(segments: &[&str]) -> Self {
+        match segments {
             [] => Self::Root,
             ["version"] => Self::Version,
             ["healthz" | "livez" | "readyz"] => Self::Health { check: String::new() },
@@ -108,6 +110,11 @@ mod tests {
 
     use super::*;
 
+    fn parse(path: &str) -> Route {
+        let segments = segments(path);
+        Route::of(&segments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     fn target(texts: [&str; 6]) -> Route {
         let [group, version, namespace, plural, name, subresource] = texts.map(str::to_owned);
         let some = |text: String| (!text.is_empty()).then_some(text);
@@ -132,7 +139,7 @@ mod tests {
     #[case("/apis/apps/v1/namespaces/x/deployments/d/scale", ["apps", "v1", "x", "deployments", "d", "scale"])]
     #[case("/api/v1/nodes/a%2Fb", ["", "v1", "", "nodes", "a/b", ""])]
     fn a_path_addresses_a_resource(#[case] path: &str, #[case] expected: [&str; 6]) {
-        assert_eq!(Route::parse(path), target(expected));
+        assert_eq!(parse(path), target(expected));
     }
 
     #[rstest]
@@ -143,6 +150,6 @@ mod tests {
     #[case("/api/v1/a/b/c/d", Route::Unknown)]
     #[case("/openapi/v2", Route::Unknown)]
     fn a_path_addresses_a_document(#[case] path: &str, #[case] expected: Route) {
-        assert_eq!(Route::parse(path), expected);
+        assert_eq!(parse(path), expected);
     }
 }

@@ -187,7 +187,7 @@ impl Query {
         Ok(WriteOptions {
             dry_run: self.dry_run("CreateOptions")?,
             field_validation,
-            duplicates: Vec::new(),
+            ..WriteOptions::default()
         })
     }
 

@@ -1,36 +1,196 @@
-//! Questions a client asks about itself. They are answered and not stored.
-//!
-//! This server lets everybody who is known do everything, and says so.
+//! Questions about identities and what they may do. They are answered and not stored.
 
 use serde_json::{Value, json};
 
 use super::Exchange;
 use super::body::decode;
-use crate::status::ApiError;
+use crate::authorization::{Action, ResourceAction, Rule};
+use crate::registry::{Entry, time_text};
+use crate::resource::Shape;
+use crate::server::Identity;
+use crate::status::{ApiError, FieldError};
+use crate::types;
+
+const AUTHORIZATION: &str = "authorization.k8s.io";
 
 /// The answer to a review of that kind.
 ///
 /// # Errors
-/// 422 for one that asks nothing.
-pub(super) fn answer(exchange: &Exchange<'_>, kind: &str) -> Result<Value, ApiError> {
+/// 400 and 422 for one that asks nothing or cannot be read.
+pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<Value, ApiError> {
     let mut review = decode(exchange.headers, exchange.body, false, None)?;
-    if kind == "SelfSubjectReview" {
-        let (user, own) = (exchange.client, exchange.groups);
-        let groups: Vec<&str> = own.iter().map(String::as_str).chain(["system:authenticated"]).collect();
-        return Ok(json!({
-            "kind": kind, "apiVersion": "authentication.k8s.io/v1", "metadata": {},
-            "status": { "userInfo": { "username": user, "groups": groups } },
-        }));
+    if let Shape::BuiltIn(name) = &entry.resource.shape {
+        types::check(name, &mut review)?;
     }
-    let asks = |field: &str| review.pointer(&format!("/spec/{field}")).is_some_and(Value::is_object);
-    if asks("resourceAttributes") == asks("nonResourceAttributes") {
-        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        let error = crate::status::FieldError::invalid("spec.resourceAttributes", Value::Null, detail);
-        return Err(ApiError::invalid("authorization.k8s.io", kind, "", &[error]));
+    let kind = entry.resource.kind.as_str();
+    if !review["spec"].is_object() {
+        review["spec"] = json!({});
     }
-    let spec = review["spec"].take();
-    Ok(json!({
-        "kind": kind, "apiVersion": "authorization.k8s.io/v1", "metadata": {}, "spec": spec,
-        "status": { "allowed": true, "reason": "everybody who is known may do everything here" },
-    }))
+    let mut metadata = json!({});
+    let spec = &review["spec"];
+    let status = match kind {
+        "SelfSubjectReview" => {
+            metadata = json!({ "creationTimestamp": time_text(exchange.now) });
+            json!({ "userInfo": user_info(exchange.caller) })
+        }
+        "TokenReview" => review_token(exchange, spec)?,
+        "SelfSubjectRulesReview" => {
+            let status = rules(exchange, spec)?;
+            review["spec"] = json!({});
+            status
+        }
+        "SelfSubjectAccessReview" => {
+            let question = question(spec)?;
+            access(exchange, exchange.caller, &question)
+        }
+        _ => {
+            let who = subject(kind, spec)?;
+            let question = question(spec)?;
+            if kind == "LocalSubjectAccessReview" {
+                metadata = json!({ "namespace": namespace });
+                check_local(&review, namespace)?;
+            }
+            access(exchange, &who, &question)
+        }
+    };
+    let mut answer = json!({
+        "kind": kind, "apiVersion": entry.resource.api_version(), "metadata": metadata, "status": status,
+    });
+    if kind != "SelfSubjectReview" {
+        answer["spec"] = review["spec"].take();
+    }
+    Ok(answer)
+}
+
+fn user_info(who: &Identity) -> Value {
+    let mut info = json!({ "username": who.user, "groups": who.groups });
+    if !who.uid.is_empty() {
+        info["uid"] = who.uid.as_str().into();
+    }
+    if !who.extra.is_empty() {
+        info["extra"] = json!(who.extra);
+    }
+    info
+}
+
+fn review_token(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError> {
+    let token = spec["token"].as_str().unwrap_or_default();
+    if token.is_empty() {
+        return Err(ApiError::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
+    }
+    Ok(match exchange.server.owner(token, &texts(&spec["audiences"])) {
+        Ok(owner) => json!({
+            "authenticated": true, "user": user_info(&owner.identity), "audiences": owner.audiences,
+        }),
+        Err(why) => json!({ "user": {}, "error": why }),
+    })
+}
+
+fn rules(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError> {
+    let namespace = spec["namespace"].as_str().unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(ApiError::bad_request("no namespace on request"));
+    }
+    let server = exchange.server;
+    let (rules, missing) = server
+        .authorizer
+        .rules(server.registry.store(), exchange.caller, namespace);
+    let of = |paths: bool| -> Vec<Value> {
+        let chosen = rules.iter().filter(|rule| {
+            if paths {
+                !rule.paths.is_empty()
+            } else {
+                !rule.resources.is_empty()
+            }
+        });
+        chosen.map(Rule::to_value).collect()
+    };
+    let mut status = json!({ "resourceRules": of(false), "nonResourceRules": of(true), "incomplete": false });
+    if !missing.is_empty() {
+        status["evaluationError"] = missing.join(", ").into();
+    }
+    Ok(status)
+}
+
+fn access(exchange: &Exchange<'_>, who: &Identity, question: &Action) -> Value {
+    let server = exchange.server;
+    let decision = server.authorizer.explain(server.registry.store(), who, question);
+    let mut status = json!({ "allowed": decision.allowed });
+    if !decision.reason.is_empty() {
+        status["reason"] = decision.reason.into();
+    }
+    status
+}
+
+/// What a review asks about.
+fn question(spec: &Value) -> Result<Action, ApiError> {
+    let part = |field: &str| spec.get(field).filter(|part| part.is_object());
+    match (part("resourceAttributes"), part("nonResourceAttributes")) {
+        (Some(attributes), None) => {
+            let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
+            Ok(Action::Resource(ResourceAction {
+                verb: text("verb"),
+                group: text("group"),
+                resource: text("resource"),
+                subresource: text("subresource"),
+                namespace: text("namespace"),
+                name: text("name"),
+            }))
+        }
+        (None, Some(attributes)) => {
+            let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
+            Ok(Action::Path {
+                verb: text("verb"),
+                path: text("path"),
+            })
+        }
+        (both, _) => {
+            let field = if both.is_some() {
+                "spec.nonResourceAttributes"
+            } else {
+                "spec.resourceAttributes"
+            };
+            let detail = match both {
+                Some(_) => "cannot be specified in combination with resourceAttributes",
+                None => "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+            };
+            let error = FieldError::invalid(field, Value::Null, detail);
+            Err(ApiError::invalid(AUTHORIZATION, "", "", &[error]))
+        }
+    }
+}
+
+/// Whom a review asks about.
+fn subject(kind: &str, spec: &Value) -> Result<Identity, ApiError> {
+    let mut who = Identity::user(spec["user"].as_str().unwrap_or_default());
+    who.groups = texts(&spec["groups"]);
+    who.uid = spec["uid"].as_str().unwrap_or_default().to_owned();
+    for (key, values) in spec["extra"].as_object().into_iter().flatten() {
+        who.extra.insert(key.clone(), texts(values));
+    }
+    if who.user.is_empty() && who.groups.is_empty() {
+        let error = FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
+        return Err(ApiError::invalid(AUTHORIZATION, kind, "", &[error]));
+    }
+    Ok(who)
+}
+
+/// A local review asks about its own namespace.
+fn check_local(review: &Value, namespace: &str) -> Result<(), ApiError> {
+    let asked = review
+        .pointer("/spec/resourceAttributes/namespace")
+        .and_then(Value::as_str);
+    if asked == Some(namespace) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "spec.resourceAttributes.namespace must match namespace: {namespace}"
+    )))
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }

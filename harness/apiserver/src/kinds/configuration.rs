@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fields::{default, immutable, is_set, members, object, same, text};
 use super::row::Row;
 use super::syntax;
-use crate::resource::Resource;
+use crate::resource::{Resource, Subresource};
 use crate::status::{FieldError, FieldErrorType};
 use crate::table::printers;
 
@@ -34,6 +34,7 @@ pub(super) fn rows() -> Vec<Resource> {
             "io.k8s.api.core.v1.ServiceAccount",
         )
         .short(&["sa"])
+        .subresource(Subresource::Token)
         .returns_deleted()
         .printer(printers::service_accounts())
         .build(),

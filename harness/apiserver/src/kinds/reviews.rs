@@ -1,4 +1,4 @@
-//! Questions that clients ask about themselves. The HTTP front end answers them.
+//! Questions about identities and what they may do. The HTTP front end answers them.
 
 use super::row::Row;
 use crate::resource::Resource;
@@ -8,6 +8,32 @@ pub(super) fn rows() -> Vec<Resource> {
         Row::new(version, kind, plural, name).cluster().review().build()
     };
     vec![
+        review(
+            "authentication.k8s.io/v1",
+            "TokenReview",
+            "tokenreviews",
+            "io.k8s.api.authentication.v1.TokenReview",
+        ),
+        review(
+            "authorization.k8s.io/v1",
+            "SubjectAccessReview",
+            "subjectaccessreviews",
+            "io.k8s.api.authorization.v1.SubjectAccessReview",
+        ),
+        review(
+            "authorization.k8s.io/v1",
+            "SelfSubjectRulesReview",
+            "selfsubjectrulesreviews",
+            "io.k8s.api.authorization.v1.SelfSubjectRulesReview",
+        ),
+        Row::new(
+            "authorization.k8s.io/v1",
+            "LocalSubjectAccessReview",
+            "localsubjectaccessreviews",
+            "io.k8s.api.authorization.v1.LocalSubjectAccessReview",
+        )
+        .review()
+        .build(),
         review(
             "authentication.k8s.io/v1",
             "SelfSubjectReview",

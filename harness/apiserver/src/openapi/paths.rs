@@ -46,7 +46,9 @@ pub(super) fn of(row: &Resource) -> Map<String, Value> {
                 "patch": body.write("patch", "patch"),
             }),
             Subresource::Finalize => json!({ "put": body.write("put", "replace") }),
-            Subresource::Eviction | Subresource::Binding => json!({ "post": body.write("post", "create") }),
+            Subresource::Eviction | Subresource::Binding | Subresource::Token => {
+                json!({ "post": body.write("post", "create") })
+            }
         };
         let path = format!("{item}/{}", subresource.name());
         paths.insert(path, with_names(&["name", "namespace"], operations));
@@ -80,6 +82,7 @@ impl Body {
             Subresource::Status | Subresource::Finalize => Self::of_row(row),
             Subresource::Scale { .. } => foreign("autoscaling", "Scale", schemas::SCALE),
             Subresource::Eviction => foreign("policy", "Eviction", schemas::EVICTION),
+            Subresource::Token => foreign("authentication.k8s.io", "TokenRequest", schemas::TOKEN_REQUEST),
             Subresource::Binding => foreign("", "Binding", schemas::BINDING),
         }
     }

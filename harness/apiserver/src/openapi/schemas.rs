@@ -9,6 +9,7 @@ use crate::schema::StructuralSchema;
 use crate::types;
 
 pub(super) const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+pub(super) const TOKEN_REQUEST: &str = "io.k8s.api.authentication.v1.TokenRequest";
 pub(super) const EVICTION: &str = "io.k8s.api.policy.v1.Eviction";
 pub(super) const BINDING: &str = "io.k8s.api.core.v1.Binding";
 pub(super) const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -63,6 +64,7 @@ pub(super) fn of(rows: &[&Resource]) -> Map<String, Value> {
         wanted.extend(row.subresources.iter().filter_map(|subresource| match subresource {
             Subresource::Scale { .. } => Some(SCALE.to_owned()),
             Subresource::Eviction => Some(EVICTION.to_owned()),
+            Subresource::Token => Some(TOKEN_REQUEST.to_owned()),
             Subresource::Binding => Some(BINDING.to_owned()),
             Subresource::Status | Subresource::Finalize => None,
         }));

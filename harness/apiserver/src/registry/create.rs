@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespaces};
+use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, namespaces, roles};
 use crate::resource::{Generation, Resource};
 use crate::status::ApiError;
 use crate::store::{Key, Object, Refused};
@@ -41,6 +41,10 @@ impl Registry {
         check_namespace(resource, namespace, &value)?;
         self.begin(resource, namespace, &mut value);
         self.complete(entry, &mut value, None);
+        if let Some(guard) = &options.guard {
+            guard.check(&value, None)?;
+        }
+        self.admit_account(entry, namespace, &mut value)?;
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         let mut attempts = 0;
         loop {
@@ -142,6 +146,9 @@ impl Registry {
         }
         if namespaces::is_namespace(&entry.resource) {
             return self.furnish_namespace(&object.key.name);
+        }
+        if roles::is_cluster_role(&entry.resource) {
+            return self.gather_roles();
         }
         Ok(())
     }

@@ -208,6 +208,9 @@ impl Registry {
         if entry.resource.is_custom() {
             self.finish_definition(&entry.resource.qualified())?;
         }
+        if super::roles::is_cluster_role(&entry.resource) {
+            self.gather_roles()?;
+        }
         if !object.key.namespace.is_empty() {
             self.finish_namespace(&object.key.namespace)?;
         }

@@ -4,6 +4,7 @@
 //! rows of [`Resource`]; what single kinds need beyond their row is in files of their own:
 //! `namespaces`, `pods`, `definitions`.
 
+mod accounts;
 mod catalog;
 mod create;
 mod definitions;
@@ -17,6 +18,7 @@ mod namespaces;
 mod options;
 mod patch;
 mod pods;
+mod roles;
 mod scale;
 #[cfg(test)]
 mod tests;
@@ -35,7 +37,8 @@ pub use fields::FieldSelector;
 pub use labels::LabelSelector;
 pub use list::Page;
 pub use options::{
-    DeleteOptions, FieldValidation, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions, parse_dry_run,
+    DeleteOptions, FieldValidation, Guard, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions,
+    parse_dry_run,
 };
 pub use patch::PatchKind;
 pub use update::Part;
@@ -75,6 +78,10 @@ pub struct Settings {
     pub namespace_controllers: bool,
     /// The text of `kube-root-ca.crt` in each namespace.
     pub certificate_authority: String,
+    /// Whether the server keeps ClusterRoles that gather the rules of others up to date.
+    pub gathers_roles: bool,
+    /// Whether a new pod gets a service account, which must exist, and a token volume.
+    pub service_account_admission: bool,
 }
 
 /// The registry.

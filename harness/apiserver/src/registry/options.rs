@@ -1,5 +1,7 @@
 //! The options that requests carry, already parsed; what they mean is decided elsewhere.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{FieldSelector, LabelSelector};
@@ -17,6 +19,14 @@ pub enum FieldValidation {
     Strict,
 }
 
+/// Has the last word on an object that is about to be validated and written; the old one is there on
+/// update.
+pub trait Guard: Send + Sync + std::fmt::Debug {
+    /// # Errors
+    /// Why it must not be written.
+    fn check(&self, new: &Value, old: Option<&Value>) -> Result<(), ApiError>;
+}
+
 /// Options of every write.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
@@ -26,6 +36,8 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Duplicate fields that decoding the body found.
     pub duplicates: Vec<String>,
+    /// Who has the last word.
+    pub guard: Option<Arc<dyn Guard>>,
 }
 
 /// Which revision a list wants.

@@ -69,6 +69,8 @@ fn registry() -> Registry {
     let store = Store::new(1000, 100, None);
     let random = clock::Seed::new(1).stream("ids");
     let settings = Settings {
+        gathers_roles: false,
+        service_account_admission: false,
         garbage_collector: false,
         namespace_controllers: false,
         certificate_authority: String::new(),

@@ -89,6 +89,9 @@ impl Registry {
         let changed = metadata::immutable_changes(&new, &old);
         metadata::carry_over(&mut new, &old);
         self.complete(entry, &mut new, Some(&old));
+        if let Some(guard) = &options.guard {
+            guard.check(&new, Some(&old))?;
+        }
         if generation_moves(resource, &new, &old) {
             let next = metadata::generation(&old) + 1;
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
@@ -147,6 +150,9 @@ impl Registry {
         }
         if super::namespaces::is_namespace(&entry.resource) && object.meta.deleting {
             return self.finish_namespace(&object.key.name);
+        }
+        if super::roles::is_cluster_role(&entry.resource) {
+            return self.gather_roles();
         }
         Ok(())
     }

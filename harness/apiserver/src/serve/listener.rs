@@ -17,7 +17,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{Authority, ServeError, kubeconfig};
-use crate::http::refusal;
 use crate::server::{Identity, Inner, Server};
 
 /// One client may have that many requests and watches open on a connection.
@@ -179,10 +178,7 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
         let inner = Arc::clone(&inner);
         let connection = identity.clone();
         async move {
-            let response = match inner.authenticate(connection.as_ref(), request.headers()) {
-                Ok(identity) => inner.handle_body(identity.as_ref(), request).await,
-                Err(error) => refusal(&error),
-            };
+            let response = inner.handle_body(connection.as_ref(), request).await;
             Ok::<_, Infallible>(response)
         }
     });

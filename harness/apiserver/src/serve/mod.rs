@@ -2,7 +2,6 @@
 //!
 //! It turns bytes into requests with an identity; what a request means is decided elsewhere.
 
-mod authentication;
 mod authority;
 mod kubeconfig;
 mod listener;

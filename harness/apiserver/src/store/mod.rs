@@ -217,6 +217,21 @@ impl Store {
         }
     }
 
+    /// Puts an object there as if it had always been there: at an early revision, outside of history
+    /// and unseen by the observer. Only before the first commit.
+    pub fn seed(&self, table: &str, draft: Draft, revision: u64) {
+        let mut core = self.lock();
+        if let Some(table) = core.tables.get_mut(table) {
+            let object = Arc::new(draft.finish(revision.min(self.first)));
+            table.objects.insert(object.key.clone(), object);
+        }
+    }
+
+    /// The revision of the table's last change, as it grows; `None`: there is no such table.
+    pub fn subscribe(&self, table: &str) -> Option<watch::Receiver<u64>> {
+        self.lock().tables.get(table).map(|table| table.changed.subscribe())
+    }
+
     /// The newest revision.
     pub fn revision(&self) -> u64 {
         self.lock().revision

@@ -46,6 +46,7 @@ impl Observer for Seen {
             path,
             code,
             revision,
+            action: _,
         } = record;
         self.0
             .lock()

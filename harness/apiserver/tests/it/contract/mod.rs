@@ -11,10 +11,15 @@
 //! What differs between two runs of one server is replaced: uids, times, revisions (numbered as they
 //! appear), continue tokens, and the names that keep cases apart (`{ns}`, `{group}`).
 
+mod accounts;
+mod aggregation;
+mod authorization;
 mod crud;
 mod definitions;
 mod deletion;
 mod discovery;
+mod escalation;
+mod impersonation;
 mod lists;
 mod patches;
 mod pods;

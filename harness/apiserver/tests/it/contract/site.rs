@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use apiserver::{Identity, Options, Server};
+use apiserver::{Authorization, Identity, Options, Server};
 use clock::{Clock, Seed};
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
@@ -52,7 +52,7 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
         .block_on(judge(name, &expected, async || embedded(), &case));
 }
 
-async fn judge(name: &str, expected: &str, client: impl AsyncFn() -> Client, case: &impl AsyncFn(&Site)) {
+async fn judge(name: &str, expected: &str, client: impl AsyncFn() -> [Client; 2], case: &impl AsyncFn(&Site)) {
     println!("{name}: expects {expected}");
     let site = Site::new(client().await).await;
     case(&site).await;
@@ -63,24 +63,30 @@ async fn judge(name: &str, expected: &str, client: impl AsyncFn() -> Client, cas
     settings.bind(|| insta::assert_snapshot!(expected, transcript));
 }
 
-fn embedded() -> Client {
+/// A client that may do everything, and one that says in each request who it is.
+fn embedded() -> [Client; 2] {
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
-    let server = Server::new(Options::new(clock, Seed::new(7))).unwrap();
-    Client::new(server.service(Identity::admin()), "default")
+    let mut options = Options::new(clock, Seed::new(7));
+    options.authorization = Authorization::Rbac;
+    let server = Server::new(options).unwrap();
+    [server.service(Identity::admin()), server.open_service()].map(|service| Client::new(service, "default"))
 }
 
-async fn real(path: &str) -> Client {
+async fn real(path: &str) -> [Client; 2] {
     let kubeconfig = Kubeconfig::read_from(path).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut config = config.unwrap();
     // A refusal is what is asked for.
     config.default_retry = false;
-    Client::try_from(config).unwrap()
+    let mut open = config.clone();
+    open.auth_info = Default::default();
+    [config, open].map(|config| Client::try_from(config).unwrap())
 }
 
 /// A server seen by one case.
 pub struct Site {
     client: Client,
+    open: Client,
     transcript: RefCell<Transcript>,
 }
 
@@ -99,7 +105,7 @@ impl Answer {
 }
 
 impl Site {
-    async fn new(client: Client) -> Self {
+    async fn new([client, open]: [Client; 2]) -> Self {
         let tag = Seed::from_entropy()
             .unwrap()
             .stream("tag")
@@ -110,6 +116,7 @@ impl Site {
         ];
         let site = Self {
             client,
+            open,
             transcript: RefCell::new(Transcript::new(names)),
         };
         let namespace = json!({ "metadata": { "name": "{ns}" } });
@@ -125,6 +132,8 @@ impl Site {
             "/api/v1/nodes/{ns}",
             "/api/v1/namespaces/{ns}",
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}",
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=case%3D{ns}",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=case%3D{ns}",
         ] {
             self.quietly("DELETE", path, &[], Value::Null).await;
         }
@@ -138,14 +147,16 @@ impl Site {
         };
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            request = request.header(*name, self.transcript.borrow().fill(value));
         }
         let body = if body.is_empty() {
             Body::empty()
         } else {
             Body::from(body.into_bytes())
         };
-        let sent = self.client.send(request.body(body).unwrap());
+        let says_who = headers.iter().any(|(name, _)| *name == "authorization");
+        let client = if says_who { &self.open } else { &self.client };
+        let sent = client.send(request.body(body).unwrap());
         tokio::time::timeout(PATIENCE, sent)
             .await
             .expect("an answer in time")
@@ -193,6 +204,72 @@ impl Site {
         transcript.request(&format!("{method} {path}"));
         transcript.answer(&head, &Value::Null);
         answer
+    }
+
+    /// The same request as somebody else.
+    pub async fn send_as(&self, user: &str, method: &str, path: &str, body: Value) -> Answer {
+        self.note(&format!("as {user}"));
+        let mut headers = vec![("impersonate-user", user)];
+        if method == "PATCH" {
+            headers.push(("content-type", "application/merge-patch+json"));
+        }
+        self.send(method, path, &headers, body).await
+    }
+
+    /// The same, but only code and message.
+    pub async fn step_as(&self, user: &str, method: &str, path: &str, body: Value) -> Answer {
+        let mut headers = vec![("impersonate-user", user)];
+        if method == "PATCH" {
+            headers.push(("content-type", "application/merge-patch+json"));
+        }
+        self.brief(&format!("{user}: "), method, path, &headers, body).await
+    }
+
+    /// A request with these headers, of whose answer only code and message are kept.
+    pub async fn brief(&self, who: &str, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+        let answer = self.quietly(method, path, headers, body).await;
+        let message = answer.body["message"].as_str().unwrap_or("fine");
+        self.note(&format!("{who}{method} {path} -> {} {message}", answer.code));
+        answer
+    }
+
+    /// Creates a role and binds it to that subject; waits until it counts. `place` is a namespace, or
+    /// empty for the whole cluster.
+    pub async fn grant(&self, place: &str, name: &str, subject: &Value, rules: &[Value]) {
+        let (roles, bindings, kind) = rbac_paths(place);
+        let mut rules = rules.to_vec();
+        // What nobody else has tells when the role counts.
+        rules.push(json!({ "verbs": ["get"], "apiGroups": ["sentinel.example.com"], "resources": [name] }));
+        let metadata = json!({ "name": name, "labels": { "case": "{ns}" } });
+        let role = json!({ "metadata": metadata, "rules": rules });
+        let binding = json!({ "metadata": metadata, "subjects": [subject], "roleRef": { "kind": kind, "name": name } });
+        for (path, object) in [(roles, role), (bindings, binding)] {
+            let created = self.quietly("POST", &path, &[], object).await;
+            assert_eq!(created.code, 201, "{}", created.body);
+        }
+        let asked = json!({ "verb": "get", "group": "sentinel.example.com", "resource": name, "namespace": place });
+        self.until(subject, asked, true).await;
+    }
+
+    /// Waits until the answer to a question about that subject is this.
+    pub async fn until(&self, subject: &Value, asked: Value, allowed: bool) {
+        let mut spec = json!({ "resourceAttributes": asked });
+        let name = subject["name"].as_str().unwrap();
+        match subject["kind"].as_str() {
+            Some("Group") => spec["groups"] = json!([name]),
+            Some("ServiceAccount") => spec["user"] = format!("system:serviceaccount:{{ns}}:{name}").into(),
+            _ => spec["user"] = name.into(),
+        }
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        // A real server hears of new roles a moment later.
+        for _ in 0..200 {
+            let answer = self.quietly("POST", path, &[], json!({ "spec": spec })).await;
+            if answer.body["status"]["allowed"] == allowed {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the answer to {spec} does not become {allowed}");
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -291,6 +368,17 @@ impl Site {
             rest: Vec::new(),
         }
     }
+}
+
+/// Where roles and bindings are, and the kind of the roles.
+fn rbac_paths(place: &str) -> (String, String, &'static str) {
+    const GROUP: &str = "/apis/rbac.authorization.k8s.io/v1";
+    if place.is_empty() {
+        let (roles, bindings) = (format!("{GROUP}/clusterroles"), format!("{GROUP}/clusterrolebindings"));
+        return (roles, bindings, "ClusterRole");
+    }
+    let within = format!("{GROUP}/namespaces/{place}");
+    (format!("{within}/roles"), format!("{within}/rolebindings"), "Role")
 }
 
 /// Where widgets are.

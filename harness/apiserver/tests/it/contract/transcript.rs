@@ -12,7 +12,7 @@ pub struct Transcript {
     /// Names of this run and what stands for them.
     names: Vec<(String, &'static str)>,
     revisions: BTreeMap<String, usize>,
-    patterns: [(Regex, &'static str); 7],
+    patterns: [(Regex, &'static str); 8],
 }
 
 impl Transcript {
@@ -27,6 +27,7 @@ impl Transcript {
                     pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
                     "UID",
                 ),
+                (pattern(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"), "JWT"),
                 (pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
                 (pattern(r#"("continue":\s*")[^"]+""#), "${1}TOKEN\""),
                 (pattern(r"(resourceVersion=)\d{2,}"), "${1}REVISION"),

@@ -1,58 +1,18 @@
-//! Who a request is from: client certificate, bearer token, bootstrap token.
-
-use std::sync::PoisonError;
+//! Bootstrap tokens, with which nodes join: whose they are.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::server::{Identity, Inner};
-use crate::status::ApiError;
 use crate::store::Key;
 
-const AUTHENTICATED: &str = "system:authenticated";
 const BOOTSTRAP_TYPE: &str = "bootstrap.kubernetes.io/token";
 
 impl Inner {
-    /// The identity of a request: the connection's certificate, else its token. `None`: it does not
-    /// say.
-    ///
-    /// # Errors
-    /// 401 for a token that is not good.
-    pub(super) fn authenticate(
-        &self,
-        connection: Option<&Identity>,
-        headers: &HeaderMap,
-    ) -> Result<Option<Identity>, ApiError> {
-        let identity = match (connection, headers.get(AUTHORIZATION)) {
-            (Some(identity), _) => identity.clone(),
-            (None, None) => return Ok(None),
-            (None, Some(header)) => {
-                let token = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-                let identity = token.and_then(|token| self.token_identity(token.trim()));
-                identity.ok_or_else(|| ApiError::new(401, "Unauthorized", "Unauthorized"))?
-            }
-        };
-        let mut identity = identity;
-        identity.groups.push(AUTHENTICATED.to_owned());
-        Ok(Some(identity))
-    }
-
-    fn token_identity(&self, token: &str) -> Option<Identity> {
-        let known = self
-            .tokens
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(token)
-            .cloned();
-        known.or_else(|| self.bootstrap_identity(token))
-    }
-
     /// `<id>.<secret>` against the Secret `bootstrap-token-<id>` in `kube-system`.
-    fn bootstrap_identity(&self, token: &str) -> Option<Identity> {
+    pub(crate) fn bootstrap_identity(&self, token: &str) -> Option<Identity> {
         let (id, secret) = token.split_once('.')?;
         let key = Key::new("kube-system", &format!("bootstrap-token-{id}"));
         let object = self.registry.store().get("secrets", &key)?.value().ok()?;

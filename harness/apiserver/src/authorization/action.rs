@@ -1,0 +1,153 @@
+//! What a request wants to do, in the words of authorization, and the text that refuses it.
+
+use serde_json::{Map, Value};
+
+use crate::status::ApiError;
+
+/// What a request wants to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Something to objects of a resource.
+    Resource(ResourceAction),
+    /// Something to a path that addresses no resource.
+    Path {
+        /// The HTTP method in lower case.
+        verb: String,
+        /// The path.
+        path: String,
+    },
+}
+
+/// Something to objects of a resource. What does not apply is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceAction {
+    /// As `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`, `impersonate`.
+    pub verb: String,
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// As `pods`.
+    pub resource: String,
+    /// As `eviction`.
+    pub subresource: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Action {
+    /// The action of a request: `segments` are the decoded parts of its path, `name` is what its
+    /// field selector narrows a list or watch down to.
+    pub(crate) fn of_request(method: &str, path: &str, segments: &[&str], watch: bool, name: Option<&str>) -> Self {
+        let (group, rest) = match segments {
+            ["api", _, rest @ ..] if !rest.is_empty() => ("", rest),
+            ["apis", group, _, rest @ ..] if !rest.is_empty() => (*group, rest),
+            _ => {
+                return Self::Path {
+                    verb: method.to_lowercase(),
+                    path: path.to_owned(),
+                };
+            }
+        };
+        // A namespace is within itself: who may get it by a role in it, may.
+        let (namespace, rest) = match rest {
+            ["namespaces", namespace] | ["namespaces", namespace, "status" | "finalize", ..] => (*namespace, rest),
+            ["namespaces", namespace, rest @ ..] => (*namespace, rest),
+            _ => ("", rest),
+        };
+        let part = |index: usize| rest.get(index).copied().unwrap_or_default().to_owned();
+        let mut action = ResourceAction {
+            verb: String::new(),
+            group: group.to_owned(),
+            resource: part(0),
+            subresource: part(2),
+            namespace: namespace.to_owned(),
+            name: part(1),
+        };
+        let collection = action.name.is_empty();
+        let verb = match method {
+            "GET" | "HEAD" if collection && watch => "watch",
+            "GET" | "HEAD" if collection => "list",
+            "GET" | "HEAD" => "get",
+            "POST" => "create",
+            "PUT" => "update",
+            "PATCH" => "patch",
+            "DELETE" if collection => "deletecollection",
+            "DELETE" => "delete",
+            _ => "",
+        };
+        action.verb = verb.to_owned();
+        if matches!(verb, "list" | "watch") {
+            action.name = name.unwrap_or_default().to_owned();
+        }
+        Self::Resource(action)
+    }
+
+    /// Where roles must be to allow it: the namespace, empty for the whole cluster.
+    pub(super) fn namespace(&self) -> &str {
+        match self {
+            Self::Resource(action) => &action.namespace,
+            Self::Path { .. } => "",
+        }
+    }
+
+    /// 403: that user may not do it. `reason` may be empty.
+    pub fn refusal(&self, user: &str, reason: &str) -> ApiError {
+        let mut why = match self {
+            Self::Path { verb, path } => format!("User {user:?} cannot {verb} path {path:?}"),
+            Self::Resource(action) => {
+                let slash = if action.subresource.is_empty() { "" } else { "/" };
+                let place = if action.namespace.is_empty() {
+                    "at the cluster scope".to_owned()
+                } else {
+                    format!("in the namespace {:?}", action.namespace)
+                };
+                format!(
+                    "User {user:?} cannot {} resource \"{}{slash}{}\" in API group {:?} {place}",
+                    action.verb, action.resource, action.subresource, action.group
+                )
+            }
+        };
+        if !reason.is_empty() {
+            why = format!("{why}: {reason}");
+        }
+        let mut details = Map::new();
+        let message = match self {
+            Self::Path { .. } => format!("forbidden: {why}"),
+            Self::Resource(action) => {
+                let qualified = if action.group.is_empty() {
+                    action.resource.clone()
+                } else {
+                    format!("{}.{}", action.resource, action.group)
+                };
+                for (field, text) in [
+                    ("name", &action.name),
+                    ("group", &action.group),
+                    ("kind", &action.resource),
+                ] {
+                    if !text.is_empty() {
+                        details.insert(field.to_owned(), text.as_str().into());
+                    }
+                }
+                if action.name.is_empty() {
+                    format!("{qualified} is forbidden: {why}")
+                } else {
+                    format!("{qualified} {:?} is forbidden: {why}", action.name)
+                }
+            }
+        };
+        ApiError {
+            details: Some(Value::Object(details)),
+            ..ApiError::new(403, "Forbidden", message)
+        }
+    }
+}
+
+/// The name that a field selector demands, if it demands one: `metadata.name=x`.
+pub(crate) fn exact_name(field_selector: &str) -> Option<&str> {
+    field_selector.split(',').find_map(|term| {
+        let value = term.strip_prefix("metadata.name=")?;
+        let value = value.strip_prefix('=').unwrap_or(value);
+        (!value.is_empty() && !value.contains(['/', '%', '\\'])).then_some(value)
+    })
+}

@@ -1,0 +1,51 @@
+//! ClusterRoles that gather the rules of others by label: what they come to. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::registry::LabelSelector;
+use crate::status::ApiError;
+
+/// A ClusterRole as far as gathering is concerned.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) labels: &'a BTreeMap<String, String>,
+    pub(crate) rules: &'a [Value],
+}
+
+/// The selectors of a ClusterRole's `aggregationRule`, if it has one.
+///
+/// # Errors
+/// 400 for a selector that cannot be read.
+pub(crate) fn selectors(role: &Value) -> Result<Option<Vec<LabelSelector>>, ApiError> {
+    let Some(rule) = role.get("aggregationRule").filter(|rule| !rule.is_null()) else {
+        return Ok(None);
+    };
+    let selectors = rule.get("clusterRoleSelectors").and_then(Value::as_array);
+    let parsed = selectors
+        .into_iter()
+        .flatten()
+        .map(|selector| LabelSelector::parse(&crate::registry::labels::text_of(selector)));
+    parsed.collect::<Result<_, _>>().map(Some)
+}
+
+/// The rules that the role of that name gathers: for each selector those of every other role it
+/// selects, by name, each rule once.
+pub(crate) fn gather(name: &str, selectors: &[LabelSelector], sources: &[Source<'_>]) -> Vec<Value> {
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in selectors {
+        for source in sources.iter().filter(|source| source.name != name) {
+            if !selector.matches(source.labels) {
+                continue;
+            }
+            for rule in source.rules {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    rules
+}

@@ -1,0 +1,120 @@
+//! Nobody hands out more than they have: the check on writes of roles and bindings.
+//!
+//! Who writes a role must hold all its rules, or be allowed to `escalate`; who writes a binding must
+//! hold all rules of the role it names, or be allowed to `bind` it.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::index::{Index, RoleReference, Verdict};
+use super::rule::{Rule, description, missing, quoted};
+use super::{Action, GROUP, ResourceAction};
+use crate::registry::Guard;
+use crate::resource::Resource;
+use crate::server::Identity;
+use crate::status::ApiError;
+
+/// The check for one writer.
+#[derive(Debug)]
+pub(super) struct NoEscalation {
+    pub(super) index: Arc<Index>,
+    pub(super) writer: Identity,
+    pub(super) resource: Arc<Resource>,
+    /// Empty for the kinds of the whole cluster.
+    pub(super) namespace: String,
+}
+
+impl Guard for NoEscalation {
+    fn check(&self, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+        let name = new
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if old.is_some_and(|old| same_but_for_owners(new, old)) {
+            return Ok(());
+        }
+        match self.resource.plural.as_str() {
+            "roles" | "clusterroles" => self.check_role(name, new, old),
+            _ => self.check_binding(name, new),
+        }
+    }
+}
+
+impl NoEscalation {
+    fn check_role(&self, name: &str, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+        if self.may("escalate", &self.resource.plural, name) {
+            return Ok(());
+        }
+        self.check_rules(name, &Rule::of_role(new))?;
+        let gathers = |role: &Value| role.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+        if gathers(new) || old.is_some_and(gathers) {
+            return self.check_rules(name, &Rule::everything());
+        }
+        Ok(())
+    }
+
+    fn check_binding(&self, name: &str, new: &Value) -> Result<(), ApiError> {
+        let role = RoleReference::of_binding(new);
+        if self.may("bind", role.resource(), &role.name) {
+            return Ok(());
+        }
+        match self.index.rules_of(&role, &self.namespace) {
+            Some(rules) => self.check_rules(name, rules),
+            None => Err(ApiError {
+                details: Some(serde_json::json!({
+                    "name": role.name, "group": GROUP, "kind": role.kind.to_lowercase(),
+                })),
+                ..ApiError::new(
+                    404,
+                    "NotFound",
+                    format!("{}.{GROUP} {:?} not found", role.kind.to_lowercase(), role.name),
+                )
+            }),
+        }
+    }
+
+    fn may(&self, verb: &str, resource: &str, name: &str) -> bool {
+        let action = Action::Resource(ResourceAction {
+            verb: verb.to_owned(),
+            group: GROUP.to_owned(),
+            resource: resource.to_owned(),
+            subresource: String::new(),
+            namespace: self.namespace.clone(),
+            name: name.to_owned(),
+        });
+        !matches!(self.index.decide(&self.writer, &action, false), Verdict::Denied(_))
+    }
+
+    fn check_rules(&self, name: &str, wanted: &[Rule]) -> Result<(), ApiError> {
+        let (owned, unknown) = self.index.rules(&self.writer, &self.namespace);
+        let missing = missing(&owned, wanted);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut why = format!(
+            "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+            self.writer.user,
+            quoted(&self.writer.groups),
+            description(&missing)
+        );
+        if !unknown.is_empty() {
+            why.push_str(&format!("; resolution errors: [{}]", unknown.join(", ")));
+        }
+        Err(ApiError::forbidden(&self.resource, name, &why))
+    }
+}
+
+/// The garbage collector must be able to change owners and finalizers of what it could not grant.
+fn same_but_for_owners(new: &Value, old: &Value) -> bool {
+    let stripped = |value: &Value| {
+        let mut value = value.clone();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["ownerReferences", "finalizers", "managedFields", "resourceVersion"] {
+                metadata.remove(field);
+            }
+        }
+        value
+    };
+    stripped(new) == stripped(old)
+}

@@ -1,0 +1,186 @@
+//! Speaking for others: the `Impersonate-*` headers, and what it takes to use them.
+//!
+//! Two ways lead there, as in Kubernetes 1.36: the old one, `impersonate` on each part of the other
+//! identity; and the narrow one, `impersonate:MODE` on each part together with
+//! `impersonate-on:MODE:VERB` on what is to be done (KEP-5284).
+
+use http::HeaderMap;
+
+use crate::authorization::{Action, ResourceAction};
+use crate::server::Identity;
+use crate::status::ApiError;
+
+const USER: &str = "impersonate-user";
+const GROUP: &str = "impersonate-group";
+const UID: &str = "impersonate-uid";
+const EXTRA: &str = "impersonate-extra-";
+const ACCOUNT: &str = "system:serviceaccount:";
+const NODE: &str = "system:node:";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+
+/// Whom a request wants to speak for; `None`: for nobody but its caller.
+///
+/// # Errors
+/// 400 without a user.
+pub(super) fn requested(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
+    let texts = |name: &str| {
+        let values = headers.get_all(name).iter();
+        values
+            .filter_map(|value| value.to_str().ok())
+            .filter(|text| !text.is_empty())
+    };
+    let mut identity = Identity::user(texts(USER).next().unwrap_or_default());
+    identity.groups = texts(GROUP).map(str::to_owned).collect();
+    identity.uid = texts(UID).next().unwrap_or_default().to_owned();
+    for name in headers.keys() {
+        if let Some(key) = name.as_str().strip_prefix(EXTRA) {
+            let values = texts(name.as_str()).map(str::to_owned).collect();
+            identity.extra.insert(super::query::decode(key, false), values);
+        }
+    }
+    if !identity.user.is_empty() {
+        return Ok(Some(identity));
+    }
+    if identity == Identity::user("") {
+        return Ok(None);
+    }
+    Err(ApiError::bad_request(format!(
+        "requested {} without impersonating a user name",
+        go_text(&identity)
+    )))
+}
+
+/// The other identity as it counts: with the groups that its name brings along.
+pub(super) fn completed(mut identity: Identity) -> Identity {
+    if identity.groups.is_empty()
+        && let Some((namespace, name)) = account(&identity.user)
+    {
+        identity.groups = Identity::service_account(namespace, name).groups;
+    }
+    if identity.is_anonymous() {
+        identity.groups.push("system:unauthenticated".to_owned());
+    }
+    identity.authenticated()
+}
+
+/// Whether the caller may do `action` as somebody else. `may` tells whether the caller may do
+/// something, or why not.
+///
+/// # Errors
+/// 403.
+pub(super) fn check(
+    caller: &str,
+    other: &Identity,
+    action: &Action,
+    may: impl Fn(&Action) -> Result<(), String>,
+) -> Result<(), ApiError> {
+    let demand = |action: Action| may(&action).map_err(|reason| action.refusal(caller, &reason));
+    let Err(narrow) = narrow_way(other, action).into_iter().try_for_each(demand) else {
+        return Ok(());
+    };
+    let mut wide = old_way(other).into_iter();
+    // Who may not speak for the user at all hears of the narrow way.
+    match wide.next().map(demand) {
+        Some(Err(_)) | None => Err(narrow),
+        Some(Ok(())) => wide.try_for_each(demand),
+    }
+}
+
+/// What the old way demands, the user first.
+fn old_way(other: &Identity) -> Vec<Action> {
+    let user = match account(&other.user) {
+        Some((namespace, name)) => part("impersonate", "", "serviceaccounts", namespace, name),
+        None => part("impersonate", "", "users", "", &other.user),
+    };
+    let mut demands = vec![user];
+    let groups = other.groups.iter();
+    demands.extend(groups.map(|group| part("impersonate", "", "groups", "", group)));
+    demands.extend(attributes("impersonate", other));
+    demands
+}
+
+/// What the narrow way demands: the action first.
+fn narrow_way(other: &Identity, action: &Action) -> Vec<Action> {
+    let (mode, user) = if let Some((namespace, name)) = account(&other.user) {
+        ("serviceaccount", ("serviceaccounts", namespace, name))
+    } else if let Some(node) = other.user.strip_prefix(NODE) {
+        ("arbitrary-node", ("nodes", "", node))
+    } else {
+        ("user-info", ("users", "", other.user.as_str()))
+    };
+    let mut on = action.clone();
+    match &mut on {
+        Action::Resource(ResourceAction { verb, .. }) | Action::Path { verb, .. } => {
+            *verb = format!("impersonate-on:{mode}:{verb}");
+        }
+    }
+    let verb = format!("impersonate:{mode}");
+    let (resource, namespace, name) = user;
+    let mut demands = vec![on, part(&verb, AUTHENTICATION, resource, namespace, name)];
+    if mode == "user-info" {
+        let groups = other.groups.iter();
+        demands.extend(groups.map(|group| part(&verb, AUTHENTICATION, "groups", "", group)));
+        demands.extend(attributes(&verb, other));
+    }
+    demands
+}
+
+fn attributes(verb: &str, other: &Identity) -> Vec<Action> {
+    let mut demands = Vec::new();
+    for (key, values) in &other.extra {
+        for value in values {
+            let mut demand = part(verb, AUTHENTICATION, "userextras", "", value);
+            if let Action::Resource(demand) = &mut demand {
+                demand.subresource.clone_from(key);
+            }
+            demands.push(demand);
+        }
+    }
+    if !other.uid.is_empty() {
+        demands.push(part(verb, AUTHENTICATION, "uids", "", &other.uid));
+    }
+    demands
+}
+
+fn part(verb: &str, group: &str, resource: &str, namespace: &str, name: &str) -> Action {
+    Action::Resource(ResourceAction {
+        verb: verb.to_owned(),
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        subresource: String::new(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// Namespace and name of a service account's user name.
+fn account(user: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = user.strip_prefix(ACCOUNT)?.split_once(':')?;
+    (!namespace.is_empty() && !name.is_empty() && !name.contains(':')).then_some((namespace, name))
+}
+
+/// The identity as Go prints it in the refusal.
+fn go_text(identity: &Identity) -> String {
+    let texts = |texts: &[String]| {
+        let texts: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+        format!("[]string{{{}}}", texts.join(", "))
+    };
+    let groups = if identity.groups.is_empty() {
+        "[]string(nil)".to_owned()
+    } else {
+        texts(&identity.groups)
+    };
+    let extra = if identity.extra.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        let pairs = identity
+            .extra
+            .iter()
+            .map(|(key, values)| format!("{key:?}:{}", texts(values)));
+        format!("map[string][]string{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+    };
+    format!(
+        "&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:{groups}, Extra:{extra}}}",
+        identity.user, identity.uid
+    )
+}

@@ -1,0 +1,67 @@
+//! Signed JSON web tokens (RFC 7519): making and reading them. What they claim is not its business.
+//!
+//! The algorithm is EdDSA (RFC 8037), whose signatures depend on nothing but key and text, so that a
+//! simulated run issues the same tokens again.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use clock::Stream;
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::status::ApiError;
+
+/// The key of one server.
+pub(crate) struct Signer {
+    key: Ed25519KeyPair,
+    key_id: String,
+}
+
+impl std::fmt::Debug for Signer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Signer")
+            .field("key_id", &self.key_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Signer {
+    /// A signer whose key is drawn from `random`.
+    ///
+    /// # Errors
+    /// 500, which would be a bug.
+    pub(crate) fn new(random: &mut Stream) -> Result<Self, ApiError> {
+        let mut secret = [0; 32];
+        for chunk in secret.chunks_mut(8) {
+            chunk.copy_from_slice(&random.bits().to_le_bytes());
+        }
+        let key = Ed25519KeyPair::from_seed_unchecked(&secret).map_err(ApiError::internal)?;
+        let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(key.public_key().as_ref()));
+        Ok(Self { key, key_id })
+    }
+
+    /// A token that claims that.
+    pub(super) fn sign(&self, claims: &Value) -> String {
+        let header = json!({ "alg": "EdDSA", "kid": self.key_id });
+        let [header, claims] = [&header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        let text = format!("{header}.{claims}");
+        let signature = URL_SAFE_NO_PAD.encode(self.key.sign(text.as_bytes()));
+        format!("{text}.{signature}")
+    }
+
+    /// What the token claims; `None`: it is no token, or of another server.
+    pub(super) fn verify(&self, token: &str) -> Option<Value> {
+        let (text, signature) = token.rsplit_once('.')?;
+        let (header, claims) = text.split_once('.')?;
+        let json = |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();
+        let header = json(header)?;
+        if header["alg"] != "EdDSA" || header["kid"] != self.key_id.as_str() {
+            return None;
+        }
+        let public = UnparsedPublicKey::new(&ED25519, self.key.public_key());
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        public.verify(text.as_bytes(), &signature).ok()?;
+        json(claims)
+    }
+}

@@ -1,0 +1,162 @@
+//! Whose a bearer token is.
+
+use std::sync::PoisonError;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::ISSUER;
+use crate::server::{Identity, Inner};
+use crate::store::Key;
+
+const INVALID: &str = "invalid bearer token";
+/// A bound pod that is being deleted may use its token so long, in seconds.
+const DELETION_LEEWAY: i64 = 60;
+
+/// Who a token stands for, and which of the asked audiences it is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(crate) identity: Identity,
+    pub(crate) audiences: Vec<String>,
+}
+
+impl Inner {
+    /// Whose token that is, for those audiences; none asked for means the server's own.
+    ///
+    /// # Errors
+    /// Why it is not good, as TokenReviews say it.
+    pub(crate) fn owner(&self, token: &str, audiences: &[String]) -> Result<Owner, String> {
+        let own = [ISSUER.to_owned()];
+        let audiences = if audiences.is_empty() { &own } else { audiences };
+        let known = self
+            .tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(token)
+            .cloned();
+        if let Some(identity) = known.or_else(|| self.bootstrap_identity(token)) {
+            // Such a token is for the server and for nobody else.
+            let meant = audiences
+                .iter()
+                .filter(|audience| *audience == ISSUER)
+                .cloned()
+                .collect::<Vec<_>>();
+            if meant.is_empty() {
+                return Err(INVALID.to_owned());
+            }
+            return Ok(Owner {
+                identity: identity.authenticated(),
+                audiences: meant,
+            });
+        }
+        let claims = self.signer.verify(token).ok_or(INVALID)?;
+        self.account(&claims, audiences)
+            .map_err(|why| format!("[{INVALID}, {why}]"))
+    }
+
+    /// The service account that signed claims are about.
+    fn account(&self, claims: &Value, audiences: &[String]) -> Result<Owner, String> {
+        let text = |pointer: &str| claims.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let now = self.registry.clock().now();
+        check_times(claims, now)?;
+        let issued_for = claims["aud"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let issued_for: Vec<&str> = issued_for.collect();
+        let meant: Vec<String> = audiences
+            .iter()
+            .filter(|audience| issued_for.contains(&audience.as_str()))
+            .cloned()
+            .collect();
+        if meant.is_empty() {
+            return Err(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                go_texts(&issued_for),
+                go_texts(audiences)
+            ));
+        }
+        let namespace = text("/kubernetes.io/namespace");
+        let name = text("/kubernetes.io/serviceaccount/name");
+        let uid = text("/kubernetes.io/serviceaccount/uid");
+        self.check_alive("serviceaccounts", "service account", namespace, name, uid, now)?;
+        let mut identity = Identity {
+            uid: uid.to_owned(),
+            ..Identity::service_account(namespace, name)
+        };
+        let mut tell = |key: &str, value: String| {
+            let key = format!("authentication.kubernetes.io/{key}");
+            identity.extra.insert(key, vec![value]);
+        };
+        tell("credential-id", format!("JTI={}", text("/jti")));
+        for (claim, table, place) in [
+            ("pod", "pods", namespace),
+            ("secret", "secrets", namespace),
+            ("node", "nodes", ""),
+        ] {
+            let Some(bound) = claims.pointer(&format!("/kubernetes.io/{claim}")) else {
+                continue;
+            };
+            let of_bound = |field: &str| bound.get(field).and_then(Value::as_str).unwrap_or_default();
+            let (name, uid) = (of_bound("name"), of_bound("uid"));
+            // The node of a bound pod is told, not relied on.
+            let relied_on = claim != "node" || claims.pointer("/kubernetes.io/pod").is_none();
+            if relied_on {
+                self.check_alive(table, claim, place, name, uid, now)?;
+            }
+            if claim != "secret" {
+                tell(&format!("{claim}-name"), name.to_owned());
+                if !uid.is_empty() {
+                    tell(&format!("{claim}-uid"), uid.to_owned());
+                }
+            }
+        }
+        Ok(Owner {
+            identity: identity.authenticated(),
+            audiences: meant,
+        })
+    }
+
+    /// The object must be there, be the one the token was issued for, and not have been deleted a
+    /// while ago.
+    fn check_alive(
+        &self,
+        table: &str,
+        what: &str,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let object = self.registry.store().get(table, &Key::new(namespace, name));
+        let object = object.filter(|object| object.meta.uid == uid);
+        let object = object.ok_or_else(|| format!("{what} {name:?} of the token does not exist any more"))?;
+        if !object.meta.deleting {
+            return Ok(());
+        }
+        let value = object.value().map_err(|error| error.to_string())?;
+        let since = value["metadata"]["deletionTimestamp"].as_str().unwrap_or_default();
+        let since: Option<Timestamp> = since.parse().ok();
+        let deadline = since.map(|since| since + SignedDuration::from_secs(DELETION_LEEWAY));
+        if deadline.is_some_and(|deadline| now > deadline) {
+            return Err("service account token has been invalidated".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn check_times(claims: &Value, now: Timestamp) -> Result<(), &'static str> {
+    let seconds = |claim: &str| claims[claim].as_i64().unwrap_or_default();
+    if claims["iss"] != ISSUER {
+        return Err("token is from another issuer");
+    }
+    if now.as_second() >= seconds("exp") {
+        return Err("service account token has expired");
+    }
+    if now.as_second() < seconds("nbf") {
+        return Err("service account token is not valid yet");
+    }
+    Ok(())
+}
+
+fn go_texts<T: AsRef<str>>(texts: &[T]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| format!("{:?}", text.as_ref())).collect();
+    format!("[{}]", texts.join(" "))
+}
