@@ -82,6 +82,7 @@ mod settings;
 pub mod node_lifecycle;
 pub mod scheduler;
 pub mod volumes;
+mod workloads;
 
 use clock::{Clock, Seed};
 use kube::Client;
@@ -108,5 +109,6 @@ fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>>
         let controller = node_lifecycle::NodeLifecycle::new(settings.node_lifecycle.clone(), now);
         workers.push(Box::new(Worker::new(controller)));
     }
+    workloads::add(settings, &mut workers);
     workers
 }

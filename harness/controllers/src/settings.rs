@@ -9,11 +9,23 @@ use crate::node_lifecycle;
 pub enum Name {
     /// Conditions and taints of nodes whose kubelets are silent.
     NodeLifecycle,
+    /// Pods of ReplicaSets.
+    ReplicaSet,
+    /// ReplicaSets of Deployments.
+    Deployment,
+    /// Pods of DaemonSets.
+    DaemonSet,
+    /// Pods and claims of StatefulSets.
+    StatefulSet,
+    /// Pods of Jobs, and finished Jobs after their time to live.
+    Job,
+    /// EndpointSlices of Services.
+    EndpointSlice,
 }
 
 impl Name {
     /// Every controller.
-    pub const ALL: &[Self] = &[Self::NodeLifecycle];
+    pub const ALL: &[Self] = &[Self::NodeLifecycle, Self::ReplicaSet, Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job, Self::EndpointSlice];
 }
 
 /// Which controllers run, and how.

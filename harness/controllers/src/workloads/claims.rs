@@ -7,7 +7,8 @@ use k8s_openapi::Metadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::meta::{self, Owner};
-use super::plan::{Kind, Plan};
+use crate::Kind;
+use super::plan::Plan;
 
 /// Plans adoptions and releases among `candidates`, and returns those that are the owner's.
 ///

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use super::meta::Owner;
+use crate::Kind;
 
 /// An object of a kind that these controllers write.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,12 +57,12 @@ impl Object {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Pod(_) => Kind::Pod,
-            Self::Claim(_) => Kind::Claim,
+            Self::Claim(_) => Kind::PersistentVolumeClaim,
             Self::ReplicaSet(_) => Kind::ReplicaSet,
             Self::Deployment(_) => Kind::Deployment,
             Self::DaemonSet(_) => Kind::DaemonSet,
             Self::StatefulSet(_) => Kind::StatefulSet,
-            Self::Revision(_) => Kind::Revision,
+            Self::Revision(_) => Kind::ControllerRevision,
             Self::Job(_) => Kind::Job,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
         }
@@ -88,29 +89,6 @@ objects! {
     ControllerRevision => Revision,
     Job => Job,
     EndpointSlice => EndpointSlice,
-}
-
-/// The kinds of [`Object`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Pods.
-    Pod,
-    /// PersistentVolumeClaims.
-    Claim,
-    /// ReplicaSets.
-    ReplicaSet,
-    /// Deployments.
-    Deployment,
-    /// DaemonSets.
-    DaemonSet,
-    /// StatefulSets.
-    StatefulSet,
-    /// ControllerRevisions.
-    Revision,
-    /// Jobs.
-    Job,
-    /// EndpointSlices.
-    EndpointSlice,
 }
 
 /// One object as it was when the decision was taken.
@@ -178,8 +156,6 @@ pub enum Action {
         object: Object,
         /// What to say once it is there.
         note: Option<Note>,
-        /// Whether an object of that name that is there already is as good.
-        or_exists: bool,
     },
     /// Replace the object, if it is still of the resourceVersion in it.
     Update {
@@ -231,7 +207,6 @@ impl Plan {
         self.actions.push(Action::Create {
             object: pod.into(),
             note: Some(Note::normal("SuccessfulCreate", "Created pod: {}")),
-            or_exists: false,
         });
     }
 
@@ -250,7 +225,6 @@ impl Plan {
         self.actions.push(Action::Create {
             object: object.into(),
             note: None,
-            or_exists: false,
         });
     }
 

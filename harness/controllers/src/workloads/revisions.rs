@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::{Value, json};
 
 use super::meta::{self, Owner};
-use super::plan::{Kind, Plan};
+use crate::Kind;
+use super::plan::Plan;
 
 /// The data of a revision: what would have to be patched into the owner to come back to it.
 pub fn data_of(template: &PodTemplateSpec) -> Value {
@@ -92,6 +93,6 @@ pub fn clean_up(
     dead.sort_by_key(|revision| (revision.revision, meta::created(&revision.metadata)));
     let surplus = dead.len().saturating_sub(meta::size(limit));
     for revision in dead.into_iter().take(surplus) {
-        plan.delete(Kind::Revision, &revision.metadata);
+        plan.delete(Kind::ControllerRevision, &revision.metadata);
     }
 }

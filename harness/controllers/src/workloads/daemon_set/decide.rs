@@ -13,7 +13,8 @@ use super::{status, update};
 use crate::workloads::claims::claim;
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta::{self, Owner};
-use crate::workloads::plan::{Action, Kind, Note, Plan, Target};
+use crate::Kind;
+use crate::workloads::plan::{Action, Note, Plan, Target};
 use crate::workloads::revisions::{self, Current};
 use crate::workloads::pods;
 
@@ -119,7 +120,7 @@ pub fn decide(view: &View, now: Timestamp) -> Decision {
     if owner.deleting {
         return decision;
     }
-    let owned = claim(plan, Kind::Revision, &owner, &spec.selector, &view.revisions, |_| true);
+    let owned = claim(plan, Kind::ControllerRevision, &owner, &spec.selector, &view.revisions, |_| true);
     let Some(hash) = current_hash(plan, view, spec, &owner, &owned) else {
         return decision;
     };

@@ -11,7 +11,8 @@ use super::sets::{Scene, Sets};
 use super::{numbers, progress, recreate, revisions, rolling, scale};
 use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner};
-use crate::workloads::plan::{Failure, Kind, Note, Plan};
+use crate::Kind;
+use crate::workloads::plan::{Failure, Note, Plan};
 
 /// What a decision about a Deployment rests on.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub struct View {
     pub deployment: Arc<Deployment>,
     /// The ReplicaSets that it controls, and those of its namespace that nobody controls.
     pub sets: Vec<Arc<ReplicaSet>>,
-    /// The names of all ReplicaSets of its namespace.
+    /// The names of ReplicaSets that are taken, as far as it could want them.
     pub names: BTreeSet<String>,
     /// The pods that its ReplicaSets control, those included that are on their way out.
     pub pods: Vec<Arc<Pod>>,
@@ -91,6 +92,13 @@ fn is_scaling(scene: &Scene<'_>) -> bool {
 
 /// The plan that brings the world to what the scene has become.
 fn finish(mut plan: Plan, scene: Scene<'_>) -> Plan {
+    plan.wake(progress::deadline(&scene.deployment, scene.spec, scene.now));
+    let status = (scene.deployment != *scene.view.deployment).then_some(scene.deployment);
+    // After a failed attempt the status says so before it is tried again.
+    let (first, last) = if scene.view.failure.is_some() { (status, None) } else { (None, status) };
+    if let Some(status) = first {
+        plan.update_status(status);
+    }
     scene.sets.write(&mut plan);
     for set in &scene.deletions {
         plan.delete(Kind::ReplicaSet, &set.metadata);
@@ -98,9 +106,8 @@ fn finish(mut plan: Plan, scene: Scene<'_>) -> Plan {
     for note in scene.notes {
         plan.record(note);
     }
-    plan.wake(progress::deadline(&scene.deployment, scene.spec, scene.now));
-    if scene.deployment != *scene.view.deployment {
-        plan.update_status(scene.deployment);
+    if let Some(status) = last {
+        plan.update_status(status);
     }
     plan
 }

@@ -18,3 +18,4 @@ mod sets;
 mod tests;
 
 pub use decide::{View, decide};
+pub use revisions::next_set_name;

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetSpec};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::sets::{Scene, Set, TEMPLATE_HASH, remember_numbers};
@@ -92,11 +92,22 @@ pub fn sync_or_create(scene: &mut Scene<'_>) -> bool {
     true
 }
 
+/// The name of the set of the current template, if it is to be created.
+pub fn next_set_name(deployment: &Deployment) -> Option<String> {
+    let hash = next_hash(deployment)?;
+    Some(format!("{}-{hash}", meta::name(&deployment.metadata)))
+}
+
+fn next_hash(deployment: &Deployment) -> Option<String> {
+    let collisions = deployment.status.as_ref().and_then(|status| status.collision_count);
+    Some(template_hash(&deployment.spec.as_ref()?.template, collisions))
+}
+
 fn create(scene: &mut Scene<'_>) -> bool {
-    let status = scene.deployment.status.get_or_insert_default();
-    let hash = template_hash(&scene.spec.template, status.collision_count);
+    let Some(hash) = next_hash(&scene.deployment) else { return false };
     let name = format!("{}-{hash}", scene.owner.name);
     if scene.view.names.contains(&name) {
+        let status = scene.deployment.status.get_or_insert_default();
         *status.collision_count.get_or_insert_default() += 1;
         return false;
     }

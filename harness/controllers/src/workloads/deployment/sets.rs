@@ -164,7 +164,6 @@ impl Sets {
                 None => plan.actions.push(Action::Create {
                     object: set.now.clone().into(),
                     note: None,
-                    or_exists: false,
                 }),
                 Some(before) if **before != set.now => plan.update(set.now.clone()),
                 Some(_) => {}

@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner, count, counted, size};
-use crate::workloads::plan::{Attempt, Failure, Kind, Plan};
+use crate::Kind;
+use crate::workloads::plan::{Attempt, Failure, Plan};
 use crate::workloads::{pods, ranking};
 
 /// At most so many pods are created or deleted at one look.

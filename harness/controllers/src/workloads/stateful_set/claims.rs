@@ -1,17 +1,34 @@
 //! The claims of a StatefulSet's pods: one for each template and ordinal, kept unless the retention
 //! policy gives them an owner that takes them along (KEP-1847).
 
-use k8s_openapi::api::apps::v1::StatefulSetSpec;
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::decide::{Scene, View};
+use super::identity;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan};
 
 /// The name of a claim.
 pub fn claim_name(template: &str, set: &str, ordinal: i32) -> String {
     format!("{template}-{set}-{ordinal}")
+}
+
+/// The names of the claims that `set` could want, and of those that `pods` have.
+pub fn claims_of<'a>(set: &StatefulSet, pods: impl IntoIterator<Item = &'a Pod>) -> BTreeSet<String> {
+    let Some(spec) = &set.spec else { return BTreeSet::new() };
+    let name = meta::name(&set.metadata);
+    let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or_default();
+    let wanted = start..start.saturating_add(spec.replicas.unwrap_or(1));
+    let present = pods.into_iter().filter_map(|pod| identity::ordinal_of(name, pod));
+    wanted
+        .chain(present)
+        .flat_map(|ordinal| expected(spec, name, ordinal))
+        .map(|(_, claim)| claim)
+        .collect()
 }
 
 /// What becomes of claims, when the set goes and when it shrinks.
@@ -77,14 +94,13 @@ fn create(scene: &Scene<'_>, mut claim: PersistentVolumeClaim, name: &str, ordin
     if retention(scene.spec).deletes_with_set {
         claim.metadata.owner_references = Some(vec![set.controller_reference()]);
     }
-    let pod = super::identity::pod_name(&set.name, ordinal);
+    let pod = identity::pod_name(&set.name, ordinal);
     Action::Create {
         object: claim.into(),
         note: Some(Note::normal(
             "SuccessfulCreate",
             format!("create Claim {name} Pod {pod} in StatefulSet {} success", set.name),
         )),
-        or_exists: true,
     }
 }
 

@@ -11,7 +11,8 @@ use super::{claims, identity, status, update};
 use crate::workloads::claims::claim;
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta::{self, Owner};
-use crate::workloads::plan::{Action, Kind, Note, Plan, Target};
+use crate::Kind;
+use crate::workloads::plan::{Action, Note, Plan, Target};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
 
@@ -107,7 +108,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     if meta::selects_all(&spec.selector) {
         return plan;
     }
-    let owned = claim(&mut plan, Kind::Revision, &owner, &spec.selector, &view.revisions, |_| true);
+    let owned = claim(&mut plan, Kind::ControllerRevision, &owner, &spec.selector, &view.revisions, |_| true);
     let pods = claim(&mut plan, Kind::Pod, &owner, &spec.selector, &view.pods, |pod| {
         identity::ordinal_of(&owner.name, pod).is_some()
     });
@@ -289,7 +290,6 @@ fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
     plan.actions.push(Action::Create {
         object: pod.into(),
         note: Some(Note::normal("SuccessfulCreate", message)),
-        or_exists: false,
     });
 }
 

@@ -13,4 +13,5 @@ mod update;
 #[cfg(test)]
 mod tests;
 
+pub use claims::claims_of;
 pub use decide::{View, decide};

@@ -44,30 +44,23 @@ fn max_unavailable(scene: &Scene<'_>) -> i32 {
     amount(&bound, scene.replicas(), Rounding::Down).max(1)
 }
 
-/// Plans the deletion of the next pods that are of another version, while enough are available.
+/// Plans the deletion of the next pods that are of another version, from the highest ordinal down,
+/// while pods that have been replaced are not missing already.
 pub(super) fn roll(plan: &mut Plan, scene: &Scene<'_>, pods: &BTreeMap<i32, Arc<Pod>>) {
     if is_on_delete(scene) {
         return;
     }
-    let unavailable = pods.values().filter(|pod| !scene.is_settled(pod)).count();
-    let mut room = size(max_unavailable(scene)).saturating_sub(unavailable);
     let partition = rolling(scene).and_then(|rolling| rolling.partition).unwrap_or_default();
     let lowest = scene.start().saturating_add(partition);
-    for (_, pod) in pods.range(lowest..).rev() {
-        let stays = identity::revision_of(pod) == scene.update.name || meta::is_deleting(&pod.metadata);
-        if stays {
-            continue;
-        }
-        // A pod that serves nobody may be replaced without costing anything.
-        if scene.is_settled(pod) {
-            if room == 0 {
-                return;
-            }
-            room -= 1;
-        }
+    let is_new = |pod: &Pod| identity::revision_of(pod) == scene.update.name;
+    let (outdated, others): (Vec<_>, Vec<_>) = pods
+        .range(lowest..)
+        .rev()
+        .map(|(_, pod)| pod)
+        .partition(|pod| !is_new(pod) && !meta::is_deleting(&pod.metadata));
+    let missing = others.iter().filter(|pod| !scene.is_settled(pod)).count();
+    let room = size(max_unavailable(scene)).saturating_sub(missing);
+    for pod in outdated.into_iter().take(room) {
         delete(plan, scene, pod);
-        if scene.is_ordered() && max_unavailable(scene) == 1 {
-            return;
-        }
     }
 }

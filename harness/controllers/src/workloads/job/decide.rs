@@ -1,0 +1,221 @@
+//! The decision about one Job.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::conditions::{self, Verdict};
+use super::{count, indexes, manage};
+use crate::workloads::claims::claim;
+use crate::workloads::meta::{self, Owner, counted};
+use crate::Kind;
+use crate::workloads::plan::{Action, Failure, Note, Plan, Target};
+use crate::workloads::pods;
+
+/// Holds an ended pod until it has been counted.
+pub const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// What a decision about a Job rests on.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The job.
+    pub job: Arc<Job>,
+    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    pub pods: Vec<Arc<Pod>>,
+    /// What failed at the last attempt.
+    pub failure: Option<Failure>,
+}
+
+/// Everything that one decision looks at.
+pub(super) struct Scene<'a> {
+    pub spec: &'a JobSpec,
+    pub status: JobStatus,
+    pub owner: Owner,
+    pub pods: Vec<Arc<Pod>>,
+    pub now: Timestamp,
+}
+
+impl Scene<'_> {
+    pub fn is_indexed(&self) -> bool {
+        self.spec.completion_mode.as_deref() == Some("Indexed")
+    }
+
+    pub fn is_suspended(&self) -> bool {
+        self.spec.suspend == Some(true)
+    }
+
+    /// Whether a pod is replaced only once it has failed, and not already while it terminates.
+    pub fn replaces_failed_only(&self) -> bool {
+        self.spec.pod_replacement_policy.as_deref() == Some("Failed")
+    }
+
+    /// The pods that run or may come to run.
+    pub fn active(&self) -> Vec<&Arc<Pod>> {
+        self.pods.iter().filter(|pod| pods::is_active(pod)).collect()
+    }
+
+    /// How many pods are on their way out.
+    pub fn terminating(&self) -> usize {
+        self.pods.iter().filter(|pod| pods::is_terminating(pod)).count()
+    }
+
+    pub fn has_failed(&self, pod: &Pod) -> bool {
+        match pods::phase(pod) {
+            "Failed" => true,
+            "Succeeded" => false,
+            _ => meta::is_deleting(&pod.metadata) && !self.replaces_failed_only(),
+        }
+    }
+
+    /// The indexes that have succeeded, by the status and by pods that it does not count yet.
+    pub fn succeeded_indexes(&self) -> BTreeSet<i32> {
+        let completions = self.spec.completions.unwrap_or_default();
+        let written = self.status.completed_indexes.as_deref().unwrap_or_default();
+        let mut succeeded = indexes::parse(written, completions);
+        let ended = self
+            .pods
+            .iter()
+            .filter(|pod| pods::phase(pod) == "Succeeded" && is_tracked(pod));
+        succeeded.extend(ended.filter_map(|pod| indexes::index_of(pod, completions)));
+        succeeded
+    }
+}
+
+/// Whether a pod has not been counted yet.
+pub(super) fn is_tracked(pod: &Pod) -> bool {
+    pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == TRACKING)
+}
+
+/// What to do about a Job.
+pub fn decide(view: &View, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    let Some(spec) = &view.job.spec else { return plan };
+    if spec.managed_by.as_deref().is_some_and(|manager| manager != "kubernetes.io/job-controller") {
+        return plan;
+    }
+    let status = view.job.status.clone().unwrap_or_default();
+    if let Some(finished) = conditions::finished_at(&status) {
+        expire(&mut plan, view, spec, finished, now);
+        release(&mut plan, &view.pods, &Owner::of(&*view.job));
+        return plan;
+    }
+    let selector = spec.selector.clone().unwrap_or_default();
+    let owner = Owner::of(&*view.job);
+    let pods = claim(&mut plan, Kind::Pod, &owner, &selector, &view.pods, |_| {
+        !meta::selects_all(&selector)
+    });
+    let scene = Scene {
+        spec,
+        status,
+        owner,
+        pods,
+        now,
+    };
+    decide_running(&mut plan, view, scene);
+    plan
+}
+
+fn decide_running(plan: &mut Plan, view: &View, mut scene: Scene<'_>) {
+    let now = scene.now;
+    if scene.status.start_time.is_none() && !scene.is_suspended() {
+        scene.status.start_time = Some(Time(now));
+    }
+    let tally = count::tally(&scene);
+    let mut verdict = conditions::verdict(plan, &scene, &tally);
+    let mut steps = Plan::default();
+    let mut active = scene.active().len();
+    let mut suspension = None;
+    if verdict.is_open() {
+        if !scene.owner.deleting {
+            active = manage::manage(&mut steps, &scene, &tally);
+            verdict = conditions::completed(&scene, &tally, active);
+            if verdict.is_open() {
+                suspension = conditions::suspend_or_resume(&mut scene);
+            }
+        }
+    } else {
+        for pod in scene.active() {
+            steps.delete_pod(pod);
+        }
+        active = 0;
+    }
+    // After a failed attempt the status says what there is, before it is tried again; otherwise what
+    // there is once all is done.
+    let retrying = view.failure.is_some();
+    if retrying {
+        active = scene.active().len();
+    }
+    let deletes = steps.actions.iter().filter(|action| matches!(action, Action::Delete { .. })).count();
+    let terminating = scene.terminating() + if retrying { 0 } else { deletes };
+    let ready = scene.active().iter().filter(|pod| pods::is_ready(pod)).count();
+
+    let counted_now = count::count(&scene, &verdict);
+    let mut status = counted_now.status;
+    status.active = counted(meta::count(active));
+    status.ready = Some(meta::count(ready.min(active)));
+    status.terminating = Some(meta::count(terminating));
+    let ended = conditions::conclude(&mut status, &verdict, now, active + terminating);
+
+    plan.wake(steps.deadline);
+    if retrying {
+        write(plan, view, status);
+        plan.actions.append(&mut steps.actions);
+    } else {
+        plan.actions.append(&mut steps.actions);
+        write(plan, view, status);
+    }
+    for pod in counted_now.release {
+        plan.remove_finalizer(Kind::Pod, &pod.metadata, TRACKING);
+    }
+    for note in suspension.into_iter().chain(ended) {
+        plan.record(note);
+    }
+}
+
+fn write(plan: &mut Plan, view: &View, status: JobStatus) {
+    if view.job.status.as_ref() != Some(&status) {
+        let mut changed = Job::clone(&view.job);
+        changed.status = Some(status);
+        plan.update_status(changed);
+    }
+}
+
+/// A finished job goes after its time to live, its pods first.
+fn expire(plan: &mut Plan, view: &View, spec: &JobSpec, finished: Timestamp, now: Timestamp) {
+    let Some(seconds) = spec.ttl_seconds_after_finished else {
+        return;
+    };
+    if meta::is_deleting(&view.job.metadata) {
+        return;
+    }
+    let expiry = meta::later(finished, i64::from(seconds));
+    if expiry > now {
+        plan.wake(Some(expiry));
+        return;
+    }
+    plan.actions.push(Action::Delete {
+        target: Target::new(Kind::Job, &view.job.metadata),
+        foreground: true,
+        note: None::<Note>,
+    });
+}
+
+/// Lets go of the pods of a job that counts no more.
+fn release(plan: &mut Plan, pods: &[Arc<Pod>], owner: &Owner) {
+    for pod in pods.iter().filter(|pod| owner.controls(&pod.metadata) && is_tracked(pod)) {
+        plan.remove_finalizer(Kind::Pod, &pod.metadata, TRACKING);
+    }
+}
+
+/// Lets go of pods whose job is gone.
+pub fn release_orphans(pods: &[Arc<Pod>]) -> Plan {
+    let mut plan = Plan::default();
+    for pod in pods.iter().filter(|pod| is_tracked(pod)) {
+        plan.remove_finalizer(Kind::Pod, &pod.metadata, TRACKING);
+    }
+    plan
+}
