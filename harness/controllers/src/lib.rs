@@ -110,5 +110,9 @@ fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>>
         workers.push(Box::new(Worker::new(controller)));
     }
     workloads::add(settings, &mut workers);
+    volumes::add(settings, &mut workers);
+    if settings.runs(Name::Scheduler) {
+        workers.push(Box::new(Worker::new(scheduler::Scheduler::default())));
+    }
     workers
 }

@@ -21,11 +21,21 @@ pub enum Name {
     Job,
     /// EndpointSlices of Services.
     EndpointSlice,
+    /// Nodes for pods.
+    Scheduler,
+    /// Volumes for claims.
+    VolumeBinder,
+    /// Claims and volumes that are in use stay.
+    VolumeProtection,
+    /// Claims of ephemeral volumes.
+    EphemeralVolumes,
+    /// Volumes on the nodes of their pods.
+    AttachDetach,
 }
 
 impl Name {
     /// Every controller.
-    pub const ALL: &[Self] = &[Self::NodeLifecycle, Self::ReplicaSet, Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job, Self::EndpointSlice];
+    pub const ALL: &[Self] = &[Self::NodeLifecycle, Self::ReplicaSet, Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job, Self::EndpointSlice, Self::Scheduler, Self::VolumeBinder, Self::VolumeProtection, Self::EphemeralVolumes, Self::AttachDetach];
 }
 
 /// Which controllers run, and how.

@@ -208,13 +208,22 @@ pub struct Change {
 }
 
 /// A [`Change`] of a known kind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Transition<'a, K> {
     /// The object as it was; `None` when it is new.
     pub before: Option<&'a K>,
     /// The object as it is; `None` when it is gone.
     pub after: Option<&'a K>,
 }
+
+// Copying references asks nothing of what they refer to, which a derive would.
+impl<K> Clone for Transition<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Transition<'_, K> {}
 
 impl<'a, K> Transition<'a, K> {
     /// The newest state, which for a removed object is its last.

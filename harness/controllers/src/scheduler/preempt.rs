@@ -185,13 +185,16 @@ fn rank(victims: &Victims) -> (usize, i32, i64, usize, std::cmp::Reverse<Timesta
 
 /// Parts the pods whose leaving would violate a disruption budget from the others; both stay in
 /// order. Every budget is used up pod by pod.
-fn split_by_budgets(pods: Vec<Arc<PodInfo>>) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
+fn split_by_budgets(
+    pods: Vec<Arc<PodInfo>>,
+    budgets: &Cache<PodDisruptionBudget>,
+) -> (Vec<Arc<PodInfo>>, Vec<Arc<PodInfo>>) {
     let mut allowed: BTreeMap<&ObjectKey, i32> = budgets
         .iter()
         .map(|(name, budget)| {
             (
                 name,
-                budget.status.as_ref().map_or(0, |status| status.disruptions_allowed),
+                budget.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default(),
             )
         })
         .collect();
