@@ -4,6 +4,7 @@
 //! What must not live here: which scenarios there are (crate `e2e`).
 
 pub mod cli;
+pub mod deploy;
 pub mod engine;
 pub mod invariants;
 pub mod report;

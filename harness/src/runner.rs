@@ -3,7 +3,7 @@
 //! What lives here: the job and its result, both of which travel between processes as JSON. What
 //! must not: how many jobs there are and how they are shown (`cli`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Told;
 use crate::engine::evaluate::between;
 use crate::report::folder;
-use crate::scenario::Scenario;
-use crate::stage::{StageKind, embedded, sim};
+use crate::scenario::{Scenario, Timeouts};
+use crate::stage::audit::Access;
+use crate::stage::plane::{Plane, embedded, envtest};
+use crate::stage::{NAMESPACE, StageKind, processes, sim};
 
 /// What is to be run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,7 +40,10 @@ pub struct Job {
     /// Iterates once in hash order on purpose, to show that a comparison of traces finds it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hash_order: bool,
-    /// A command that replaces mcm; `embedded` only.
+    /// Arguments of its stage, as a command line has them; for replaying.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub on: String,
+    /// A command that replaces mcm; on stages of processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<String>,
     /// Below which the folder of a failed run is made.
@@ -56,6 +61,7 @@ impl Job {
             crash: None,
             mutant: None,
             hash_order: false,
+            on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),
         }
@@ -67,7 +73,7 @@ impl Job {
             Some(file) => format!("drydock run --file {}", file.display()),
             None => format!("drydock run {}", self.scenario.name),
         };
-        line += &format!(" --stage {} --seed {}", self.stage, self.seed);
+        line += &format!(" --stage {} --seed {}{}", self.stage, self.seed, self.on);
         if let Some(crash) = self.crash {
             let side = match crash.side {
                 ::sim::Side::Before => "before",
@@ -126,6 +132,9 @@ pub struct RunResult {
     /// What mcm did, in `sim`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<::sim::Effect>,
+    /// What mcm and fakecloud asked of the API server, where that is ours.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub requests: BTreeSet<Access>,
     /// The folder that a failed run left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<PathBuf>,
@@ -184,6 +193,7 @@ impl RunResult {
             end: BTreeMap::new(),
             faults: BTreeMap::new(),
             effects: Vec::new(),
+            requests: BTreeSet::new(),
             report: None,
             replay: job.replay(),
         }
@@ -201,6 +211,24 @@ pub struct Ran {
     pub effects: Vec<::sim::Effect>,
     /// Logs by file name.
     pub logs: BTreeMap<String, Vec<u8>>,
+    /// What mcm and fakecloud asked of an API server of ours.
+    pub requests: BTreeSet<Access>,
+    /// What it refused them: roles of `deploy/rbac` that lack something.
+    pub refused: BTreeSet<String>,
+}
+
+impl Ran {
+    /// What every stage knows.
+    pub fn new(told: Result<Told, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
+        Self {
+            told,
+            trace: None,
+            effects: Vec::new(),
+            logs,
+            requests: BTreeSet::new(),
+            refused: BTreeSet::new(),
+        }
+    }
 }
 
 /// Runs a job in virtual time, in this process. What has to replay to the bit runs one job a process.
@@ -211,12 +239,55 @@ pub fn run_simulated(job: &Job) -> RunResult {
     finish(job, ran, between(started, wall.now()))
 }
 
-/// Runs a job on the wall clock.
-pub async fn run_embedded(job: &Job) -> RunResult {
+/// Runs a job on the wall clock, with a control plane that is its own.
+pub async fn run_on_wall_clock(job: &Job) -> RunResult {
+    timed(job, async {
+        let timeouts = Timeouts::short();
+        let plane = match job.stage {
+            StageKind::Envtest => envtest::ControlPlane::start(&timeouts, NAMESPACE)
+                .await
+                .map(Plane::Envtest),
+            _ => embedded::ControlPlane::start(0, job.seed, &timeouts, NAMESPACE)
+                .await
+                .map(Plane::Embedded),
+        };
+        match plane {
+            Ok(plane) => processes::run(job, plane, timeouts).await,
+            Err(reason) => Ran::new(Err(reason), BTreeMap::new()),
+        }
+    })
+    .await
+}
+
+/// Makes a result of what a stage hands back, and writes the report of a run that failed.
+pub async fn timed(job: &Job, run: impl Future<Output = Ran>) -> RunResult {
     let wall = Clock::wall();
     let started = wall.now();
-    let ran = embedded::run(job).await;
+    let ran = run.await;
     finish(job, ran, between(started, wall.now()))
+}
+
+/// A refusal is a failure of its own, and often the reason of another.
+fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
+    if refused.is_empty() {
+        return;
+    }
+    let list: Vec<&str> = refused.iter().map(String::as_str).collect();
+    let words = format!(
+        "the API server refused {}: deploy/rbac does not allow it",
+        list.join(", ")
+    );
+    match &mut result.failure {
+        Some(failure) => failure.reason += &format!(" ({words})"),
+        None => {
+            result.failure = Some(FailureResult {
+                after_seconds: result.stage_seconds,
+                step: 0,
+                invariant: None,
+                reason: words,
+            });
+        }
+    }
 }
 
 fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
@@ -243,6 +314,8 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
     result.wall_seconds = wall.as_secs_f64();
     result.trace = ran.trace.clone();
     result.effects = ran.effects.clone();
+    result.requests = ran.requests.clone();
+    note_refusals(&mut result, &ran.refused);
     if !result.passed() {
         match folder::write(&job.folder(), &result, &ran) {
             Ok(()) => result.report = Some(job.folder()),

@@ -4,9 +4,11 @@ mod crash;
 mod create_errors;
 mod delete_while_creating;
 mod drain;
+mod failover;
 mod initialize;
 mod kubelet_pause;
 mod lifecycle;
+mod rolling_restart;
 mod vm_dies;
 
 use harness::Scenario;
@@ -24,6 +26,8 @@ pub fn scenarios() -> Vec<Scenario> {
         initialize::scenario(),
         delete_while_creating::scenario(),
         drain::scenario(),
+        failover::scenario(),
+        rolling_restart::scenario(),
     ]
 }
 

@@ -13,6 +13,8 @@ use crate::drydock::{said, simulate};
 #[case::initialize("initialize")]
 #[case::delete_while_creating("delete_while_creating")]
 #[case::drain("drain")]
+#[case::failover("failover")]
+#[case::rolling_restart("rolling_restart")]
 fn the_scenario_passes_with_every_seed(#[case] name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (output, runs) = simulate(folder.path(), &[name, "--seeds", "3"]);

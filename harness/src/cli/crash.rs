@@ -8,6 +8,7 @@ use clap::Args;
 use sim::{CrashPoint, Effect, Side};
 
 use super::run::summarise;
+use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
@@ -45,7 +46,7 @@ impl CrashCommand {
             reports: self.report.clone(),
             ..Job::new(scenario, StageKind::Sim, self.seed)
         };
-        let mut results = jobs::run(vec![clean.clone()], self.jobs)?;
+        let mut results = jobs::run(vec![clean.clone()], self.jobs, &StageArguments::default())?;
         let Some(undisturbed) = results.first().filter(|result| result.passed()).cloned() else {
             return Ok(summarise(&results));
         };
@@ -64,7 +65,7 @@ impl CrashCommand {
                 ..clean.clone()
             })
             .collect();
-        let mut disturbed = jobs::run(plans, self.jobs)?;
+        let mut disturbed = jobs::run(plans, self.jobs, &StageArguments::default())?;
         for result in &mut disturbed {
             compare(&undisturbed, result);
         }

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 
 use super::{Ended, Outcome};
 use crate::stage::child;
+use crate::stage::plane::envtest;
 
 pub(super) fn execute() -> Ended {
     let exact = if ::sim::exact_replay() {
@@ -28,6 +29,14 @@ pub(super) fn execute() -> Ended {
     for lack in &lacks {
         println!("embedded  not ready: {lack}");
     }
+    match envtest::Programs::find() {
+        Ok(programs) => println!(
+            "envtest   ready; etcd and kube-apiserver in {}",
+            programs.folder().display()
+        ),
+        Err(lack) => println!("envtest   not ready: {lack}"),
+    }
+    println!("kubeconfig name the cluster: --kubeconfig FILE [--context NAME]; it is left as it was");
     let kubectl = match which::which("kubectl") {
         Ok(path) => path.display().to_string(),
         Err(_) => "not found; only needed to look around in `drydock up`".to_owned(),

@@ -4,6 +4,7 @@ use clap::Args;
 use mcm_api::{GoDuration, Phase};
 
 use super::run::summarise;
+use super::stage::StageArguments;
 use super::{Ended, jobs};
 use crate::runner::Job;
 use crate::scenario::Scenario;
@@ -28,7 +29,11 @@ impl Idle {
             .step(create_machine("m-1"))
             .eventually(boot_delay() + slack() + slack(), running.clone())
             .always(self.r#virtual.0, running);
-        let results = jobs::run(vec![Job::new(scenario, StageKind::Sim, self.seed)], None)?;
+        let results = jobs::run(
+            vec![Job::new(scenario, StageKind::Sim, self.seed)],
+            None,
+            &StageArguments::default(),
+        )?;
         if let Some(result) = results.first() {
             println!(
                 "{:.1} virtual hours in {:.2} s: {:.0} times as fast as the wall clock",

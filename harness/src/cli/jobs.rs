@@ -10,7 +10,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use super::progress::Progress;
-use super::{Usage, block_on, interrupted};
+use super::stage::StageArguments;
+use super::{Usage, block_on, interrupted, session};
 use crate::runner::{self, Job, RunResult};
 use crate::stage::StageKind;
 
@@ -18,13 +19,16 @@ use crate::stage::StageKind;
 const WALL_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs all jobs and shows how they go; in the order of `jobs`.
-pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>) -> Result<Vec<RunResult>, Usage> {
+pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments) -> Result<Vec<RunResult>, Usage> {
     if at_once == Some(0) {
         return Err(Usage("--jobs 0 would run nothing; give a number from 1".to_owned()));
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     block_on(async {
         let progress = Progress::new(jobs.len());
+        if let Some(shared) = jobs.first().map(|job| job.stage).filter(|stage| stage.is_shared()) {
+            return session::run(shared, &jobs, stage, |result| progress.finished(result)).await;
+        }
         let work = async {
             let mut results: Vec<(usize, RunResult)> = futures::stream::iter(jobs.iter().enumerate())
                 .map(|(index, job)| async move { (index, run_one(job).await) })
@@ -48,9 +52,9 @@ async fn run_one(job: &Job) -> RunResult {
             Ok(result) => result,
             Err(reason) => RunResult::broken(job, reason),
         },
-        StageKind::Embedded => runner::run_embedded(job).await,
-        StageKind::Envtest | StageKind::Kubeconfig | StageKind::Kind => {
-            RunResult::broken(job, format!("stage {} is not available in this build", job.stage))
+        StageKind::Embedded | StageKind::Envtest => runner::run_on_wall_clock(job).await,
+        StageKind::Kubeconfig | StageKind::Kind => {
+            RunResult::broken(job, format!("jobs on stage {} run in a session", job.stage))
         }
     }
 }

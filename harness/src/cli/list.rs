@@ -6,6 +6,9 @@ use super::{Ended, Outcome, Usage};
 use crate::scenario::Scenario;
 use crate::stage::StageKind;
 
+/// The width of the column with all stages.
+const COLUMN: usize = 40;
+
 #[derive(Args, Debug)]
 pub(super) struct List {
     /// Prints one scenario as the YAML file that `drydock run --file` reads
@@ -34,9 +37,16 @@ impl List {
                 .filter(|stage| scenario.runs_on(*stage))
                 .map(|stage| stage.to_string())
                 .collect();
-            println!("{:width$}  {:13}  {}", scenario.name, stages.join(" "), scenario.about);
-            if let Some(limits) = &scenario.stages {
-                println!("{:width$}  {:13}  not elsewhere: {}", "", "", limits.because);
+            println!(
+                "{:width$}  {:COLUMN$}  {}",
+                scenario.name,
+                stages.join(" "),
+                scenario.about
+            );
+            for stage in StageKind::ALL {
+                if let Some(reason) = scenario.why_not_on(stage) {
+                    println!("{:width$}  {:COLUMN$}  not on {stage}: {reason}", "", "");
+                }
             }
         }
         Ok(Outcome::Passed)

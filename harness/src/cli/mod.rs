@@ -10,11 +10,14 @@ mod list;
 mod perform;
 mod progress;
 mod run;
+mod session;
+mod stage;
 mod up;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::scenario::Scenario;
 
@@ -118,15 +121,33 @@ fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
 
 /// Returns on Ctrl-C and on SIGTERM.
 async fn interrupted() {
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(_) => std::future::pending().await,
+    match Interrupts::new() {
+        Ok(mut interrupts) => interrupts.next().await,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Every Ctrl-C and SIGTERM, also those that come while nobody waits for one.
+struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    fn new() -> Result<Self, Usage> {
+        let listen = |kind| signal(kind).map_err(|error| Usage(format!("cannot listen for Ctrl-C: {error}")));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns at the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminate => {}
     }
 }
 

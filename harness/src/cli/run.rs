@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, find, jobs};
 use crate::report::{json, junit};
 use crate::runner::{Job, RunResult};
@@ -20,8 +21,11 @@ pub(super) struct Run {
     files: Vec<PathBuf>,
 
     /// Where the scenarios run
-    #[arg(long, default_value = "embedded", value_parser = parse_stage)]
+    #[arg(long, default_value = "embedded", value_enum)]
     stage: StageKind,
+
+    #[command(flatten)]
+    on: StageArguments,
 
     /// The seed of all randomness
     #[arg(long, default_value_t = 1, conflicts_with = "seeds")]
@@ -35,7 +39,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
 
-    /// A command that replaces mcm; it gets KUBECONFIG and FAKECLOUD_ADDRESS by environment (stage embedded)
+    /// A command that replaces mcm; it gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment
+    /// (stages embedded, envtest and kubeconfig)
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
@@ -74,17 +79,33 @@ impl Run {
                     mutant: self.mutant.clone(),
                     controller: self.controller.clone(),
                     reports: self.report.clone(),
+                    on: self.on.replay(),
                     ..Job::new(scenario.clone(), self.stage, *seed)
                 });
             }
         }
-        let results = jobs::run(jobs, self.jobs)?;
+        let results = jobs::run(jobs, self.jobs, &self.on)?;
         self.write(&results)?;
         Ok(summarise(&results))
     }
 
     fn check(&self) -> Result<(), Usage> {
+        self.on.check(self.stage)?;
         let sim = self.stage == StageKind::Sim;
+        if self.jobs.is_some_and(|jobs| jobs > 1) && self.stage.is_shared() {
+            return Err(Usage(format!(
+                "--jobs {}: scenarios run one after another on stage {}, since they share a cluster",
+                self.jobs.unwrap_or_default(),
+                self.stage
+            )));
+        }
+        if self.controller.is_some() && self.stage == StageKind::Kind {
+            return Err(Usage(
+                "--controller replaces a process, and on stage kind mcm is a Deployment; use --stage embedded, \
+                 envtest or kubeconfig"
+                    .into(),
+            ));
+        }
         if self.controller.is_some() && sim {
             return Err(Usage(
                 "--controller needs a wall clock: virtual time is exact only inside this process; use --stage embedded"
@@ -109,10 +130,10 @@ impl Run {
             chosen.push((scenario, Some(file.clone())));
         }
         for (scenario, _) in &chosen {
-            if let Some(stages) = scenario.stages.as_ref().filter(|_| !scenario.runs_on(self.stage)) {
+            if let Some(reason) = scenario.why_not_on(self.stage) {
                 return Err(Usage(format!(
-                    "scenario {} does not run on stage {}: {}",
-                    scenario.name, self.stage, stages.because
+                    "scenario {} does not run on stage {}: {reason}",
+                    scenario.name, self.stage
                 )));
             }
         }
@@ -144,21 +165,6 @@ pub(super) fn summarise(results: &[RunResult]) -> Outcome {
     } else {
         Outcome::Failed
     }
-}
-
-fn parse_stage(text: &str) -> Result<StageKind, String> {
-    StageKind::ALL
-        .into_iter()
-        .find(|stage| stage.to_string() == text)
-        .ok_or_else(|| {
-            let known = StageKind::ALL.map(|stage| stage.to_string()).join(" and ");
-            match text {
-                "kind" | "envtest" | "kubeconfig" => {
-                    format!("stage {text} is not available in this build; the stages that exist are {known}")
-                }
-                _ => format!("there is no stage {text:?}; the stages that exist are {known}"),
-            }
-        })
 }
 
 #[derive(Clone, Debug)]
@@ -216,11 +222,5 @@ mod tests {
     #[case::too_many("0..18446744073709551615")]
     fn bad_seeds_are_refused(#[case] text: &str) {
         assert!(parse_seeds(text).unwrap_err().contains(text));
-    }
-
-    #[test]
-    fn a_stage_that_does_not_exist_yet_says_which_do() {
-        let error = parse_stage("kind").unwrap_err();
-        assert!(error.contains("sim and embedded"), "{error}");
     }
 }

@@ -6,21 +6,28 @@ use clap::{Args, ValueEnum};
 
 use super::{Ended, Outcome, Usage, block_on, interrupted};
 use crate::scenario::{Cloud, Timeouts};
-use crate::stage::Stage;
-use crate::stage::embedded::{Controller, EmbeddedStage, Plan};
-use crate::stage::plane::ControlPlane;
+use crate::stage::plane::{Plane, embedded, envtest};
+use crate::stage::processes::{Controller, Plan, ProcessStage};
+use crate::stage::{Stage, StageKind};
+
+/// Where kubectl puts what names no namespace, as the examples do.
+const NAMESPACE: &str = "default";
 
 #[derive(Args, Debug)]
 pub(super) struct Up {
+    /// What the control plane is
+    #[arg(long, default_value = "embedded", value_enum)]
+    stage: StageKind,
+
     /// Leaves parts out, for people who bring their own; without fakecloud there is no mcm either
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     without: Vec<Part>,
 
-    /// The API server's port; 0: any that is free
+    /// The API server's port (stage embedded); 0: any that is free
     #[arg(long, default_value_t = 0)]
     port: u16,
 
-    /// A command that replaces mcm; it gets KUBECONFIG and FAKECLOUD_ADDRESS by environment
+    /// A command that replaces mcm; it gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment
     #[arg(long, value_name = "COMMAND", conflicts_with = "without")]
     controller: Option<String>,
 
@@ -45,33 +52,51 @@ impl Up {
             None => Controller::Mcm,
         };
         let alone = self.without.contains(&Part::Fakecloud);
+        if self.port != 0 && self.stage != StageKind::Embedded {
+            return Err(Usage(format!(
+                "--port is for --stage embedded; the stage is {}",
+                self.stage
+            )));
+        }
         let plan = Plan {
-            port: self.port,
             seed: self.seed,
             cloud: Cloud::default(),
             replicas: 1,
             controller,
+            timeouts: Timeouts::short(),
         };
+        let (stage, port) = (self.stage, self.port);
         block_on(async {
             tokio::select! {
                 biased;
                 () = interrupted() => Ok(Outcome::Passed),
-                ended = stay_up(plan, alone) => ended.map_err(Usage),
+                ended = stay_up(stage, port, plan, alone) => ended.map_err(Usage),
             }
         })?
     }
 }
 
 /// Ends only when something breaks.
-async fn stay_up(plan: Plan, alone: bool) -> Result<Outcome, String> {
+async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool) -> Result<Outcome, String> {
+    let mut plane = match stage {
+        StageKind::Embedded => {
+            let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE).await?;
+            Plane::Embedded(plane)
+        }
+        StageKind::Envtest => Plane::Envtest(envtest::ControlPlane::start(&plan.timeouts, NAMESPACE).await?),
+        StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
+            return Err(format!(
+                "drydock up starts a control plane of its own, on stage embedded or envtest; stage {stage} is for drydock run"
+            ));
+        }
+    };
     if alone {
-        let (mut plane, _) = ControlPlane::start(plan.port, plan.seed, &Timeouts::short()).await?;
         print_up(plane.kubeconfig());
         print_end();
         return Err(plane.trouble().await);
     }
     let without_mcm = plan.controller == Controller::None;
-    let mut stage = EmbeddedStage::start(plan).await?;
+    let mut stage = ProcessStage::start(plane, plan).await?;
     print_up(stage.kubeconfig());
     println!(
         "fakecloud answers gRPC on {}; logs are in {}",

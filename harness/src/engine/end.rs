@@ -47,16 +47,23 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     end
 }
 
-/// The names of all Secrets; bootstrap tokens, which have random names, are counted.
+/// The names of the Secrets in a scenario's namespace; bootstrap tokens, which have random names, are counted.
 ///
 /// # Errors
 /// One sentence, when they cannot be listed.
-pub async fn secrets(client: &kube::Client) -> Result<BTreeMap<String, String>, String> {
-    let api: Api<Secret> = Api::all(client.clone());
-    let listed = api.list_metadata(&ListParams::default()).await;
-    let listed = listed.map_err(|error| format!("cannot list Secrets: {error}"))?;
+pub async fn secrets(client: &kube::Client, namespace: &str) -> Result<BTreeMap<String, String>, String> {
     let (mut end, mut tokens) = (BTreeMap::new(), 0_u32);
-    for secret in listed.items {
+    let mut secrets = Vec::new();
+    for namespace in [namespace, "kube-system"] {
+        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let listed = api.list_metadata(&ListParams::default()).await;
+        secrets.extend(
+            listed
+                .map_err(|error| format!("cannot list Secrets in {namespace}: {error}"))?
+                .items,
+        );
+    }
+    for secret in secrets {
         let name = secret.metadata.name.unwrap_or_default();
         if name.starts_with("bootstrap-token-") {
             tokens += 1;

@@ -12,6 +12,7 @@ pub mod narrative;
 pub mod observe;
 mod perform;
 pub(crate) use perform::apply;
+mod scope;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use self::evaluate::{Armed, Verdict, describe, short};
 use self::narrative::Narrative;
 use self::observe::{Observation, Raw, Seen};
+use self::scope::Scope;
 use self::world::WorldState;
 use crate::invariants;
 use crate::scenario::step::ProcessStep;
@@ -72,11 +74,13 @@ impl std::fmt::Display for Failure {
 pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
     let started = stage.clock().now();
     let observations = observe::watch_everything(&stage.client(), &stage.cloud(), stage.clock());
+    let scope = Scope::of(scenario, stage.namespace());
     let mut engine = Engine {
         clock: stage.clock().clone(),
         stage,
         observations,
         world: WorldState::default(),
+        scope,
         narrative: Narrative::new(started),
         armed: Vec::new(),
         started,
@@ -113,6 +117,7 @@ struct Engine<'a, S> {
     stage: &'a mut S,
     observations: BoxStream<'static, Raw>,
     world: WorldState,
+    scope: Scope,
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,
     started: Timestamp,
@@ -132,7 +137,7 @@ impl<S: Stage> Engine<'_, S> {
     /// What is left.
     async fn ended(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut end = end::of_world(&self.world);
-        let secrets = end::secrets(&self.stage.client()).await;
+        let secrets = end::secrets(&self.stage.client(), self.stage.namespace()).await;
         end.extend(secrets.map_err(|reason| self.failed(reason))?);
         Ok(end)
     }
@@ -280,6 +285,11 @@ impl<S: Stage> Engine<'_, S> {
 
     async fn take_in_at(&mut self, at: Timestamp, raw: Option<Raw>) -> Result<(), Failure> {
         let seen = match raw {
+            Some(Raw::Applied(kind, object) | Raw::Deleted(kind, object))
+                if !self.scope.has(kind, &object, &self.world) =>
+            {
+                return Ok(());
+            }
             Some(Raw::Applied(kind, object)) => vec![Seen::Applied(kind, object)],
             Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
             Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::kinds::Kind;
 use super::observe::{Observation, Seen};
+use crate::invariants::Interest;
 use crate::stage::cloud::{CloudEvent, Vm, VmState};
 
 /// Kind, namespace and name.
@@ -29,6 +30,8 @@ pub struct WorldState {
     pub calls: BTreeMap<(String, String), u64>,
     /// Hits of fault rules, by rule.
     pub faults: BTreeMap<String, u64>,
+    /// Nodes that are not fakecloud's, as they were first seen.
+    pub foreign_nodes: BTreeMap<String, Interest>,
 }
 
 /// What one machine went through.
@@ -66,10 +69,20 @@ impl WorldState {
                 if kind.kind == "Machine" {
                     self.machine_seen(observation.at, object);
                 }
+                if kind.kind == "Node"
+                    && let Some(interest) = Interest::in_foreign(object)
+                {
+                    self.foreign_nodes
+                        .entry(text(object, "/metadata/name").to_owned())
+                        .or_insert(interest);
+                }
                 self.objects.insert(key(kind, object), (**object).clone());
             }
             Seen::Deleted(kind, object) => {
                 let key = key(kind, object);
+                if kind.kind == "Node" {
+                    self.foreign_nodes.remove(&key.2);
+                }
                 if kind.kind == "Machine"
                     && let Some(history) = self.machines.get_mut(&key.2)
                 {

@@ -3,10 +3,12 @@
 //! What lives here: one pure check a file over the world's state, and the table of all. What must not: expectations of
 //! one scenario.
 
+mod foreign_nodes;
 mod no_leaked_vm;
 mod one_vm_a_machine;
 mod stable_provider_id;
 
+pub use self::foreign_nodes::Interest;
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
 
@@ -21,7 +23,7 @@ pub struct Invariant {
 }
 
 /// All invariants, checked in this order.
-pub static ALL: [Invariant; 3] = [
+pub static ALL: [Invariant; 4] = [
     Invariant {
         name: "I1",
         statement: "at most one live VM carries a Machine's uid; a stopped VM is live",
@@ -37,7 +39,20 @@ pub static ALL: [Invariant; 3] = [
         statement: "a Machine's provider id never changes",
         check: stable_provider_id::check,
     },
+    Invariant {
+        name: "foreign-nodes",
+        statement: "a node whose provider id is not fakecloud's is never written to",
+        check: foreign_nodes::check,
+    },
 ];
+
+/// What a provider id of fakecloud's begins with.
+const PROVIDER: &str = "fakecloud://";
+
+/// Whether a node with that provider id is one of fakecloud's.
+pub fn is_ours(provider_id: Option<&str>) -> bool {
+    provider_id.is_some_and(|id| id.starts_with(PROVIDER))
+}
 
 /// A breach.
 #[derive(Clone, Debug, PartialEq, Eq)]

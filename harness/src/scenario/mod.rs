@@ -200,6 +200,13 @@ impl Scenario {
         if self.stages.as_ref().is_some_and(|stages| stages.only.is_empty()) {
             return Err(wrong("stages.only", "name at least one stage, or leave `stages` out"));
         }
+        if self
+            .stages
+            .as_ref()
+            .is_some_and(|stages| stages.because.trim().is_empty())
+        {
+            return Err(wrong("stages.because", "say why the other stages cannot run it"));
+        }
         if !(1..=MOST_REPLICAS).contains(&self.world.replicas) {
             return Err(wrong(
                 "world.replicas",
@@ -215,7 +222,17 @@ impl Scenario {
 
     /// Whether it runs on that stage.
     pub fn runs_on(&self, stage: StageKind) -> bool {
-        self.stages.as_ref().is_none_or(|stages| stages.only.contains(&stage))
+        self.why_not_on(stage).is_none()
+    }
+
+    /// Why it does not run on that stage; `None`: it does.
+    pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
+        let counts_effects = self.steps.iter().any(|step| matches!(step, Step::Crash(_)));
+        if counts_effects && stage != StageKind::Sim {
+            return Some("the effects of a process are counted in virtual time only".to_owned());
+        }
+        let limits = self.stages.as_ref()?;
+        (!limits.only.contains(&stage)).then(|| limits.because.clone())
     }
 }
 

@@ -141,6 +141,12 @@ impl Drop for Running {
     fn drop(&mut self) {
         // A process that was waited for has given its id back; others of its group may live on.
         self.signal(Signal::SIGKILL);
+        // It is gone before anything else goes, above all the folder that it may write into.
+        if self.child.id().is_some()
+            && let Some(process) = self.group
+        {
+            let _ = nix::sys::wait::waitpid(process, None);
+        }
     }
 }
 

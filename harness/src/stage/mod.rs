@@ -3,11 +3,12 @@
 //! What lives here: what a stage must be able to do, and the stages that exist. What must not: what
 //! a scenario means.
 
+pub mod audit;
 pub mod child;
 pub mod cloud;
-pub mod embedded;
 pub mod logs;
 pub mod plane;
+pub mod processes;
 mod replicas;
 pub mod setup;
 pub mod sim;

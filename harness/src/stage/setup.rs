@@ -11,11 +11,22 @@ use kube::api::{Api, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::GoDuration;
 
+use crate::deploy;
 use crate::engine;
 use crate::scenario::{Timeouts, fixtures};
 
 /// How long a definition may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
+
+/// Makes a cluster ready for machines in `namespace`: definitions, the namespace, accounts and what they may do.
+///
+/// # Errors
+/// A sentence that names the object.
+pub async fn install(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    install_definitions(client).await?;
+    install_namespace(client, namespace).await?;
+    deploy::apply(client, &deploy::rbac(namespace)?).await
+}
 
 /// Creates the CRDs of the machine API and waits until they are served.
 ///

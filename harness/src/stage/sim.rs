@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::sim::{CrashPoint, Gate, Handle, Side, Trace};
+use apiserver::{Authorization, Identity};
 use clock::{Clock, Seed};
 use mcm_api::GoDuration;
 use mcm_driver::Driver;
@@ -17,8 +18,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::Layer;
 
+use super::audit::Audit;
 use super::cloud::CloudClient;
 use super::{NAMESPACE, Stage, holder_among, leader, logs, names_of_mcm, setup};
+use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
 use crate::engine::narrative::Narrative;
 use crate::engine::perform;
@@ -37,7 +40,8 @@ const RESTART_PROBE: Duration = Duration::from_millis(100);
 pub fn run(job: &Job) -> Ran {
     ::sim::run(job.seed, |world| async move {
         let trace = world.trace.clone();
-        let (told, effects) = match SimStage::start(world, job).await {
+        let audit = Audit::new(NAMESPACE);
+        let (told, effects) = match SimStage::start(world, job, &audit).await {
             Ok(mut stage) => {
                 let told = tokio::time::timeout(VIRTUAL_LIMIT, perform(&mut stage, &job.scenario)).await;
                 let told = match told {
@@ -61,10 +65,11 @@ pub fn run(job: &Job) -> Ran {
         let passed = told.as_ref().is_ok_and(|told| told.failure.is_none());
         let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
         Ran {
-            told,
             trace: Some(summary),
             effects,
-            logs,
+            requests: audit.accesses(),
+            refused: audit.refused(),
+            ..Ran::new(told, logs)
         }
     })
 }
@@ -103,25 +108,26 @@ struct SimStage {
 }
 
 impl SimStage {
-    async fn start(world: ::sim::World, job: &Job) -> Result<Self, String> {
+    async fn start(world: ::sim::World, job: &Job, audit: &Audit) -> Result<Self, String> {
         let ::sim::World { clock, seed, trace } = world;
         let timeouts = Timeouts::production();
         if job.hash_order {
             iterate_in_hash_order(&trace);
         }
-        let server = apiserver::Server::new(apiserver::Options::new(clock.clone(), seed.child("apiserver")))
-            .map_err(|error| error.to_string())?;
+        let options = apiserver::Options {
+            authorization: Authorization::Rbac,
+            observer: Some(Arc::new(audit.clone())),
+            ..apiserver::Options::new(clock.clone(), seed.child("apiserver"))
+        };
+        let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
         let gate = |name: &str| {
             let server = server.clone();
             Gate::with_revision(name, trace.clone(), move || Some(server.revision()))
         };
-        let client_of = |gate: &Gate| {
-            let identity = apiserver::Identity::user(gate.name());
-            kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
-        };
-        let client = client_of(&gate("drydock"));
-        setup::install_definitions(&client).await?;
-        setup::install_namespace(&client, NAMESPACE).await?;
+        let client_of =
+            |gate: &Gate, identity| kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE);
+        let client = client_of(&gate("drydock"), Identity::admin());
+        setup::install(&client, NAMESPACE).await?;
         setup::install_fixtures(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
@@ -132,14 +138,21 @@ impl SimStage {
         let cloud = CloudClient::new(fakecloud.control_server());
         let mut parts = JoinSet::new();
         let stop = CancellationToken::new();
-        let kubelets = (fakecloud.clone(), client_of(&gate("kubelets")), stop.clone());
+        let kubelets = (
+            fakecloud.clone(),
+            client_of(
+                &gate("kubelets"),
+                Identity::service_account(NAMESPACE, FAKECLOUD_ACCOUNT),
+            ),
+            stop.clone(),
+        );
         parts.spawn(async move {
             let (fakecloud, client, stop) = kubelets;
             fakecloud.run(client, stop).await;
             "the kubelets ended".to_owned()
         });
         let lifecycle = (
-            client_of(&gate("node-lifecycle")),
+            client_of(&gate("node-lifecycle"), Identity::admin()),
             clock.clone(),
             setup::node_lifecycle(&timeouts),
             stop,
@@ -166,7 +179,7 @@ impl SimStage {
             let (fakecloud, server) = (fakecloud.clone(), server.clone());
             let process = ::sim::process(&name, replica.gate.clone(), move || {
                 let driver_server = replica.gate.cloud().layer(fakecloud.driver_server());
-                let identity = apiserver::Identity::user("mcm");
+                let identity = Identity::service_account(NAMESPACE, MCM_ACCOUNT);
                 let service = replica.gate.api().layer(server.service(identity));
                 let client = kube::Client::new(service, NAMESPACE);
                 replica.next(client, Arc::new(GrpcDriver::new(driver_server)))

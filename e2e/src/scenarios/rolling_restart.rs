@@ -1,0 +1,35 @@
+//! A rolling restart of mcm in the middle of ten creations: nothing is lost and nothing doubled.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, any, boot_delay, calls_at_least, create_machine, creation_timeout, delete_machine, lease_duration, mcm, phase,
+    slack, vm_count,
+};
+use harness::scenario::step::{CloudCall, ProcessAction};
+use mcm_api::Phase;
+
+use super::nothing_left;
+
+const MACHINES: [&str; 10] = ["m-0", "m-1", "m-2", "m-3", "m-4", "m-5", "m-6", "m-7", "m-8", "m-9"];
+
+pub(super) fn scenario() -> Scenario {
+    let running = |name| all([phase(name, Phase::Running), vm_count(name, 1)]);
+    Scenario::new(
+        "rolling_restart",
+        "Two mcm are restarted one after another while ten machines are made: each has one VM, and none is left.",
+    )
+    .replicas(2)
+    .steps(MACHINES.map(create_machine))
+    .eventually(
+        creation_timeout() / 2,
+        any(MACHINES.map(|name| calls_at_least(CloudCall::CreateMachine, name, 1))),
+    )
+    .step(mcm(ProcessAction::RollingRestart))
+    .eventually(
+        lease_duration() + boot_delay() + slack() + slack(),
+        all(MACHINES.map(running)),
+    )
+    .steps(MACHINES.map(delete_machine))
+    .step(mcm(ProcessAction::RollingRestart))
+    .eventually(creation_timeout(), all(MACHINES.map(nothing_left)))
+}

@@ -1,0 +1,63 @@
+//! Which objects a scenario is about, in a cluster where others may have theirs.
+//!
+//! What must not live here: what is made of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::kinds::Kind;
+use super::world::{WorldState, text};
+use crate::invariants::is_ours;
+use crate::scenario::step::Apply;
+use crate::scenario::{Scenario, Step};
+
+/// The namespaces of a scenario.
+#[derive(Debug)]
+pub(super) struct Scope(BTreeSet<String>);
+
+impl Scope {
+    /// Its own, and those that it names in objects that it applies.
+    pub(super) fn of(scenario: &Scenario, own: &str) -> Self {
+        let named = scenario.steps.iter().filter_map(|step| match step {
+            Step::Apply(Apply::Object(object)) => Some(text(object, "/metadata/namespace").to_owned()),
+            _ => None,
+        });
+        let named = named.filter(|namespace| !namespace.is_empty());
+        Self(named.chain([own.to_owned()]).collect())
+    }
+
+    /// Whether an object is one of them: cluster-wide ones are, and Events about nodes of ours.
+    pub(super) fn has(&self, kind: &Kind, object: &Value, world: &WorldState) -> bool {
+        let about_our_node = || {
+            let about = |pointer| text(object, pointer);
+            let node = world.object("Node", about("/involvedObject/name"));
+            about("/involvedObject/kind") == "Node"
+                && node.is_some_and(|node| is_ours(Some(text(node, "/spec/providerID"))))
+        };
+        !kind.namespaced
+            || self.0.contains(text(object, "/metadata/namespace"))
+            || (kind.kind == "Event" && about_our_node())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::kinds;
+    use crate::scenario::builder::apply;
+
+    #[test]
+    fn what_others_have_in_their_namespaces_is_not_seen() {
+        let pod = json!({ "kind": "Pod", "apiVersion": "v1", "metadata": { "name": "p", "namespace": "named" } });
+        let scope = Scope::of(&Scenario::new("story", "A story.").step(apply(pod)), "own");
+        let has = |kind: &str, namespace: &str| {
+            let object = json!({ "metadata": { "name": "o", "namespace": namespace } });
+            scope.has(kinds::find(kind).unwrap(), &object, &WorldState::default())
+        };
+        assert!(has("Pod", "own") && has("Pod", "named") && has("Node", ""));
+        assert!(!has("Pod", "theirs") && !has("Event", "default"));
+    }
+}

@@ -1,0 +1,93 @@
+//! A Lease that says that a session uses the cluster: nodes have no namespace, so that two sessions at once would
+//! take each other's for their own.
+
+use std::time::Duration;
+
+use clock::{Clock, Seed};
+use jiff::SignedDuration;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "drydock-session";
+/// A claim that was not renewed for so long is that of a session that was killed.
+const STALE: SignedDuration = SignedDuration::from_secs(60);
+const RENEWAL: Duration = Duration::from_secs(15);
+
+/// The claim of this session.
+#[derive(Debug)]
+pub(super) struct Claim {
+    holder: String,
+}
+
+impl Claim {
+    /// Takes the cluster.
+    ///
+    /// # Errors
+    /// One line: another session has it, or the Lease cannot be written.
+    pub(super) async fn take(client: &kube::Client, clock: &Clock, seed: &Seed) -> Result<Self, String> {
+        let cannot = |error: kube::Error| format!("cannot write the Lease {NAMESPACE}/{NAME}: {error}");
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        let holder = seed.stream("claim").uuid();
+        let mut lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(NAME.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(holder.clone()),
+                renew_time: Some(MicroTime(clock.now())),
+                ..LeaseSpec::default()
+            }),
+        };
+        let found = api.get_opt(NAME).await.map_err(cannot)?;
+        let written = match found {
+            None => api.create(&PostParams::default(), &lease).await,
+            Some(found) => {
+                let renewed = found.spec.and_then(|spec| spec.renew_time);
+                if renewed.is_some_and(|time| clock.now().duration_since(time.0) < STALE) {
+                    return Err(taken());
+                }
+                lease.metadata.resource_version = found.metadata.resource_version;
+                api.replace(NAME, &PostParams::default(), &lease).await
+            }
+        };
+        match written {
+            Ok(_) => Ok(Self { holder }),
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Err(taken()),
+            Err(error) => Err(cannot(error)),
+        }
+    }
+
+    /// Renews it; returns, with a sentence, when somebody else has it.
+    pub(super) async fn kept(&self, client: &kube::Client, clock: &Clock) -> String {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        loop {
+            let renewed = Patch::Merge(json!({ "spec": { "renewTime": MicroTime(clock.now()) } }));
+            let written = api.patch(NAME, &PatchParams::default(), &renewed).await;
+            // An outage is the run's to notice.
+            if let Ok(lease) = written
+                && lease.spec.and_then(|spec| spec.holder_identity).as_deref() != Some(&self.holder)
+            {
+                return taken();
+            }
+            clock.sleep(RENEWAL).await;
+        }
+    }
+
+    /// Gives the cluster back.
+    pub(super) async fn give_back(&self, client: &kube::Client) -> Result<(), String> {
+        let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+        match api.delete(NAME, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(format!("the Lease {NAMESPACE}/{NAME} is left: {error}")),
+        }
+    }
+}
+
+fn taken() -> String {
+    format!("another session of drydock uses this cluster (Lease {NAMESPACE}/{NAME}): wait for its end")
+}
