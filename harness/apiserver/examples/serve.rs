@@ -1,18 +1,26 @@
-//! An API server on a port of its own until Ctrl-C: `serve KUBECONFIG [PORT]` writes the kubeconfig.
+//! An API server on a port of its own until Ctrl-C: `serve KUBECONFIG [PORT] [--rbac]` writes the
+//! kubeconfig. With `--rbac` roles decide who may do what.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use apiserver::{Identity, Options, Server, serve};
+use apiserver::{Authorization, Identity, Options, Server, serve};
 use clock::{Clock, Seed};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let kubeconfig = PathBuf::from(arguments.next().ok_or("usage: serve KUBECONFIG [PORT]")?);
+    let (flags, arguments): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|text| text.starts_with("--"));
+    let mut arguments = arguments.into_iter();
+    let kubeconfig = PathBuf::from(arguments.next().ok_or("usage: serve KUBECONFIG [PORT] [--rbac]")?);
     let port = arguments.next().map_or(Ok(0), |text| text.parse())?;
-    let server = Server::new(Options::new(Clock::wall(), Seed::from_entropy()?))?;
+    let mut options = Options::new(Clock::wall(), Seed::from_entropy()?);
+    match flags.as_slice() {
+        [] => {}
+        [flag] if flag == "--rbac" => options.authorization = Authorization::Rbac,
+        _ => return Err(format!("unknown flags {flags:?}; there is only --rbac").into()),
+    }
+    let server = Server::new(options)?;
     let serving = server.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     serve::write_private(&kubeconfig, &serving.kubeconfig(&Identity::admin())?)?;
     println!("{} (kubeconfig: {})", serving.url(), kubeconfig.display());

@@ -18,12 +18,15 @@ impl Inner {
         if let Some(identity) = connection {
             return Ok(identity.clone().authenticated());
         }
-        let Some(header) = headers.get(AUTHORIZATION) else {
-            return Ok(Identity::anonymous());
-        };
-        let token = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-        let owner = token.and_then(|token| self.owner(token.trim(), &[]).ok());
-        owner.map(|owner| owner.identity).ok_or_else(unauthorized)
+        let header = headers.get(AUTHORIZATION).and_then(|header| header.to_str().ok());
+        let token = header.and_then(|text| text.strip_prefix("Bearer ")).map(str::trim);
+        match token {
+            None | Some("") => Ok(Identity::anonymous()),
+            Some(token) => self
+                .owner(token, &[])
+                .map(|owner| owner.identity)
+                .map_err(|_| unauthorized()),
+        }
     }
 
     /// Who the request counts as: its caller, or the one that the caller speaks for.

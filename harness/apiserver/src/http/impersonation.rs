@@ -75,15 +75,9 @@ pub(super) fn check(
     may: impl Fn(&Action) -> Result<(), String>,
 ) -> Result<(), ApiError> {
     let demand = |action: Action| may(&action).map_err(|reason| action.refusal(caller, &reason));
-    let Err(narrow) = narrow_way(other, action).into_iter().try_for_each(demand) else {
-        return Ok(());
-    };
-    let mut wide = old_way(other).into_iter();
-    // Who may not speak for the user at all hears of the narrow way.
-    match wide.next().map(demand) {
-        Some(Err(_)) | None => Err(narrow),
-        Some(Ok(())) => wide.try_for_each(demand),
-    }
+    let narrow = narrow_way(other, action).into_iter().try_for_each(demand);
+    // The refusal is that of the way that was tried first.
+    narrow.or_else(|refusal| old_way(other).into_iter().try_for_each(demand).map_err(|_| refusal))
 }
 
 /// What the old way demands, the user first.

@@ -46,7 +46,10 @@ pub(super) async fn serve(exchange: &Exchange<'_>, target: &Target, verb: &str) 
         .ok_or_else(no_such_path)?;
     let resource = &entry.resource;
     if resource.review {
-        if verb != "create" || target.name.is_some() || (resource.namespaced && target.namespace.is_none()) {
+        if resource.namespaced != target.namespace.is_some() {
+            return Err(no_such_path());
+        }
+        if verb != "create" || target.name.is_some() {
             return Err(method_not_allowed());
         }
         let namespace = target.namespace.as_deref().unwrap_or_default();

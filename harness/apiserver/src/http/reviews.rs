@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Exchange;
 use super::body::decode;
 use crate::authorization::{Action, ResourceAction, Rule};
-use crate::registry::{Entry, time_text};
+use crate::registry::{Entry, check_question, time_text};
 use crate::resource::Shape;
 use crate::server::Identity;
 use crate::status::{ApiError, FieldError};
@@ -19,6 +19,7 @@ const AUTHORIZATION: &str = "authorization.k8s.io";
 /// 400 and 422 for one that asks nothing or cannot be read.
 pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Result<Value, ApiError> {
     let mut review = decode(exchange.headers, exchange.body, false, None)?;
+    check_question(&entry.resource.group, &entry.resource.kind, &review)?;
     if let Shape::BuiltIn(name) = &entry.resource.shape {
         types::check(name, &mut review)?;
     }
@@ -44,7 +45,7 @@ pub(super) fn answer(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) ->
             access(exchange, exchange.caller, &question)
         }
         _ => {
-            let who = subject(kind, spec)?;
+            let who = subject(spec)?;
             let question = question(spec)?;
             if kind == "LocalSubjectAccessReview" {
                 metadata = json!({ "namespace": namespace });
@@ -146,24 +147,29 @@ fn question(spec: &Value) -> Result<Action, ApiError> {
                 path: text("path"),
             })
         }
-        (both, _) => {
-            let field = if both.is_some() {
-                "spec.nonResourceAttributes"
-            } else {
-                "spec.resourceAttributes"
-            };
-            let detail = match both {
-                Some(_) => "cannot be specified in combination with resourceAttributes",
-                None => "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-            };
-            let error = FieldError::invalid(field, Value::Null, detail);
-            Err(ApiError::invalid(AUTHORIZATION, "", "", &[error]))
+        (None, None) => {
+            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            Err(invalid("spec.resourceAttributes", Value::Null, detail))
+        }
+        (Some(_), Some(path)) => {
+            let detail = "cannot be specified in combination with resourceAttributes";
+            Err(invalid("spec.nonResourceAttributes", shown(path), detail))
         }
     }
 }
 
+/// Attributes of a path as Go prints them in messages.
+fn shown(attributes: &Value) -> Value {
+    json!({ "Path": attributes["path"], "Verb": attributes["verb"] })
+}
+
+/// Upstream does not name the kind of a review.
+fn invalid(field: &str, value: impl Into<Value>, detail: &str) -> ApiError {
+    ApiError::invalid(AUTHORIZATION, "", "", &[FieldError::invalid(field, value, detail)])
+}
+
 /// Whom a review asks about.
-fn subject(kind: &str, spec: &Value) -> Result<Identity, ApiError> {
+fn subject(spec: &Value) -> Result<Identity, ApiError> {
     let mut who = Identity::user(spec["user"].as_str().unwrap_or_default());
     who.groups = texts(&spec["groups"]);
     who.uid = spec["uid"].as_str().unwrap_or_default().to_owned();
@@ -171,23 +177,36 @@ fn subject(kind: &str, spec: &Value) -> Result<Identity, ApiError> {
         who.extra.insert(key.clone(), texts(values));
     }
     if who.user.is_empty() && who.groups.is_empty() {
-        let error = FieldError::invalid("spec.user", "", "at least one of user or group must be specified");
-        return Err(ApiError::invalid(AUTHORIZATION, kind, "", &[error]));
+        return Err(invalid(
+            "spec.user",
+            "",
+            "at least one of user or group must be specified",
+        ));
     }
     Ok(who)
 }
 
 /// A local review asks about its own namespace.
 fn check_local(review: &Value, namespace: &str) -> Result<(), ApiError> {
+    if let Some(path) = review
+        .pointer("/spec/nonResourceAttributes")
+        .filter(|path| path.is_object())
+    {
+        let detail = "disallowed on this kind of request";
+        return Err(invalid("spec.nonResourceAttributes", shown(path), detail));
+    }
     let asked = review
         .pointer("/spec/resourceAttributes/namespace")
         .and_then(Value::as_str);
-    if asked == Some(namespace) {
+    let asked = asked.unwrap_or_default();
+    if asked == namespace {
         return Ok(());
     }
-    Err(ApiError::bad_request(format!(
-        "spec.resourceAttributes.namespace must match namespace: {namespace}"
-    )))
+    Err(invalid(
+        "spec.resourceAttributes.namespace",
+        asked,
+        "must match metadata.namespace",
+    ))
 }
 
 fn texts(list: &Value) -> Vec<String> {

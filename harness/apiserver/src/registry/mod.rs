@@ -43,6 +43,7 @@ pub use options::{
 pub use patch::PatchKind;
 pub use update::Part;
 pub use watch::{Event, Watch};
+pub use write::check_question;
 
 use crate::resource::Resource;
 use crate::status::ApiError;

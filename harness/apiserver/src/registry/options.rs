@@ -19,8 +19,8 @@ pub enum FieldValidation {
     Strict,
 }
 
-/// Has the last word on an object that is about to be validated and written; the old one is there on
-/// update.
+/// Looks at an object that a client wants to write, as it was sent, before it is validated; the old one
+/// is there on update.
 pub trait Guard: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Why it must not be written.
@@ -36,7 +36,7 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Duplicate fields that decoding the body found.
     pub duplicates: Vec<String>,
-    /// Who has the last word.
+    /// Who may refuse the object.
     pub guard: Option<Arc<dyn Guard>>,
 }
 

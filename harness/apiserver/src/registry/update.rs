@@ -85,13 +85,13 @@ impl Registry {
         let resource = &entry.resource;
         check_revision(resource, current, &new)?;
         let old = tree(current)?;
+        if let Some(guard) = &options.guard {
+            guard.check(&new, Some(&old))?;
+        }
         merge(resource, part, &mut new, &old);
         let changed = metadata::immutable_changes(&new, &old);
         metadata::carry_over(&mut new, &old);
         self.complete(entry, &mut new, Some(&old));
-        if let Some(guard) = &options.guard {
-            guard.check(&new, Some(&old))?;
-        }
         if generation_moves(resource, &new, &old) {
             let next = metadata::generation(&old) + 1;
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());

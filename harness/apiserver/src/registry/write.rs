@@ -140,6 +140,24 @@ fn check_type(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// The body of a question that is not stored must be of that kind, if it says what it is.
+///
+/// # Errors
+/// 400.
+pub fn check_question(group: &str, kind: &str, value: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let found = text("kind");
+    if value.is_object() && (found.is_empty() || found == kind) {
+        return Ok(());
+    }
+    let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
+    let group = group.split('.').next().unwrap_or_default();
+    Err(ApiError::bad_request(format!(
+        "{found} in version {version:?} cannot be handled as a {kind}: converting ({version}.{found}) to \
+         ({group}.{kind}): unknown conversion"
+    )))
+}
+
 /// A custom resource has to say what it is.
 fn check_custom_type(resource: &Resource, value: &Value) -> Result<(), ApiError> {
     let kind = &resource.kind;

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::ISSUER;
-use crate::registry::{time_text, tree};
+use crate::registry::{check_question, time_text, tree};
 use crate::server::Inner;
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
@@ -38,6 +38,7 @@ impl Inner {
     /// 404 without the account or the object to bind to; 400, 409 and 422 for requests that do not
     /// fit them.
     pub(crate) fn request_token(&self, key: &Key, mut request: Value, dry_run: bool) -> Result<Value, ApiError> {
+        check_question(GROUP, KIND, &request)?;
         types::check(TYPE, &mut request)?;
         let catalog = self.registry.catalog();
         let accounts = catalog
@@ -178,18 +179,19 @@ impl Inner {
 /// A request may repeat the account's name and namespace, not contradict them.
 fn check_names(key: &Key, request: &Value) -> Result<(), ApiError> {
     let own = |field: &str| {
-        request
-            .pointer(&format!("/metadata/{field}"))
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        let value = request.pointer(&format!("/metadata/{field}"));
+        value.and_then(Value::as_str).unwrap_or_default()
     };
-    for (field, expected, what) in [("name", &key.name, "name"), ("namespace", &key.namespace, "namespace")] {
-        let found = own(field);
-        if !found.is_empty() && found != expected {
-            let detail = format!("must match the service account {what} if specified");
-            let error = FieldError::invalid(format!("metadata.{field}"), found, detail);
-            return Err(ApiError::invalid(GROUP, KIND, &key.name, &[error]));
-        }
+    let (name, namespace) = (own("name"), own("namespace"));
+    if !namespace.is_empty() && namespace != key.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    if !name.is_empty() && name != key.name {
+        let detail = "must match the service account name if specified";
+        let error = FieldError::invalid("metadata.name", name, detail);
+        return Err(ApiError::invalid(GROUP, KIND, &key.name, &[error]));
     }
     Ok(())
 }

@@ -7,5 +7,6 @@ mod contract;
 mod definitions;
 mod https;
 mod requests;
+mod roles;
 mod stress;
 mod watches;

@@ -24,8 +24,10 @@ async fn proxy(site: &super::Site) -> String {
     format!("Bearer {}", token.body["status"]["token"].as_str().unwrap())
 }
 
-async fn try_all(site: &super::Site, token: &str) {
-    for headers in [
+/// Tries several identities, those that are expected to be allowed last: a real server remembers which
+/// way a caller went last and names that way in its refusals.
+async fn try_all(site: &super::Site, token: &str, allowed: &[usize]) {
+    let all = [
         vec![("impersonate-user", "{ns}-bob")],
         vec![("impersonate-user", "{ns}-eve")],
         vec![("impersonate-user", "{ns}-bob"), ("impersonate-group", "{ns}-crew")],
@@ -38,9 +40,11 @@ async fn try_all(site: &super::Site, token: &str) {
         vec![("impersonate-user", "system:serviceaccount:{ns}:robot")],
         vec![("impersonate-user", "system:serviceaccount:default:robot")],
         vec![("impersonate-user", "system:node:n")],
-    ] {
+    ];
+    let mut all: Vec<_> = all.into_iter().enumerate().collect();
+    all.sort_by_key(|(number, _)| allowed.contains(number));
+    for (_, mut headers) in all {
         let who = format!("{headers:?}: ");
-        let mut headers = headers;
         headers.push(("authorization", token));
         site.brief(&who, "GET", MAPS, &headers, Value::Null).await;
     }
@@ -97,7 +101,7 @@ fn speaking_for_another_takes_a_user() {
 fn without_leave_nobody_speaks_for_another() {
     contract!(async |site: &super::Site| {
         let token = proxy(site).await;
-        try_all(site, &token).await;
+        try_all(site, &token, &[]).await;
         let headers = [("authorization", token.as_str()), ("impersonate-user", "bob")];
         site.brief("bob, ", "GET", "/metrics", &headers, Value::Null).await;
         site.send("DELETE", MAPS, &headers, Value::Null).await;
@@ -117,7 +121,7 @@ fn leave_is_given_for_each_part_of_an_identity() {
             part("authentication.k8s.io", "userextras/some/thing", "v"),
         ];
         site.grant("", "{ns}", &account(), &rules).await;
-        try_all(site, &token).await;
+        try_all(site, &token, &[0, 2, 5, 6, 7]).await;
     });
 }
 
@@ -127,7 +131,7 @@ fn an_account_is_spoken_for_by_leave_in_its_namespace() {
         let token = proxy(site).await;
         let rule = json!({ "verbs": ["impersonate"], "apiGroups": [""], "resources": ["serviceaccounts"] });
         site.grant("{ns}", "speaker", &account(), &[rule]).await;
-        try_all(site, &token).await;
+        try_all(site, &token, &[6]).await;
     });
 }
 
@@ -148,8 +152,8 @@ fn narrow_leave_names_the_action_too() {
             "resources": ["configmaps"],
         });
         site.grant("", "{ns}", &account(), &[who, robot, what]).await;
-        try_all(site, &token).await;
         let headers = [("authorization", token.as_str()), ("impersonate-user", "{ns}-bob")];
         site.brief("{ns}-bob, ", "DELETE", MAPS, &headers, Value::Null).await;
+        try_all(site, &token, &[0, 2, 6]).await;
     });
 }

@@ -1,6 +1,6 @@
 //! Questions about oneself, and health.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::contract;
 
@@ -74,5 +74,120 @@ fn health_is_told() {
                 text.lines().last()
             ));
         }
+    });
+}
+
+const SUBJECT: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const LOCAL: &str = "/apis/authorization.k8s.io/v1/namespaces/{ns}/localsubjectaccessreviews";
+const RULES: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+
+fn rule(verbs: &[&str], resources: &[&str]) -> Value {
+    json!({ "verbs": verbs, "apiGroups": [""], "resources": resources })
+}
+
+#[test]
+fn may_somebody_else() {
+    contract!(async |site: &super::Site| {
+        let bob = json!({ "kind": "User", "name": "{ns}-bob" });
+        let crew = json!({ "kind": "Group", "name": "{ns}-crew" });
+        let robot = json!({ "kind": "ServiceAccount", "name": "robot", "namespace": "{ns}" });
+        site.grant("{ns}", "reader", &bob, &[rule(&["get"], &["configmaps"])])
+            .await;
+        site.grant("", "{ns}", &crew, &[rule(&["list"], &["nodes"])]).await;
+        site.grant("{ns}", "robots", &robot, &[rule(&["*"], &["pods/eviction"])])
+            .await;
+        let get = json!({ "namespace": "{ns}", "verb": "get", "resource": "configmaps", "name": "a" });
+        let nodes = json!({ "verb": "list", "resource": "nodes" });
+        let evict = json!({ "namespace": "{ns}", "verb": "create", "resource": "pods", "subresource": "eviction" });
+        let path = |path: &str| json!({ "verb": "get", "path": path });
+        for spec in [
+            json!({ "user": "{ns}-bob", "resourceAttributes": get }),
+            json!({ "user": "{ns}-bob", "resourceAttributes": nodes }),
+            json!({ "user": "x", "groups": ["{ns}-crew"], "resourceAttributes": nodes }),
+            json!({ "groups": ["{ns}-crew"], "resourceAttributes": nodes }),
+            json!({ "user": "system:serviceaccount:{ns}:robot", "resourceAttributes": evict }),
+            json!({ "user": "x", "groups": ["system:masters"], "resourceAttributes": nodes }),
+            json!({ "user": "x", "groups": ["system:authenticated"], "nonResourceAttributes": path("/api") }),
+            json!({ "user": "x", "nonResourceAttributes": path("/metrics") }),
+            json!({ "user": "x", "uid": "7", "extra": { "a": ["b"] }, "resourceAttributes": {} }),
+        ] {
+            site.post(SUBJECT, json!({ "spec": spec })).await;
+        }
+    });
+}
+
+#[test]
+fn a_review_asks_one_question_about_somebody() {
+    contract!(async |site: &super::Site| {
+        let nodes = json!({ "verb": "list", "resource": "nodes" });
+        let path = json!({ "verb": "get", "path": "/" });
+        for spec in [
+            json!({ "resourceAttributes": nodes }),
+            json!({ "user": "x" }),
+            json!({ "user": "x", "resourceAttributes": nodes, "nonResourceAttributes": path }),
+        ] {
+            site.post(SUBJECT, json!({ "spec": spec })).await;
+        }
+        site.post(SUBJECT, json!({ "kind": "Pod", "apiVersion": "v1" })).await;
+        site.get(SUBJECT).await;
+    });
+}
+
+#[test]
+fn a_local_review_asks_about_its_namespace() {
+    contract!(async |site: &super::Site| {
+        let asked = |namespace: &str| {
+            let attributes = json!({ "namespace": namespace, "verb": "get", "resource": "pods" });
+            json!({ "user": "x", "resourceAttributes": attributes })
+        };
+        site.post(LOCAL, json!({ "spec": asked("{ns}") })).await;
+        site.post(
+            LOCAL,
+            json!({ "metadata": { "namespace": "{ns}" }, "spec": asked("{ns}") }),
+        )
+        .await;
+        site.post(
+            LOCAL,
+            json!({ "metadata": { "namespace": "{ns}" }, "spec": asked("other") }),
+        )
+        .await;
+        let path = json!({ "verb": "get", "path": "/" });
+        site.post(
+            LOCAL,
+            json!({ "metadata": { "namespace": "{ns}" }, "spec": { "user": "x", "nonResourceAttributes": path } }),
+        )
+        .await;
+        site.post("/apis/authorization.k8s.io/v1/localsubjectaccessreviews", json!({}))
+            .await;
+    });
+}
+
+#[test]
+fn what_may_i() {
+    contract!(async |site: &super::Site| {
+        let bob = json!({ "kind": "User", "name": "{ns}-bob" });
+        let mut named = rule(&["get", "list"], &["configmaps", "pods/status"]);
+        named["resourceNames"] = json!(["a"]);
+        site.grant("{ns}", "reader", &bob, &[named]).await;
+        site.send_as("{ns}-bob", "POST", RULES, json!({ "spec": { "namespace": "{ns}" } }))
+            .await;
+        site.send_as("{ns}-bob", "POST", RULES, json!({ "spec": { "namespace": "default" } }))
+            .await;
+        site.send_as("{ns}-bob", "POST", RULES, json!({ "spec": {} })).await;
+    });
+}
+
+#[test]
+fn only_some_may_ask_about_others() {
+    contract!(async |site: &super::Site| {
+        let spec = json!({ "user": "x", "resourceAttributes": { "verb": "list", "resource": "nodes" } });
+        for path in [SUBJECT, LOCAL, "/apis/authentication.k8s.io/v1/tokenreviews"] {
+            site.step_as("{ns}-bob", "POST", path, json!({ "spec": spec })).await;
+        }
+        let own = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        let spec = json!({ "resourceAttributes": { "verb": "list", "resource": "nodes" } });
+        site.send_as("{ns}-bob", "POST", own, json!({ "spec": spec })).await;
+        let spec = json!({ "nonResourceAttributes": { "verb": "get", "path": "/healthz" } });
+        site.send_as("{ns}-bob", "POST", own, json!({ "spec": spec })).await;
     });
 }
