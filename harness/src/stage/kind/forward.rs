@@ -1,0 +1,68 @@
+//! A port of this machine that leads to fakecloud in its pod, through the API server.
+//!
+//! Every connection looks for the pod anew, so that a restarted one is found. What must not live here: what is said on
+//! the connection.
+
+use std::net::SocketAddr;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::pods::is_ready;
+
+/// Dropping it closes the port and every connection.
+#[derive(Debug)]
+pub(super) struct Forward {
+    address: SocketAddr,
+    _listening: JoinSet<()>,
+}
+
+impl Forward {
+    /// Listens on a free port of the loopback address.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub(super) async fn start(client: kube::Client, namespace: &str, app: &str, port: u16) -> Result<Self, String> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await;
+        let listener = listener.map_err(|error| format!("no port is free: {error}"))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let pods: Api<Pod> = Api::namespaced(client, namespace);
+        let list = ListParams::default().labels(&format!("app.kubernetes.io/name={app}"));
+        let mut listening = JoinSet::new();
+        listening.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let (pods, list) = (pods.clone(), list.clone());
+                connections.spawn(async move {
+                    if let Err(reason) = carry(stream, &pods, &list, port).await {
+                        tracing::debug!("a connection to {port} ended: {reason}");
+                    }
+                });
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Ok(Self {
+            address,
+            _listening: listening,
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Carries one connection until either side closes it.
+async fn carry(mut stream: TcpStream, pods: &Api<Pod>, list: &ListParams, port: u16) -> Result<(), String> {
+    let listed = pods.list(list).await.map_err(|error| error.to_string())?;
+    let pod = listed.items.iter().find(|pod| is_ready(pod));
+    let name = pod.and_then(|pod| pod.metadata.name.as_deref()).ok_or("no pod is ready")?;
+    let mut forwarder = pods.portforward(name, &[port]).await.map_err(|error| error.to_string())?;
+    let mut inside = forwarder.take_stream(port).ok_or("no stream for the port")?;
+    let carried = tokio::io::copy_bidirectional(&mut stream, &mut inside).await;
+    forwarder.abort();
+    carried.map(drop).map_err(|error| error.to_string())
+}

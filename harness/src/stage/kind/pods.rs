@@ -1,0 +1,320 @@
+//! The pods of mcm and fakecloud in one namespace: waiting for them, ending them, and noticing when one ends that nobody
+//! ended.
+//!
+//! What must not live here: what they are made from (`manifests`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use clock::Clock;
+use futures::future::try_join_all;
+use futures::stream::{BoxStream, StreamExt};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::json;
+
+use super::docker::Engine;
+use crate::scenario::step::ProcessAction;
+use crate::stage::{LEASE, holder_among, leader};
+
+/// The Deployment of mcm, and the label of its pods.
+pub(super) const MCM: &str = "machine-controller-manager";
+/// The Deployment of fakecloud, and the label of its pods.
+pub(super) const FAKECLOUD: &str = "fakecloud";
+
+/// How long pods may take to be ready.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+/// The label that tells which Deployment a pod is of.
+const APP: &str = "app.kubernetes.io/name";
+
+/// Pods of both programs in one namespace.
+pub(super) struct Pods {
+    api: Api<Pod>,
+    deployments: Api<Deployment>,
+    client: kube::Client,
+    engine: Engine,
+    namespace: String,
+    clock: Clock,
+    replicas: u32,
+    /// The uids of pods that this session ended.
+    ended: BTreeSet<String>,
+    events: BoxStream<'static, watcher::Result<Event<Pod>>>,
+}
+
+impl Pods {
+    pub(super) fn new(client: kube::Client, engine: Engine, namespace: &str, replicas: u32) -> Self {
+        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let ours = watcher::Config::default().labels(&format!("{APP} in ({MCM}, {FAKECLOUD})"));
+        Self {
+            events: watcher(api.clone(), ours).default_backoff().boxed(),
+            api,
+            deployments: Api::namespaced(client.clone(), namespace),
+            client,
+            engine,
+            namespace: namespace.to_owned(),
+            clock: Clock::wall(),
+            replicas,
+            ended: BTreeSet::new(),
+        }
+    }
+
+    /// Waits until as many pods of a program are ready as there are to be, those not counted that were ended.
+    ///
+    /// # Errors
+    /// After a minute: one line that says what each pod waits for.
+    pub(super) async fn ready(&self, app: &str) -> Result<(), String> {
+        let wanted = if app == MCM { self.replicas } else { 1 };
+        let config = watcher::Config::default().labels(&format!("{APP}={app}"));
+        let mut events = watcher(self.api.clone(), config).default_backoff().boxed();
+        let mut pods = BTreeMap::new();
+        let waiting = async {
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Event::Apply(pod) | Event::InitApply(pod)) => drop(pods.insert(uid(&pod), pod)),
+                    Ok(Event::Delete(pod)) => drop(pods.remove(&uid(&pod))),
+                    Ok(Event::Init) => pods.clear(),
+                    Ok(Event::InitDone) | Err(_) => {}
+                }
+                let current = pods.iter().filter(|(uid, _)| !self.ended.contains(*uid));
+                let ready = current.filter(|(_, pod)| is_ready(pod)).count();
+                if u32::try_from(ready).is_ok_and(|ready| ready >= wanted) {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(READY_LIMIT, waiting).await.is_ok() {
+            return Ok(());
+        }
+        let lacks: Vec<String> = pods.values().map(state).collect();
+        Err(format!(
+            "{wanted} of {app} are not ready after {READY_LIMIT:?}: {}",
+            if lacks.is_empty() { "no pod was made".to_owned() } else { lacks.join("; ") }
+        ))
+    }
+
+    /// Performs a step on mcm.
+    pub(super) async fn perform(&mut self, action: ProcessAction) -> Result<(), String> {
+        match action {
+            ProcessAction::Start => {
+                self.scale(self.replicas).await?;
+                self.ready(MCM).await
+            }
+            ProcessAction::Kill => {
+                let pods = self.list(MCM).await?;
+                self.kill(&pods).await?;
+                self.scale(0).await?;
+                self.delete(&pods).await
+            }
+            ProcessAction::Restart => {
+                let pods = self.list(MCM).await?;
+                self.kill(&pods).await?;
+                self.delete(&pods).await?;
+                self.scale(self.replicas).await?;
+                self.ready(MCM).await
+            }
+            ProcessAction::KillLeader => {
+                let holder = leader(&self.client, &self.namespace, &self.clock).await?;
+                let pods = self.list(MCM).await?;
+                let names = pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
+                let pod = holder_among(&holder, names).and_then(|index| pods.get(index));
+                let pod = pod.ok_or_else(|| {
+                    format!("the Lease {}/{LEASE} is held by {holder:?}, which is none of the pods", self.namespace)
+                })?;
+                self.kill(std::slice::from_ref(pod)).await?;
+                self.delete(std::slice::from_ref(pod)).await
+            }
+            ProcessAction::RollingRestart => {
+                let pods = self.list(MCM).await?;
+                self.ended.extend(pods.iter().map(uid));
+                let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
+                let template = json!({ "metadata": { "annotations": restarted } });
+                self.patch(&json!({ "spec": { "template": template } })).await?;
+                self.ready(MCM).await
+            }
+        }
+    }
+
+    /// Returns, with a sentence, when a container ends that nobody ended.
+    pub(super) async fn trouble(&mut self) -> String {
+        loop {
+            let Some(event) = self.events.next().await else {
+                return "the watch of mcm's and fakecloud's pods ended".to_owned();
+            };
+            let (pod, gone) = match event {
+                Ok(Event::Apply(pod) | Event::InitApply(pod)) => (pod, false),
+                Ok(Event::Delete(pod)) => (pod, true),
+                Ok(Event::Init | Event::InitDone) | Err(_) => continue,
+            };
+            if self.ended.contains(&uid(&pod)) {
+                continue;
+            }
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            if gone || pod.metadata.deletion_timestamp.is_some() {
+                return format!("the pod {name} was removed, and not by the scenario");
+            }
+            if let Some(ended) = statuses(&pod).find_map(ended) {
+                let words = self.last_words(name).await;
+                return format!("{name} {ended}; its last words: {words}");
+            }
+        }
+    }
+
+    /// The pods of a program, those that this session ended not counted.
+    async fn list(&self, app: &str) -> Result<Vec<Pod>, String> {
+        let listed = self.api.list(&ListParams::default().labels(&format!("{APP}={app}"))).await;
+        let listed = listed.map_err(|error| format!("cannot list the pods of {app}: {error}"))?;
+        Ok(listed.items.into_iter().filter(|pod| !self.ended.contains(&uid(pod))).collect())
+    }
+
+    /// Ends the processes of pods without notice: SIGKILL to each, on its node.
+    async fn kill(&mut self, pods: &[Pod]) -> Result<(), String> {
+        self.ended.extend(pods.iter().map(uid));
+        kill(&self.engine, pods).await
+    }
+
+    /// Removes pods at once. Those that are gone are fine.
+    async fn delete(&self, pods: &[Pod]) -> Result<(), String> {
+        let at_once = DeleteParams::default().grace_period(0);
+        for pod in pods {
+            let name = pod.metadata.name.as_deref().unwrap_or_default();
+            match self.api.delete(name, &at_once).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => return Err(format!("cannot delete the pod {name}: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    async fn scale(&self, replicas: u32) -> Result<(), String> {
+        self.patch(&json!({ "spec": { "replicas": replicas } })).await
+    }
+
+    async fn patch(&self, change: &serde_json::Value) -> Result<(), String> {
+        let patched = self.deployments.patch(MCM, &PatchParams::default(), &Patch::Merge(change)).await;
+        patched
+            .map(drop)
+            .map_err(|error| format!("cannot change the Deployment {MCM}: {error}"))
+    }
+
+    /// The end of the log of a container that ended.
+    async fn last_words(&self, pod: &str) -> String {
+        for previous in [true, false] {
+            let parameters = LogParams {
+                previous,
+                tail_lines: Some(3),
+                ..LogParams::default()
+            };
+            if let Ok(log) = self.api.logs(pod, &parameters).await
+                && !log.trim().is_empty()
+            {
+                return log.lines().map(str::trim).collect::<Vec<_>>().join(" / ");
+            }
+        }
+        "none".to_owned()
+    }
+}
+
+/// Sends SIGKILL to all containers of `pods`. One that has ended is fine.
+pub(super) async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
+    let containers = pods.iter().flat_map(|pod| {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        statuses(pod).filter_map(move |status| {
+            let running = status.state.as_ref()?.running.is_some();
+            let id = status.container_id.as_deref()?.strip_prefix("containerd://")?;
+            Some((node.clone()?, id.to_owned())).filter(|_| running)
+        })
+    });
+    try_join_all(containers.map(|(node, id)| async move {
+        let command = ["ctr", "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", &id];
+        match engine.execute(&node, &command).await {
+            Err(reason) if !reason.contains("not found") && !reason.contains("already finished") => Err(reason),
+            _ => Ok(()),
+        }
+    }))
+    .await
+    .map(drop)
+}
+
+/// Whether a pod is to stay and its containers are ready.
+pub(super) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    ready && pod.metadata.deletion_timestamp.is_none()
+}
+
+fn uid(pod: &Pod) -> String {
+    pod.metadata.uid.clone().unwrap_or_default()
+}
+
+fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.iter();
+    status.flat_map(|status| status.container_statuses.iter().flatten())
+}
+
+/// How a container ended, if it did.
+fn ended(status: &ContainerStatus) -> Option<String> {
+    let terminated = |state: &Option<k8s_openapi::api::core::v1::ContainerState>| state.as_ref()?.terminated.clone();
+    let ended = terminated(&status.state).or_else(|| terminated(&status.last_state))?;
+    let reason = ended.reason.unwrap_or_default();
+    Some(format!("ended by itself (exit code {}, {reason})", ended.exit_code))
+}
+
+/// What a pod waits for, in a few words.
+fn state(pod: &Pod) -> String {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    if is_ready(pod) {
+        return format!("{name} is ready");
+    }
+    let waits = statuses(pod).find_map(|status| {
+        let waiting = status.state.as_ref()?.waiting.as_ref()?;
+        let text = [waiting.reason.as_deref(), waiting.message.as_deref()];
+        Some(text.into_iter().flatten().collect::<Vec<_>>().join(": "))
+    });
+    let condition = || {
+        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let mut lacking = conditions.filter(|condition| condition.status != "True");
+        lacking.find_map(|condition| condition.message.clone())
+    };
+    let why = waits.or_else(condition).unwrap_or_else(|| "is not ready".to_owned());
+    format!("{name}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(status: serde_json::Value) -> Pod {
+        serde_json::from_value(json!({ "metadata": { "name": "p", "uid": "1" }, "status": status })).unwrap()
+    }
+
+    #[test]
+    fn a_container_that_ran_before_has_ended_by_itself() {
+        let container = |more: serde_json::Value| {
+            let mut status = json!({ "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 1 });
+            status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            pod(json!({ "containerStatuses": [status] }))
+        };
+        let crashed = container(json!({ "lastState": { "terminated": { "exitCode": 3, "reason": "Error" } } }));
+        let told = statuses(&crashed).find_map(ended).unwrap();
+        assert!(told.contains('3') && told.contains("Error"), "{told}");
+        let healthy = container(json!({ "state": { "running": {} } }));
+        assert_eq!(statuses(&healthy).find_map(ended), None);
+    }
+
+    #[test]
+    fn a_pod_that_waits_says_for_what() {
+        let waiting = json!({ "reason": "ErrImageNeverPull", "message": "no such image" });
+        let waits = pod(json!({ "containerStatuses": [
+            { "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": { "waiting": waiting } },
+        ] }));
+        assert_eq!(state(&waits), "p: ErrImageNeverPull: no such image");
+        let unscheduled = pod(json!({ "conditions": [
+            { "type": "PodScheduled", "status": "False", "message": "0/1 nodes are available" },
+        ] }));
+        assert_eq!(state(&unscheduled), "p: 0/1 nodes are available");
+    }
+}

@@ -1,0 +1,44 @@
+//! The cluster's own pods: kept on nodes where they really run.
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+/// The label of simulated nodes.
+const SIMULATED: &str = "node.drydock.dev/simulated";
+/// The namespaces that kind fills.
+const NAMESPACES: [&str; 2] = ["kube-system", "local-path-storage"];
+
+/// Adds a node affinity to CoreDNS, kube-proxy and what else the cluster brought: on a simulated node they would seem to
+/// run and not work.
+///
+/// # Errors
+/// One line that names the object.
+pub(super) async fn keep_off_simulated_nodes(client: &kube::Client) -> Result<(), String> {
+    let parameters = PatchParams::default();
+    let patch = Patch::Strategic(affinity());
+    for namespace in NAMESPACES {
+        let cannot = |what: &str, error: kube::Error| format!("cannot keep {namespace}/{what} off simulated nodes: {error}");
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+        let listed = deployments.list(&ListParams::default()).await;
+        for deployment in listed.map_err(|error| cannot("", error))?.items {
+            let name = deployment.metadata.name.unwrap_or_default();
+            let patched = deployments.patch(&name, &parameters, &patch).await;
+            patched.map_err(|error| cannot(&name, error))?;
+        }
+        let daemons: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
+        let listed = daemons.list(&ListParams::default()).await;
+        for daemon in listed.map_err(|error| cannot("", error))?.items {
+            let name = daemon.metadata.name.unwrap_or_default();
+            let patched = daemons.patch(&name, &parameters, &patch).await;
+            patched.map_err(|error| cannot(&name, error))?;
+        }
+    }
+    Ok(())
+}
+
+fn affinity() -> Value {
+    let term = json!({ "matchExpressions": [{ "key": SIMULATED, "operator": "DoesNotExist" }] });
+    let node = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } });
+    json!({ "spec": { "template": { "spec": { "affinity": { "nodeAffinity": node } } } } })
+}
