@@ -1,6 +1,6 @@
 //! The program `fakecloud`.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -80,7 +80,9 @@ fn certificates(options: CertificatesOptions) -> anyhow::Result<()> {
 #[tokio::main]
 async fn start(options: ServeOptions) -> anyhow::Result<()> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     tracing_subscriber::registry()
         .with(lines.with_filter(filter.and(filter_fn(logs::shows_no_payload))))
         .init();

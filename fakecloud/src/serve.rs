@@ -166,11 +166,12 @@ impl ServeOptions {
 /// does not answer.
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
-    let incoming = options.listen().await?;
+    let mut incoming = options.listen().await?;
     let health = match options.health_address {
         Some(address) => Some(probes::bind(address).await?),
         None => None,
     };
+    incoming.health = health.as_ref().and_then(|listener| listener.local_addr().ok());
     let seed = match options.seed {
         Some(seed) => Seed::new(seed),
         None => Seed::from_entropy().map_err(anyhow::Error::msg)?,
@@ -212,7 +213,7 @@ async fn work(
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .add_service(driver.into_server())
         .add_service(cloud.control_server());
-    let signal = token.clone().cancelled_owned();
+    let (signal, announcement) = (token.clone().cancelled_owned(), incoming.announcement());
     let server = async {
         match incoming.connections {
             Connections::Plain(stream) => server.serve_with_incoming_shutdown(stream, signal).await,
@@ -225,8 +226,8 @@ async fn work(
             None => cloud.run_without_kubelets(token.clone()).await,
         }
     };
-    announce(incoming.scheme, incoming.address)?;
     readiness.set(true);
+    announce(&announcement)?;
     // Streams that follow the log never end by themselves, so the server gets a limited time.
     let ended = async {
         token.cancelled().await;
@@ -249,6 +250,7 @@ async fn work(
 struct Incoming {
     address: SocketAddr,
     scheme: &'static str,
+    health: Option<SocketAddr>,
     connections: Connections,
 }
 
@@ -288,19 +290,29 @@ impl ServeOptions {
         Ok(Incoming {
             address,
             scheme,
+            health: None,
             connections,
         })
     }
 }
 
-fn announce(scheme: &str, address: SocketAddr) -> anyhow::Result<()> {
+impl Incoming {
+    /// What whoever started the process waits for.
+    fn announcement(&self) -> String {
+        let Self { address, scheme, .. } = self;
+        let probes = self
+            .health
+            .map(|address| format!("; probes and metrics: http://{address}"));
+        let probes = probes.unwrap_or_default();
+        format!("fakecloud serves on {address}; as a driver: {scheme}://{address}{probes}")
+    }
+}
+
+fn announce(line: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
-    writeln!(
-        output,
-        "fakecloud serves on {address}; as a driver: {scheme}://{address}"
-    )
-    .and_then(|()| output.flush())
-    .context("cannot write to standard output")
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .context("cannot write to standard output")
 }
 
 #[cfg(test)]

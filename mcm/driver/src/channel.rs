@@ -4,7 +4,7 @@
 //! are made, and retries, which the controller decides.
 
 use std::io::Cursor;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// How long a server may take for its first bytes. HTTP/2 servers begin with their settings; one that
 /// does not accept the client's certificate sends the reason instead, after a handshake that succeeded.
 const GREETING: Duration = Duration::from_secs(1);
+
+/// The name of this machine.
+const LOCALHOST: &str = "localhost";
 
 /// Why an address is no driver's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -188,7 +191,7 @@ impl Dialler {
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
-                Err(error) => reason = error.to_string(),
+                Err(error) => reason = format!("{address}: {error}"),
             }
         }
         Err(ConnectError(reason))
@@ -197,6 +200,11 @@ impl Dialler {
     async fn resolve(&self) -> Result<Vec<SocketAddr>, ConnectError> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, self.port)]);
+        }
+        if self.host == LOCALHOST {
+            // Known without a resolver (RFC 6761, section 6.3), which an image may lack.
+            let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            return Ok(loopback.map(|address| SocketAddr::new(address, self.port)).to_vec());
         }
         match tokio::net::lookup_host((self.host.as_str(), self.port)).await {
             Ok(addresses) => Ok(addresses.collect()),
@@ -210,7 +218,7 @@ impl Dialler {
 }
 
 fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == LOCALHOST || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
