@@ -77,10 +77,17 @@
 
 mod catalog;
 mod foundation;
+mod selector;
 mod settings;
 
+pub mod disruption;
+pub mod garbage_collector;
+pub mod namespace_contents;
+pub mod namespaces;
 pub mod node_lifecycle;
+pub mod pod_gc;
 pub mod scheduler;
+pub mod taint_eviction;
 pub mod volumes;
 mod workloads;
 
@@ -94,6 +101,7 @@ pub use foundation::{
     Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Severity, Target, Transition, View,
 };
 use foundation::{AnyWorker, Worker};
+pub use selector::Selector;
 pub use settings::{Name, Settings};
 
 /// Runs the enabled controllers until they are cancelled. Errors are logged and tried again.
@@ -105,9 +113,24 @@ pub async fn run(client: Client, clock: Clock, seed: Seed, settings: Settings, c
 /// The enabled controllers. The order is the one in which they decide when several are due.
 fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>> {
     let mut workers: Vec<Box<dyn AnyWorker>> = Vec::new();
-    if settings.runs(Name::NodeLifecycle) {
-        let controller = node_lifecycle::NodeLifecycle::new(settings.node_lifecycle.clone(), now);
-        workers.push(Box::new(Worker::new(controller)));
+    for name in &settings.enabled {
+        workers.extend(match name {
+            Name::GarbageCollector => worker(garbage_collector::GarbageCollector::default()),
+            Name::Namespaces => worker(namespaces::Namespaces::default()),
+            Name::ServiceAccounts => worker(namespace_contents::ServiceAccounts),
+            Name::RootCertificates => {
+                let certificate = settings.root_certificate.clone();
+                worker(namespace_contents::RootCertificates::new(certificate))
+            }
+            Name::TaintEviction => worker(taint_eviction::TaintEviction::default()),
+            Name::PodGc => worker(pod_gc::PodGc::new(settings.pod_gc.clone())),
+            Name::Disruption => worker(disruption::Disruption::default()),
+            Name::NodeLifecycle => {
+                let periods = settings.node_lifecycle.clone();
+                worker(node_lifecycle::NodeLifecycle::new(periods, now))
+            }
+            _ => None,
+        });
     }
     workloads::add(settings, &mut workers);
     volumes::add(settings, &mut workers);
@@ -115,4 +138,8 @@ fn workers(settings: &Settings, now: jiff::Timestamp) -> Vec<Box<dyn AnyWorker>>
         workers.push(Box::new(Worker::new(scheduler::Scheduler::default())));
     }
     workers
+}
+
+fn worker<C: Controller + 'static>(controller: C) -> Option<Box<dyn AnyWorker>> {
+    Some(Box::new(Worker::new(controller)))
 }

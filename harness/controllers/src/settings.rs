@@ -2,11 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use crate::node_lifecycle;
+use crate::{node_lifecycle, pod_gc};
 
 /// A controller that can be switched on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
+    /// Deletes what nobody owns any more.
+    GarbageCollector,
+    /// Empties and ends namespaces that are deleted.
+    Namespaces,
+    /// The default service account of each namespace.
+    ServiceAccounts,
+    /// The root certificate in each namespace.
+    RootCertificates,
+    /// Deletes pods from nodes with taints that they do not tolerate.
+    TaintEviction,
+    /// Ends pods that nobody else will.
+    PodGc,
+    /// The status of pod disruption budgets.
+    Disruption,
     /// Conditions and taints of nodes whose kubelets are silent.
     NodeLifecycle,
     /// Pods of ReplicaSets.
@@ -35,7 +49,27 @@ pub enum Name {
 
 impl Name {
     /// Every controller.
-    pub const ALL: &[Self] = &[Self::NodeLifecycle, Self::ReplicaSet, Self::Deployment, Self::DaemonSet, Self::StatefulSet, Self::Job, Self::EndpointSlice, Self::Scheduler, Self::VolumeBinder, Self::VolumeProtection, Self::EphemeralVolumes, Self::AttachDetach];
+    pub const ALL: &[Self] = &[
+        Self::GarbageCollector,
+        Self::Namespaces,
+        Self::ServiceAccounts,
+        Self::RootCertificates,
+        Self::TaintEviction,
+        Self::PodGc,
+        Self::Disruption,
+        Self::NodeLifecycle,
+        Self::ReplicaSet,
+        Self::Deployment,
+        Self::DaemonSet,
+        Self::StatefulSet,
+        Self::Job,
+        Self::EndpointSlice,
+        Self::Scheduler,
+        Self::VolumeBinder,
+        Self::VolumeProtection,
+        Self::EphemeralVolumes,
+        Self::AttachDetach,
+    ];
 }
 
 /// Which controllers run, and how.
@@ -43,6 +77,10 @@ impl Name {
 pub struct Settings {
     /// Those that run.
     pub enabled: BTreeSet<Name>,
+    /// What the root certificate publisher publishes, in PEM.
+    pub root_certificate: String,
+    /// Limits of pod garbage collection.
+    pub pod_gc: pod_gc::Settings,
     /// Periods of the node lifecycle controller.
     pub node_lifecycle: node_lifecycle::Settings,
 }
@@ -51,6 +89,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             enabled: Name::ALL.iter().copied().collect(),
+            root_certificate: String::new(),
+            pod_gc: pod_gc::Settings::default(),
             node_lifecycle: node_lifecycle::Settings::default(),
         }
     }

@@ -268,14 +268,20 @@ impl Action {
 
 /// The reference to an object that its events carry.
 pub(crate) fn reference(resource: &ResourceType, object: &dyn Object) -> ObjectReference {
-    let metadata = object.metadata();
+    let revision = object.metadata().resource_version.as_deref().unwrap_or_default();
+    reference_of(resource, &ObjectKey::of(object), object.uid(), revision)
+}
+
+/// The same from its parts.
+pub(crate) fn reference_of(resource: &ResourceType, key: &ObjectKey, uid: &str, revision: &str) -> ObjectReference {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     ObjectReference {
         api_version: Some(resource.api_version()),
         kind: Some(resource.kind.to_string()),
-        namespace: metadata.namespace.clone(),
-        name: metadata.name.clone(),
-        uid: metadata.uid.clone(),
-        resource_version: metadata.resource_version.clone(),
+        namespace: some(&key.namespace),
+        name: some(&key.name),
+        uid: some(uid),
+        resource_version: some(revision),
         field_path: None,
     }
 }

@@ -77,6 +77,11 @@ impl<K: Object> Cache<K> {
         self.objects.iter()
     }
 
+    /// Every object from that key on, in order.
+    pub fn from<'a>(&'a self, first: &ObjectKey) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<K>)> + use<'a, K> {
+        self.objects.range(first.clone()..)
+    }
+
     /// Every object of a namespace, in order of names.
     pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<K>)> {
         self.objects

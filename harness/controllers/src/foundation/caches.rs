@@ -349,6 +349,15 @@ fn accept_as<K: Cached>(caches: &mut Caches, object: Value) -> Option<Change> {
 }
 
 impl Caches {
+    /// Whether changes of a resource, `PLURAL.GROUP`, are seen.
+    pub fn watches(&self, resource: &str) -> bool {
+        let typed = |kind: &&Kind| {
+            kind.selection() == Selection::All && kind.resource().to_string() == resource && kind.is_listed(self)
+        };
+        Kind::ALL.iter().any(|kind| typed(&kind))
+            || self.metadata.keys().any(|known| known.to_string() == resource)
+    }
+
     /// The typed kind of a resource type.
     fn typed(resource: &ResourceType) -> Option<Kind> {
         Kind::ALL.iter().copied().find(|kind| {

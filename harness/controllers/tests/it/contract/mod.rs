@@ -9,8 +9,14 @@
 //! Cases share a real cluster: names of cluster-scoped objects must contain `{ns}`, which stands for
 //! the case's namespace.
 
+mod disruption;
 mod garbage_collector;
+mod namespaces;
+mod nodes;
+mod pods;
+mod scheduler;
 mod site;
+mod volumes;
 
 pub(crate) use site::{Site, run};
 

@@ -55,6 +55,7 @@ pub fn run(name: &str, case: impl AsyncFn(&Site)) {
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let mut options = Options::new(clock.clone(), Seed::new(7));
         options.garbage_collector = true;
+        options.namespace_controllers = true;
         let server = Server::new(options).unwrap();
         let client = |user| Client::new(server.service(user), "default");
         let beside = controllers::run(

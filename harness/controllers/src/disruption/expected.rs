@@ -1,0 +1,148 @@
+//! What the controllers of a budget's pods are scaled to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use crate::{Caches, Cached, Object, ObjectKey, ResourceType, Target, catalog};
+
+/// The sum of the scales, as far as it is known.
+#[derive(Debug, PartialEq)]
+pub(super) enum Scales {
+    /// All are known.
+    Known {
+        /// Their sum.
+        sum: i32,
+        /// Pods that no controller owns; they count for nothing.
+        unmanaged: usize,
+    },
+    /// These have to be asked for, by the uid of the controller.
+    Ask(BTreeMap<String, Target>),
+    /// A pod's controller has no scale.
+    Failed(String),
+}
+
+/// The scale of one controller.
+enum Scale {
+    Known { uid: String, replicas: i32 },
+    Ask(Target),
+    None,
+}
+
+/// Sums up. `answers` holds the scales that have been asked for, by uid; `None` where there is none.
+pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<String, Option<i32>>) -> Scales {
+    let mut sum = BTreeMap::new();
+    let mut asked = BTreeMap::new();
+    let mut unmanaged = 0;
+    let mut seen = BTreeSet::new();
+    for pod in pods {
+        let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
+        let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
+            unmanaged += 1;
+            continue;
+        };
+        if !seen.insert(owner.uid.clone()) {
+            continue;
+        }
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let replicas = match scale(owner, namespace, caches) {
+            Scale::Known { uid, replicas } => Some((uid, replicas)),
+            Scale::None => None,
+            Scale::Ask(target) => match answers.get(&owner.uid) {
+                Some(answer) => answer.map(|replicas| (owner.uid.clone(), replicas)),
+                None => {
+                    asked.insert(owner.uid.clone(), target);
+                    continue;
+                }
+            },
+        };
+        match replicas {
+            Some((uid, replicas)) => drop(sum.insert(uid, replicas)),
+            None => {
+                let name = pod.metadata.name.as_deref().unwrap_or_default();
+                return Scales::Failed(format!("found no controllers for pod {name:?}"));
+            }
+        }
+    }
+    if !asked.is_empty() {
+        return Scales::Ask(asked);
+    }
+    Scales::Known {
+        sum: sum.values().sum(),
+        unmanaged,
+    }
+}
+
+fn scale(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
+    let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    match (group, owner.kind.as_str()) {
+        ("", "ReplicationController") => {
+            let replicas = |spec: Option<i32>| spec.unwrap_or(1);
+            known(&caches.replication_controllers, owner, namespace, |controller| {
+                replicas(controller.spec.as_ref().and_then(|spec| spec.replicas))
+            })
+        }
+        ("apps", "StatefulSet") => known(&caches.stateful_sets, owner, namespace, |set| {
+            set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
+        }),
+        ("apps", "ReplicaSet") => replica_set(owner, namespace, caches),
+        _ => custom(group, owner, namespace, caches),
+    }
+}
+
+/// A ReplicaSet's own scale counts only when no Deployment controls it.
+fn replica_set(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
+    let Some(set) = caches.replica_sets.named(namespace, &owner.name).filter(|set| set.uid() == owner.uid) else {
+        return Scale::None;
+    };
+    let owners = set.metadata.owner_references.as_deref().unwrap_or_default();
+    match owners.iter().find(|owner| owner.controller == Some(true)) {
+        Some(above) if above.kind == "Deployment" => known(&caches.deployments, above, namespace, |deployment| {
+            deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
+        }),
+        Some(above) => {
+            let group = above.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+            custom(group, above, namespace, caches)
+        }
+        None => Scale::Known {
+            uid: owner.uid.clone(),
+            replicas: set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1),
+        },
+    }
+}
+
+fn known<K: Cached>(
+    cache: &crate::Cache<K>,
+    owner: &OwnerReference,
+    namespace: &str,
+    replicas: impl Fn(&K) -> i32,
+) -> Scale {
+    match cache.named(namespace, &owner.name).filter(|found| found.uid() == owner.uid) {
+        Some(found) => Scale::Known {
+            uid: owner.uid.clone(),
+            replicas: replicas(found),
+        },
+        None => Scale::None,
+    }
+}
+
+fn custom(group: &str, owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
+    let served = catalog::served(caches)
+        .into_iter()
+        .map(|served| served.resource)
+        .find(|resource| resource.group == group && resource.kind == owner.kind.as_str());
+    match served {
+        Some(resource) => Scale::Ask(at(resource, namespace, &owner.name)),
+        None => Scale::None,
+    }
+}
+
+fn at(resource: ResourceType, namespace: &str, name: &str) -> Target {
+    let namespace = if resource.namespaced { namespace } else { "" };
+    Target {
+        key: ObjectKey::new(namespace, name),
+        resource,
+    }
+}

@@ -1,0 +1,13 @@
+//! The disruption controller: keeps the status of PodDisruptionBudgets, which evictions spend from.
+//!
+//! How many pods are expected is what their controllers are scaled to: built-in ones from the caches,
+//! any other kind by asking for its scale. What must not live here: deciding about evictions.
+
+mod controller;
+mod count;
+mod expected;
+mod stale;
+#[cfg(test)]
+mod tests;
+
+pub use controller::{Disruption, Key, Reason};

@@ -1,0 +1,277 @@
+//! The decision about one object. The rules are those of
+//! <https://kubernetes.io/docs/concepts/architecture/garbage-collection/>.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
+
+use super::graph::{FOREGROUND, Graph, Node, ORPHAN};
+use crate::foundation::reference_of;
+use crate::{Action, Deletion, ObjectKey, Patch, Plan, Preconditions, Propagation, ResourceType, Severity, Target};
+
+/// Why the garbage collector does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// None of its owners is there.
+    OwnersGone,
+    /// Its only owners wait for it to be gone.
+    OwnerWaits,
+    /// Others own it; references to owners that are gone, or that wait, are dropped.
+    OtherOwnersStay,
+    /// It and its dependents wait for each other.
+    Cycle,
+    /// Its owner leaves its dependents behind.
+    Orphaned,
+    /// Its dependents have been let go.
+    DependentsOrphaned,
+    /// Its dependents are gone.
+    DependentsGone,
+    /// Whether its owner is there has to be asked.
+    OwnerUnknown,
+    /// Its owner is in another namespace, where an owner cannot be.
+    OwnerElsewhere,
+}
+
+/// What is known beside the graph.
+#[derive(Debug, Default)]
+pub(super) struct Knowledge {
+    /// Types by group and kind.
+    pub types: BTreeMap<(String, String), ResourceType>,
+    /// What the server has answered about owners that the graph does not have: whether they are there.
+    pub answers: BTreeMap<String, bool>,
+    /// Those who have been told that an owner of theirs is in another namespace.
+    pub told: BTreeSet<String>,
+}
+
+/// An owner, as one of its dependents sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Solid,
+    Waiting,
+    Gone,
+    /// Only the server knows.
+    Unknown,
+    /// Of a kind that the server does not have, or that cannot own this one: nothing follows from it.
+    Unclear,
+}
+
+/// Decides about the object of that uid.
+pub(super) fn decide(uid: &str, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
+    let Some(node) = graph.get(uid) else {
+        return Plan::nothing();
+    };
+    if node.orphans_dependents() {
+        return orphan(uid, node, graph);
+    }
+    if node.waits_for_dependents() {
+        let held = graph.dependents(uid).any(|(_, dependent)| dependent.blocks(uid));
+        return if held {
+            Plan::nothing()
+        } else {
+            Plan::act(Reason::DependentsGone, without_finalizer(uid, node, FOREGROUND))
+        };
+    }
+    if node.deleting || node.owners.is_empty() {
+        return Plan::nothing();
+    }
+    collect(uid, node, graph, knowledge)
+}
+
+/// Lets the dependents go, then the object.
+fn orphan(uid: &str, node: &Node, graph: &Graph) -> Plan<Reason> {
+    let mut plan = Plan::nothing();
+    for (dependent_uid, dependent) in graph.dependents(uid) {
+        let gone = BTreeSet::from([uid]);
+        plan.push(Reason::Orphaned, without_owners(dependent_uid, dependent, &gone));
+    }
+    plan.push(Reason::DependentsOrphaned, without_finalizer(uid, node, ORPHAN));
+    plan
+}
+
+fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
+    let standings: Vec<(&OwnerReference, Standing)> = node
+        .owners
+        .iter()
+        .map(|owner| (owner, standing(owner, node, graph, knowledge)))
+        .collect();
+    let are = |wanted: Standing| standings.iter().any(|(_, standing)| *standing == wanted);
+    let mut plan = elsewhere(uid, node, graph, knowledge);
+    if are(Standing::Unclear) {
+        return plan;
+    }
+    if are(Standing::Unknown) {
+        for (owner, _) in standings.iter().filter(|(_, standing)| *standing == Standing::Unknown) {
+            if let Some(read) = ask(owner, node, knowledge) {
+                plan.push(Reason::OwnerUnknown, read);
+            }
+        }
+        return plan;
+    }
+    let lost: BTreeSet<&str> = standings
+        .iter()
+        .filter(|(_, standing)| *standing != Standing::Solid)
+        .map(|(owner, _)| owner.uid.as_str())
+        .collect();
+    if lost.is_empty() {
+        return plan;
+    }
+    if are(Standing::Solid) {
+        plan.push(Reason::OtherOwnersStay, without_owners(uid, node, &lost));
+        return plan;
+    }
+    if are(Standing::Waiting) && graph.has_dependents(uid) {
+        if graph.dependents(uid).any(|(_, dependent)| dependent.waits_for_dependents()) {
+            plan.push(Reason::Cycle, unblocked(uid, node));
+            // What comes next is decided on the object as written.
+            if node.owners.iter().any(|owner| owner.block_owner_deletion == Some(true)) {
+                return plan;
+            }
+            plan.actions.pop();
+            plan.reasons.pop();
+        }
+        plan.push(Reason::OwnerWaits, delete(uid, node, Propagation::Foreground));
+        return plan;
+    }
+    let has = |finalizer: &str| node.finalizers.iter().any(|present| present == finalizer);
+    let propagation = if has(ORPHAN) {
+        Propagation::Orphan
+    } else if has(FOREGROUND) {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    plan.push(Reason::OwnersGone, delete(uid, node, propagation));
+    plan
+}
+
+fn standing(owner: &OwnerReference, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Standing {
+    if let Some(present) = graph.get(&owner.uid)
+        && present.is_meant_by(owner, node)
+    {
+        return if present.waits_for_dependents() {
+            Standing::Waiting
+        } else {
+            Standing::Solid
+        };
+    }
+    let Some(resource) = type_of(owner, knowledge) else {
+        return Standing::Unclear;
+    };
+    if resource.namespaced && node.key.namespace.is_empty() {
+        return Standing::Unclear;
+    }
+    if graph.is_absent(&owner.uid) {
+        return Standing::Gone;
+    }
+    match knowledge.answers.get(&owner.uid) {
+        Some(true) => Standing::Solid,
+        Some(false) => Standing::Gone,
+        None => Standing::Unknown,
+    }
+}
+
+fn type_of<'a>(owner: &OwnerReference, knowledge: &'a Knowledge) -> Option<&'a ResourceType> {
+    let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    knowledge.types.get(&(group.to_owned(), owner.kind.clone()))
+}
+
+fn ask(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Action> {
+    let resource = type_of(owner, knowledge)?.clone();
+    let namespace = if resource.namespaced { node.key.namespace.as_str() } else { "" };
+    Some(Action::Read {
+        target: Target {
+            key: ObjectKey::new(namespace, &owner.name),
+            resource,
+        },
+        subresource: None,
+    })
+}
+
+/// Tells those who look at the dependent that its owner is where no owner of it can be.
+fn elsewhere(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan<Reason> {
+    let mut plan = Plan::nothing();
+    if knowledge.told.contains(uid) {
+        return plan;
+    }
+    let misplaced = node.owners.iter().find(|owner| {
+        let cluster = node.key.namespace.is_empty();
+        let namespaced = type_of(owner, knowledge).is_some_and(|resource| resource.namespaced);
+        let known = graph.get(&owner.uid);
+        (cluster && namespaced)
+            || known.is_some_and(|known| namespaced && known.key.namespace != node.key.namespace)
+    });
+    if let Some(owner) = misplaced {
+        let why = if node.key.namespace.is_empty() {
+            "cluster-scoped objects cannot have namespaced owners".to_owned()
+        } else {
+            format!("does not exist in namespace {:?}", node.key.namespace)
+        };
+        let message = format!(
+            "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] {why}",
+            owner.api_version, owner.kind, node.key.namespace, owner.name, owner.uid
+        );
+        let event = Action::Event {
+            about: Box::new(reference_of(&node.resource, &node.key, uid, &node.revision)),
+            severity: Severity::Warning,
+            reason: "OwnerRefInvalidNamespace",
+            message,
+        };
+        plan.push(Reason::OwnerElsewhere, event);
+    }
+    plan
+}
+
+fn target(node: &Node) -> Target {
+    Target {
+        resource: (*node.resource).clone(),
+        key: node.key.clone(),
+    }
+}
+
+fn delete(uid: &str, node: &Node, propagation: Propagation) -> Action {
+    Action::Delete {
+        target: target(node),
+        deletion: Deletion {
+            preconditions: Preconditions {
+                uid: Some(uid.to_owned()),
+                resource_version: Some(node.revision.clone()),
+            },
+            propagation: Some(propagation),
+            grace_seconds: None,
+        },
+    }
+}
+
+/// A change of metadata that fails if the object is another or has changed.
+fn change(uid: &str, node: &Node, field: &str, value: Value) -> Action {
+    let mut metadata = json!({ "uid": uid, "resourceVersion": node.revision });
+    metadata[field] = value;
+    Action::Patch {
+        target: target(node),
+        subresource: None,
+        patch: Patch::Merge(json!({ "metadata": metadata })),
+    }
+}
+
+fn without_finalizer(uid: &str, node: &Node, finalizer: &str) -> Action {
+    let left: Vec<&String> = node.finalizers.iter().filter(|present| *present != finalizer).collect();
+    change(uid, node, "finalizers", json!(left))
+}
+
+fn without_owners(uid: &str, node: &Node, gone: &BTreeSet<&str>) -> Action {
+    let left: Vec<&OwnerReference> = node
+        .owners
+        .iter()
+        .filter(|owner| !gone.contains(owner.uid.as_str()))
+        .collect();
+    change(uid, node, "ownerReferences", json!(left))
+}
+
+fn unblocked(uid: &str, node: &Node) -> Action {
+    let mut owners = node.owners.clone();
+    for owner in &mut owners {
+        owner.block_owner_deletion = Some(false);
+    }
+    change(uid, node, "ownerReferences", json!(owners))
+}

@@ -1,0 +1,143 @@
+//! Who owns whom, by uid.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use crate::{Object, ObjectKey, ResourceType};
+
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+pub(super) const ORPHAN: &str = "orphan";
+
+/// How many uids of removed objects are remembered.
+const REMEMBERED: usize = 4096;
+
+/// An object, as far as ownership goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub resource: Arc<ResourceType>,
+    pub key: ObjectKey,
+    pub revision: String,
+    pub owners: Vec<OwnerReference>,
+    pub finalizers: Vec<String>,
+    pub deleting: bool,
+}
+
+impl Node {
+    pub(super) fn new(resource: &Arc<ResourceType>, object: &dyn Object) -> Self {
+        let metadata = object.metadata();
+        Self {
+            resource: Arc::clone(resource),
+            key: ObjectKey::of(object),
+            revision: metadata.resource_version.clone().unwrap_or_default(),
+            owners: metadata.owner_references.clone().unwrap_or_default(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+        }
+    }
+
+    fn is_ending_by(&self, finalizer: &str) -> bool {
+        self.deleting && self.finalizers.iter().any(|present| present == finalizer)
+    }
+
+    /// Whether it waits for its dependents to be gone.
+    pub(super) fn waits_for_dependents(&self) -> bool {
+        self.is_ending_by(FOREGROUND)
+    }
+
+    /// Whether it waits for its dependents to be let go.
+    pub(super) fn orphans_dependents(&self) -> bool {
+        self.is_ending_by(ORPHAN)
+    }
+
+    /// Whether an owner reference can mean this object: names and kinds agree, and namespaces where
+    /// the owner has one.
+    pub(super) fn is_meant_by(&self, reference: &OwnerReference, dependent: &Self) -> bool {
+        let group = reference.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        self.resource.group == group
+            && self.resource.kind == reference.kind.as_str()
+            && self.key.name == reference.name
+            && (!self.resource.namespaced || self.key.namespace == dependent.key.namespace)
+    }
+
+    /// Whether it holds up the foreground deletion of that owner.
+    pub(super) fn blocks(&self, owner: &str) -> bool {
+        self.owners
+            .iter()
+            .any(|reference| reference.uid == owner && reference.block_owner_deletion == Some(true))
+    }
+}
+
+/// All objects.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    nodes: BTreeMap<String, Node>,
+    dependents: BTreeMap<String, BTreeSet<String>>,
+    absent: BTreeSet<String>,
+}
+
+impl Graph {
+    pub(super) fn get(&self, uid: &str) -> Option<&Node> {
+        self.nodes.get(uid)
+    }
+
+    /// Those that name `uid` as an owner, in order of their uids.
+    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = (&String, &Node)> {
+        self.dependents
+            .get(uid)
+            .into_iter()
+            .flatten()
+            .filter_map(|dependent| self.nodes.get_key_value(dependent))
+    }
+
+    pub(super) fn has_dependents(&self, uid: &str) -> bool {
+        self.dependents(uid).next().is_some()
+    }
+
+    /// Whether the object of that uid is known to have been removed.
+    pub(super) fn is_absent(&self, uid: &str) -> bool {
+        self.absent.contains(uid)
+    }
+
+    /// Remembers that there is no object of that uid. A uid never comes back.
+    pub(super) fn mark_absent(&mut self, uid: &str) {
+        if self.absent.len() >= REMEMBERED {
+            self.absent.clear();
+        }
+        self.absent.insert(uid.to_owned());
+    }
+
+    /// Puts an object in its place; returns its old state.
+    pub(super) fn put(&mut self, uid: &str, node: Node) -> Option<Node> {
+        let before = self.nodes.remove(uid);
+        self.unlink(uid, before.as_ref());
+        for owner in &node.owners {
+            self.dependents
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert(uid.to_owned());
+        }
+        self.nodes.insert(uid.to_owned(), node);
+        before
+    }
+
+    /// Takes an object out.
+    pub(super) fn remove(&mut self, uid: &str) -> Option<Node> {
+        let before = self.nodes.remove(uid);
+        self.unlink(uid, before.as_ref());
+        self.mark_absent(uid);
+        before
+    }
+
+    fn unlink(&mut self, uid: &str, node: Option<&Node>) {
+        for owner in node.iter().flat_map(|node| &node.owners) {
+            if let Some(dependents) = self.dependents.get_mut(&owner.uid) {
+                dependents.remove(uid);
+                if dependents.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+    }
+}

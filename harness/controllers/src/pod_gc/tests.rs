@@ -1,0 +1,88 @@
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::controller::Key;
+use super::decide::{Host, end, verdict};
+use super::*;
+use crate::{Caches, Controller, ObjectKey, Queue, View};
+
+fn pod(deleting: bool, phase: &str) -> Pod {
+    let mut pod = json!({ "metadata": { "name": "p", "namespace": "n", "uid": "1" }, "status": { "phase": phase } });
+    if deleting {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    }
+    serde_json::from_value(pod).unwrap()
+}
+
+fn node(ready: &str, taint: &str) -> Node {
+    let node = json!({
+        "metadata": { "name": "a" },
+        "spec": { "taints": [{ "key": taint, "effect": "NoExecute" }] },
+        "status": { "conditions": [{ "type": "Ready", "status": ready }] },
+    });
+    serde_json::from_value(node).unwrap()
+}
+
+const OUT: &str = "node.kubernetes.io/out-of-service";
+
+#[rstest]
+#[case::no_node(false, Host::None, None)]
+#[case::deleted_without_a_node(true, Host::None, Some(Reason::NeverScheduled))]
+#[case::node_missing(false, Host::Missing, None)]
+#[case::node_gone(false, Host::Gone, Some(Reason::NodeGone))]
+#[case::node_there(true, Host::Present(&node("False", "other")), None)]
+#[case::out_of_service(true, Host::Present(&node("Unknown", OUT)), Some(Reason::OutOfService))]
+#[case::out_of_service_but_ready(true, Host::Present(&node("True", OUT)), None)]
+#[case::out_of_service_and_not_deleted(false, Host::Present(&node("False", OUT)), None)]
+fn who_is_ended(#[case] deleting: bool, #[case] host: Host<'_>, #[case] expected: Option<Reason>) {
+    assert_eq!(verdict(&pod(deleting, "Running"), host), expected);
+}
+
+#[rstest]
+#[case("Running", 2)]
+#[case("Pending", 2)]
+#[case("Succeeded", 1)]
+fn pods_that_have_not_finished_are_failed_first(#[case] phase: &str, #[case] actions: usize) {
+    let plan = end(&pod(false, phase), Reason::NodeGone, Timestamp::UNIX_EPOCH);
+    assert_eq!(plan.actions.len(), actions);
+}
+
+#[test]
+fn finished_pods_beyond_the_threshold_go_evicted_first_then_oldest() {
+    let mut collector = PodGc::new(Settings {
+        terminated_threshold: 1,
+        ..Settings::default()
+    });
+    let mut caches = Caches::default();
+    let finished = |name: &str, created: &str, reason: Value| {
+        let pod = json!({
+            "metadata": { "name": name, "namespace": "n", "uid": name, "creationTimestamp": created },
+            "status": { "phase": "Failed", "reason": reason },
+        });
+        serde_json::from_value::<Pod>(pod).unwrap()
+    };
+    let mut queue = Queue::default();
+    for pod in [
+        finished("old", "2026-01-01T00:00:00Z", Value::Null),
+        finished("new", "2026-01-02T00:00:00Z", Value::Null),
+        finished("evicted", "2026-01-03T00:00:00Z", json!("Evicted")),
+    ] {
+        let change = caches.put(pod).unwrap();
+        let view = View {
+            caches: &caches,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        collector.observe(&change, view, &mut queue);
+    }
+    let view = View {
+        caches: &caches,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    let ended = ["evicted", "new", "old"].map(|name| {
+        let key = Key::Pod(ObjectKey::new("n", name));
+        !collector.decide(&key, view).actions.is_empty()
+    });
+    assert_eq!(ended, [true, false, true]);
+}
