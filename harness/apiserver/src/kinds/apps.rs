@@ -111,6 +111,9 @@ fn prepare_stateful_set(new: &mut Value, _old: Option<&Value>) {
     }
     for claim in super::fields::items_mut(new, "/spec/volumeClaimTemplates") {
         default_within(claim, "/spec", "volumeMode", "Filesystem");
+        default(claim, "", "apiVersion", "v1");
+        default(claim, "", "kind", "PersistentVolumeClaim");
+        default(claim, "/status", "phase", "Pending");
     }
     for count in ["replicas", "availableReplicas"] {
         default(new, "/status", count, 0);
@@ -118,7 +121,7 @@ fn prepare_stateful_set(new: &mut Value, _old: Option<&Value>) {
     defaults::pod_spec(new, TEMPLATE);
 }
 
-fn prepare_daemon_set(new: &mut Value, _old: Option<&Value>) {
+fn prepare_daemon_set(new: &mut Value, old: Option<&Value>) {
     default(new, "/spec", "revisionHistoryLimit", 10);
     default(new, "/spec/updateStrategy", "type", "RollingUpdate");
     if text(new, "/spec/updateStrategy/type") == "RollingUpdate" {
@@ -134,6 +137,24 @@ fn prepare_daemon_set(new: &mut Value, _old: Option<&Value>) {
         default(new, "/status", count, 0);
     }
     defaults::pod_spec(new, TEMPLATE);
+    number_template(new, old);
+}
+
+/// Counts the templates that a DaemonSet has had.
+fn number_template(new: &mut Value, old: Option<&Value>) {
+    const NUMBER: &str = "deprecated.daemonset.template.generation";
+    let number = match old {
+        None => 1,
+        Some(old) => {
+            let before = old.pointer("/metadata/annotations").and_then(|annotations| annotations.get(NUMBER));
+            let before: i64 = before.and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or(1);
+            let template = |set: &Value| set.pointer("/spec/template").cloned();
+            before + i64::from(template(new) != template(old))
+        }
+    };
+    if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.entry("annotations").or_insert_with(|| json!({}))[NUMBER] = json!(number.to_string());
+    }
 }
 
 fn validate_deployment(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -324,6 +345,23 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         assert_eq!(errors, [expected]);
+    }
+
+    #[test]
+    fn the_templates_of_a_daemon_are_counted() {
+        let number = |set: &Value| set["metadata"]["annotations"]["deprecated.daemonset.template.generation"].clone();
+        let mut first = workload(json!({}));
+        first["metadata"] = json!({ "name": "a" });
+        prepare_daemon_set(&mut first, None);
+        assert_eq!(number(&first), "1");
+        let mut same = first.clone();
+        same["spec"]["minReadySeconds"] = json!(3);
+        prepare_daemon_set(&mut same, Some(&first));
+        assert_eq!(number(&same), "1");
+        let mut second = first.clone();
+        second["spec"]["template"]["spec"]["containers"][0]["image"] = json!("other");
+        prepare_daemon_set(&mut second, Some(&first));
+        assert_eq!(number(&second), "2");
     }
 
     #[test]

@@ -32,10 +32,24 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
     default(new, "/spec", "backoffLimit", 6);
     default(new, "/spec", "completionMode", "NonIndexed");
     default(new, "/spec", "suspend", false);
+    default(new, "/spec", "manualSelector", false);
     default(new, "/spec", "podReplacementPolicy", "TerminatingOrFailed");
     defaults::pod_spec(new, "/spec/template/spec");
     if old.is_none() && new.pointer("/spec/manualSelector").and_then(Value::as_bool) != Some(true) {
         select_own_pods(new);
+    }
+    take_labels_of_template(new);
+}
+
+/// A job without labels has those of its pods.
+fn take_labels_of_template(job: &mut Value) {
+    let labels = job.pointer("/spec/template/metadata/labels").cloned();
+    let own = job.pointer("/metadata/labels").and_then(Value::as_object);
+    if let Some(labels) = labels
+        && own.is_none_or(serde_json::Map::is_empty)
+        && let Some(metadata) = job.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert("labels".to_owned(), labels);
     }
 }
 
@@ -111,6 +125,7 @@ mod tests {
             json!({ "batch.kubernetes.io/controller-uid": "u" })
         );
         assert_eq!(job["spec"]["template"]["metadata"]["labels"]["job-name"], "j");
+        assert_eq!(job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]);
         assert_eq!(job["spec"]["completions"], 1);
     }
 }

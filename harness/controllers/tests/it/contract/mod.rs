@@ -16,6 +16,7 @@ mod nodes;
 mod pods;
 mod scheduler;
 mod site;
+mod workloads;
 mod volumes;
 
 pub(crate) use site::{Site, run};
