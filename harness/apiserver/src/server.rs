@@ -249,6 +249,7 @@ impl Server {
         };
         let server = Self { inner: Arc::new(inner) };
         server.create_namespaces()?;
+        server.inner.registry.seed_priorities()?;
         Ok(server)
     }
 

@@ -22,6 +22,8 @@ mod syntax;
 mod tests;
 mod volumes;
 
+pub(crate) use scheduling::SYSTEM_PRIORITIES;
+
 use crate::resource::Resource;
 
 /// The rows of all built-in kinds.

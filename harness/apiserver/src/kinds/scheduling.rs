@@ -10,10 +10,18 @@ use crate::table::printers;
 
 /// Above it only the system's own classes may go.
 const HIGHEST_OF_USERS: i64 = 1_000_000_000;
-/// The system's own classes and their values.
-pub(super) const SYSTEM: [(&str, i64); 2] = [
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
+/// The system's own classes: their values and what they are for.
+pub(crate) const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    ),
 ];
 
 pub(super) fn rows() -> Vec<Resource> {
@@ -43,7 +51,10 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let name = text(new, "/metadata/name");
     let value = new.get("value").and_then(Value::as_i64).unwrap_or_default();
     if name.starts_with("system-") {
-        if !SYSTEM.contains(&(name, value)) {
+        let known = SYSTEM_PRIORITIES
+            .iter()
+            .any(|(known, known_value, _)| (*known, *known_value) == (name, value));
+        if !known {
             let why = "priority class names with 'system-' prefix are reserved for system use only";
             errors.push(FieldError::forbidden("metadata.name", why));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fields::{default, immutable, is_set, items, members, one_of, same, text};
+use super::fields::{default, immutable, is_set, items, members, object, one_of, same, text};
 use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
@@ -68,15 +68,39 @@ pub(super) fn rows() -> Vec<Resource> {
     ]
 }
 
-fn prepare_volume(new: &mut Value, _old: Option<&Value>) {
+fn prepare_volume(new: &mut Value, old: Option<&Value>) {
     default(new, "/spec", "persistentVolumeReclaimPolicy", "Retain");
     default(new, "/spec", "volumeMode", "Filesystem");
     default(new, "/status", "phase", "Pending");
+    if old.is_none() {
+        protect(new, "kubernetes.io/pv-protection");
+    }
 }
 
-fn prepare_claim(new: &mut Value, _old: Option<&Value>) {
+/// Keeps a new object from going while it is used (upstream's admission plugin StorageObjectInUse).
+fn protect(new: &mut Value, finalizer: &str) {
+    if items(new, "/metadata/finalizers")
+        .iter()
+        .any(|known| known == finalizer)
+    {
+        return;
+    }
+    let Some(metadata) = object(new, "/metadata") else {
+        return;
+    };
+    match metadata.entry("finalizers").or_insert(Value::Null) {
+        Value::Array(finalizers) => finalizers.push(finalizer.into()),
+        empty @ Value::Null => *empty = serde_json::json!([finalizer]),
+        _ => {}
+    }
+}
+
+fn prepare_claim(new: &mut Value, old: Option<&Value>) {
     default(new, "/spec", "volumeMode", "Filesystem");
     default(new, "/status", "phase", "Pending");
+    if old.is_none() {
+        protect(new, "kubernetes.io/pvc-protection");
+    }
 }
 
 fn sources(volume: &Value) -> Vec<(&str, &Value)> {

@@ -45,6 +45,7 @@ impl Registry {
             guard.check(&value, None)?;
         }
         self.admit_account(entry, namespace, &mut value)?;
+        self.admit_references(entry, &mut value)?;
         let generated = metadata::text(&value, "name").is_empty() && !metadata::text(&value, "generateName").is_empty();
         let mut attempts = 0;
         loop {

@@ -18,6 +18,7 @@ mod namespaces;
 mod options;
 mod patch;
 mod pods;
+mod references;
 mod roles;
 mod scale;
 #[cfg(test)]

@@ -47,8 +47,26 @@ impl Registry {
                 let why = format!("pod {} is already assigned to node {bound:?}", key.name);
                 return Err(conflict(&key.name, &why));
             }
+            let uid = metadata::text(binding, "uid");
+            if !uid.is_empty() && uid != metadata::text(&pod, "uid") {
+                let found = metadata::text(&pod, "uid");
+                let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}");
+                return Err(ApiError::conflict(&entry.resource, &key.name, &why));
+            }
+            let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+            if gates.is_some_and(|gates| !gates.is_empty()) {
+                let why = format!("pod {} has non-empty .spec.schedulingGates", key.name);
+                return Err(conflict(&key.name, &why));
+            }
             metadata::member_object(&mut pod, "spec").insert("nodeName".to_owned(), node.into());
+            metadata::member_object(&mut pod, "status").remove("nominatedNodeName");
             self.set_scheduled(&mut pod);
+            for (label, value) in self.topology_of(node)? {
+                let labels = metadata::of_mut(&mut pod).entry("labels").or_insert(json!({}));
+                if let Some(labels) = labels.as_object_mut() {
+                    labels.insert(label.to_owned(), value);
+                }
+            }
             if let Attempt::Done(_) = self.replace(entry, &current, pod, options.dry_run, Vec::new())? {
                 let status = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,

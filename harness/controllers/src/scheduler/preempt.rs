@@ -194,7 +194,11 @@ fn split_by_budgets(
         .map(|(name, budget)| {
             (
                 name,
-                budget.status.as_ref().and_then(|status| status.disruptions_allowed).unwrap_or_default(),
+                budget
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.disruptions_allowed)
+                    .unwrap_or_default(),
             )
         })
         .collect();

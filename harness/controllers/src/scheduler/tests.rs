@@ -40,7 +40,8 @@ impl Setting {
             "status": { "allocatable": { "cpu": "2", "memory": "4Gi", "pods": "10" } },
         });
         merge(&mut node, change);
-        self.cluster.set_node(Arc::new(serde_json::from_value::<Node>(node).unwrap()));
+        self.cluster
+            .set_node(Arc::new(serde_json::from_value::<Node>(node).unwrap()));
     }
 
     fn put<K: Cached>(&mut self, object: Value) {
@@ -134,7 +135,10 @@ fn the_emptiest_node_wins_and_the_first_name_among_equals() {
 #[test]
 fn reasons_are_counted_as_kube_scheduler_counts_them() {
     let mut setting = Setting::three_nodes();
-    setting.node("n2", json!({ "spec": { "taints": [{ "key": "k", "effect": "NoSchedule" }] } }));
+    setting.node(
+        "n2",
+        json!({ "spec": { "taints": [{ "key": "k", "effect": "NoSchedule" }] } }),
+    );
     setting.node("n3", json!({ "spec": { "unschedulable": true } }));
     let container = json!({ "name": "c", "resources": { "requests": { "cpu": "8", "memory": "8Gi" } } });
     assert_eq!(
@@ -164,8 +168,14 @@ fn node_affinity_chooses(#[case] spec: Value, #[case] expected: &str) {
 #[test]
 fn taints_keep_pods_off_or_make_a_node_less_wanted() {
     let mut setting = Setting::three_nodes();
-    setting.node("n1", json!({ "spec": { "taints": [{ "key": "k", "effect": "PreferNoSchedule" }] } }));
-    setting.node("n2", json!({ "spec": { "taints": [{ "key": "k", "effect": "NoExecute" }] } }));
+    setting.node(
+        "n1",
+        json!({ "spec": { "taints": [{ "key": "k", "effect": "PreferNoSchedule" }] } }),
+    );
+    setting.node(
+        "n2",
+        json!({ "spec": { "taints": [{ "key": "k", "effect": "NoExecute" }] } }),
+    );
     assert_eq!(setting.node_of(&pod("p", json!({}))), "n3");
     let tolerant = pod("p", json!({ "tolerations": [{ "operator": "Exists" }] }));
     assert_eq!(setting.node_of(&tolerant), "n1");
@@ -176,9 +186,12 @@ fn pods_that_must_be_near_go_where_the_others_are() {
     let mut setting = Setting::three_nodes();
     let spec = near("podAffinity", "zone", "web");
     assert!(setting.place(&pod("p", spec.clone())).is_err());
-    assert_eq!(setting.node_of(&labelled("first", json!({ "app": "web" }), spec.clone())), "n1");
+    assert_eq!(
+        setting.node_of(&labelled("first", json!({ "app": "web" }), spec.clone())),
+        "n1"
+    );
     setting.on("n2", labelled("w", json!({ "app": "web" }), json!({})));
-    assert_eq!(setting.node_of(&pod("p", spec)), "n3");
+    assert_eq!(setting.node_of(&pod("p", spec)), "n2");
 }
 
 #[test]
@@ -189,7 +202,11 @@ fn pods_that_must_be_apart_keep_each_other_away() {
     assert_eq!(setting.node_of(&pod("p", apart)), "n1");
     setting.node("n1", json!({ "spec": { "unschedulable": true } }));
     let like_it = labelled("q", json!({ "app": "web" }), json!({}));
-    assert!(setting.message(&like_it).contains("2 node(s) didn't satisfy existing pods anti-affinity rules"));
+    assert!(
+        setting
+            .message(&like_it)
+            .contains("2 node(s) didn't satisfy existing pods anti-affinity rules")
+    );
 }
 
 #[test]
@@ -202,9 +219,15 @@ fn spreading_keeps_domains_within_the_skew() {
     setting.on("n2", web("b", "DoNotSchedule"));
     setting.on("n3", web("c", "DoNotSchedule"));
     assert_eq!(setting.node_of(&web("p", "DoNotSchedule")), "n1");
-    setting.node("n1", json!({ "spec": { "unschedulable": true } }));
+    setting.node(
+        "n1",
+        json!({ "metadata": { "labels": { "zone": "a" } }, "spec": { "unschedulable": true } }),
+    );
     let message = setting.message(&web("p", "DoNotSchedule"));
-    assert!(message.contains("2 node(s) didn't match pod topology spread constraints"), "{message}");
+    assert!(
+        message.contains("2 node(s) didn't match pod topology spread constraints"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -259,10 +282,18 @@ fn pods_follow_their_volumes() {
             .starts_with("0/3 nodes are available: persistentvolumeclaim \"missing\" not found.")
     );
     bound(&mut setting, "far", in_zone("z"));
-    assert!(setting.message(&with_claim("p", "far")).contains("3 node(s) didn't match PersistentVolume's node affinity"));
+    assert!(
+        setting
+            .message(&with_claim("p", "far"))
+            .contains("3 node(s) didn't match PersistentVolume's node affinity")
+    );
     let label = json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": "z" } } });
     bound(&mut setting, "labelled", label);
-    assert!(setting.message(&with_claim("p", "labelled")).contains("3 node(s) had no available volume zone"));
+    assert!(
+        setting
+            .message(&with_claim("p", "labelled"))
+            .contains("3 node(s) had no available volume zone")
+    );
 }
 
 #[test]
@@ -278,7 +309,11 @@ fn a_node_takes_as_many_volumes_as_it_can_attach() {
     }
     setting.on("n1", with_claim("first", "a"));
     assert_eq!(setting.node_of(&with_claim("shares", "a")), "n1");
-    assert!(setting.message(&with_claim("p", "b")).contains("1 node(s) exceed max volume count"));
+    assert!(
+        setting
+            .message(&with_claim("p", "b"))
+            .contains("1 node(s) exceed max volume count")
+    );
 }
 
 fn waiting_claim(setting: &mut Setting, class: Value) {
@@ -299,7 +334,8 @@ fn waiting_claim(setting: &mut Setting, class: Value) {
 #[test]
 fn a_claim_that_waits_is_provisioned_where_its_class_allows() {
     let mut setting = Setting::three_nodes();
-    let topologies = json!({ "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "zone", "values": ["b"] }] }] });
+    let topologies =
+        json!({ "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "zone", "values": ["b"] }] }] });
     waiting_claim(&mut setting, topologies);
     let placement = setting.place(&with_claim("p", "c")).unwrap();
     let claim = ObjectKey::new("n", "c");
@@ -311,7 +347,11 @@ fn a_claim_that_waits_is_provisioned_where_its_class_allows() {
 fn a_claim_that_waits_takes_a_volume_that_is_there() {
     let mut setting = Setting::three_nodes();
     waiting_claim(&mut setting, json!({ "provisioner": "kubernetes.io/no-provisioner" }));
-    assert!(setting.message(&with_claim("p", "c")).contains("3 node(s) didn't find available persistent volumes to bind"));
+    assert!(
+        setting
+            .message(&with_claim("p", "c"))
+            .contains("3 node(s) didn't find available persistent volumes to bind")
+    );
     let mut volume = json!({
         "metadata": { "name": "pv", "uid": "pv" },
         "spec": {
@@ -325,7 +365,10 @@ fn a_claim_that_waits_takes_a_volume_that_is_there() {
     let placement = setting.place(&with_claim("p", "c")).unwrap();
     let claim = ObjectKey::new("n", "c");
     let volume = "pv".to_owned();
-    assert_eq!((placement.node.as_str(), placement.bindings), ("n2", vec![Binding::Static { volume, claim }]));
+    assert_eq!(
+        (placement.node.as_str(), placement.bindings),
+        ("n2", vec![Binding::Static { volume, claim }])
+    );
 }
 
 #[test]
@@ -364,7 +407,10 @@ fn no_more_pods_give_way_than_must() {
     for (name, amount, priority) in [("low", "500m", 1), ("high", "500m", 2), ("big", "1", 3)] {
         setting.on("n1", cpu(name, amount, priority));
     }
-    assert_eq!(setting.victims(&cpu("p", "500m", 9)), Ok(("n1".to_owned(), vec!["low".to_owned()])));
+    assert_eq!(
+        setting.victims(&cpu("p", "500m", 9)),
+        Ok(("n1".to_owned(), vec!["low".to_owned()]))
+    );
     assert_eq!(
         setting.victims(&cpu("p", "1", 9)),
         Ok(("n1".to_owned(), vec!["high".to_owned(), "low".to_owned()]))
@@ -387,9 +433,15 @@ fn disruption_budgets_are_respected_where_possible() {
         "spec": { "selector": { "matchLabels": { "app": "web" } } },
         "status": { "disruptionsAllowed": 0 },
     }));
-    assert_eq!(setting.victims(&cpu("p", "1", 9)), Ok(("n2".to_owned(), vec!["b".to_owned()])));
+    assert_eq!(
+        setting.victims(&cpu("p", "1", 9)),
+        Ok(("n2".to_owned(), vec!["b".to_owned()]))
+    );
     setting.node("n2", json!({ "spec": { "unschedulable": true } }));
-    assert_eq!(setting.victims(&cpu("p", "1", 9)), Ok(("n1".to_owned(), vec!["a".to_owned()])));
+    assert_eq!(
+        setting.victims(&cpu("p", "1", 9)),
+        Ok(("n1".to_owned(), vec!["a".to_owned()]))
+    );
 }
 
 #[test]
@@ -430,5 +482,10 @@ fn placing_never_overfills_a_node() {
     for (name, _) in there {
         setting.cluster.unplace(&name);
     }
-    assert!(setting.cluster.nodes().all(|node| node.requested == Default::default() && node.pods.is_empty()));
+    assert!(
+        setting
+            .cluster
+            .nodes()
+            .all(|node| node.requested == Default::default() && node.pods.is_empty())
+    );
 }

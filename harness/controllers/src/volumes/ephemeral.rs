@@ -50,10 +50,19 @@ impl Controller for EphemeralClaims {
 
     fn decide(&mut self, key: &ObjectKey, view: View<'_>) -> Plan<Reason> {
         let mut plan = Plan::nothing();
-        let Some(pod) = view.caches.pods.get(key).filter(|pod| pod.metadata.deletion_timestamp.is_none()) else {
+        let Some(pod) = view
+            .caches
+            .pods
+            .get(key)
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+        else {
             return plan;
         };
-        let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+        let volumes = pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.volumes.as_deref())
+            .unwrap_or_default();
         for volume in volumes {
             let Some(template) = volume
                 .ephemeral
@@ -148,10 +157,16 @@ mod tests {
         assert_eq!(object["metadata"]["name"], "p-v");
         let mut claim: PersistentVolumeClaim = serde_json::from_value(object.clone()).unwrap();
         caches.put(claim.clone()).unwrap();
-        assert_eq!(EphemeralClaims.decide(&key, View { caches: &caches, now }), Plan::nothing());
+        assert_eq!(
+            EphemeralClaims.decide(&key, View { caches: &caches, now }),
+            Plan::nothing()
+        );
         claim.metadata.owner_references = None;
         claim.metadata.resource_version = Some("9".to_owned());
         caches.put(claim).unwrap();
-        assert_eq!(EphemeralClaims.decide(&key, View { caches: &caches, now }).reasons, [Reason::Taken]);
+        assert_eq!(
+            EphemeralClaims.decide(&key, View { caches: &caches, now }).reasons,
+            [Reason::Taken]
+        );
     }
 }

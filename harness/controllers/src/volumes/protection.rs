@@ -164,8 +164,7 @@ mod tests {
 
     #[test]
     fn the_finalizers_of_others_stay() {
-        let claim: PersistentVolumeClaim =
-            serde_json::from_value(claim(true, &["other", CLAIM_FINALIZER])).unwrap();
+        let claim: PersistentVolumeClaim = serde_json::from_value(claim(true, &["other", CLAIM_FINALIZER])).unwrap();
         let plan = decide(&claim, CLAIM_FINALIZER, || false);
         let patch = json!({ "metadata": { "finalizers": ["other"] } });
         assert_eq!(plan.actions, [Action::merge_as_seen(&claim, patch)]);

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::fields::{default, items, object, text};
 use super::row::Row;
-use super::scheduling;
 use crate::resource::{Generation, Resource, Subresource};
 use crate::status::FieldError;
 use crate::table::printers;
@@ -50,24 +49,18 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
         default(new, "/status", "phase", "Pending");
         let class = quality::of(new);
         default(new, "/status", "qosClass", class);
+        if !items(new, "/spec/schedulingGates").is_empty() && items(new, "/status/conditions").is_empty() {
+            append(new, "/status", "conditions", gated());
+        }
     }
 }
 
-/// What upstream's admission plugins add to a new pod: its account, its priority, and for how long
-/// it stays on a node that is in trouble.
+/// What upstream's admission plugins add to a new pod without looking elsewhere: its account, and for
+/// how long it stays on a node that is in trouble.
 fn admit(pod: &mut Value) {
     default(pod, "/spec", "serviceAccountName", "default");
     let account = text(pod, "/spec/serviceAccountName").to_owned();
     default(pod, "/spec", "serviceAccount", account);
-    let class = text(pod, "/spec/priorityClassName").to_owned();
-    let known = scheduling::SYSTEM
-        .iter()
-        .find(|(name, _)| *name == class)
-        .map(|(_, value)| *value);
-    if let Some(priority) = known.or(class.is_empty().then_some(0)) {
-        default(pod, "/spec", "priority", priority);
-        default(pod, "/spec", "preemptionPolicy", "PreemptLowerPriority");
-    }
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = items(pod, "/spec/tolerations").iter().any(|toleration| {
             let found = text(toleration, "/key");
@@ -79,6 +72,15 @@ fn admit(pod: &mut Value) {
             append(pod, "/spec", "tolerations", toleration);
         }
     }
+}
+
+/// The condition of a pod that is not to be scheduled yet.
+fn gated() -> Value {
+    json!({
+        "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+        "message": "Scheduling is blocked due to non-empty scheduling gates",
+        "lastProbeTime": null, "lastTransitionTime": null,
+    })
 }
 
 fn append(value: &mut Value, parent: &str, list: &str, item: Value) {
@@ -117,13 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn critical_pods_have_the_priority_of_their_class() {
-        let mut pod = json!({ "spec": { "priorityClassName": "system-node-critical" } });
+    fn a_gated_pod_says_so() {
+        let mut pod = json!({ "spec": { "schedulingGates": [{ "name": "g" }] } });
         prepare(&mut pod, None);
-        assert_eq!(pod["spec"]["priority"], 2_000_001_000);
-        let mut pod = json!({ "spec": { "priorityClassName": "mine" } });
         prepare(&mut pod, None);
-        assert_eq!(pod["spec"].get("priority"), None);
+        assert_eq!(pod["status"]["conditions"], json!([gated()]));
     }
 
     #[test]

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod};
-use k8s_openapi::api::storage::v1::{
-    VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec,
-};
+use k8s_openapi::api::storage::v1::{VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec};
 use kube::ResourceExt;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -140,7 +138,15 @@ pub fn decide(
         plan: Plan::nothing(),
         waits_for: Vec::new(),
     };
-    let going = detach(caches, name, node.map(|node| &**node), &needed, memory, now, &mut decision.plan);
+    let going = detach(
+        caches,
+        name,
+        node.map(|node| &**node),
+        &needed,
+        memory,
+        now,
+        &mut decision.plan,
+    );
     if let Some(node) = node.filter(|node| is_managed(node)) {
         report(caches, node, &going, &mut decision.plan);
     }
@@ -225,12 +231,7 @@ fn detach<'a>(
 }
 
 /// Brings the node's list of attached volumes up to date.
-fn report(
-    caches: &Caches,
-    node: &Node,
-    going: &BTreeMap<String, &Arc<VolumeAttachment>>,
-    plan: &mut Plan<Reason>,
-) {
+fn report(caches: &Caches, node: &Node, going: &BTreeMap<String, &Arc<VolumeAttachment>>, plan: &mut Plan<Reason>) {
     let attached: BTreeSet<String> = caches
         .volume_attachments
         .indexed(&node.name_any())
@@ -241,12 +242,17 @@ fn report(
         .filter_map(|volume| unique_name(caches, volume))
         .collect();
     let status = node.status.as_ref();
-    let known = status.and_then(|status| status.volumes_attached.as_deref()).unwrap_or_default();
+    let known = status
+        .and_then(|status| status.volumes_attached.as_deref())
+        .unwrap_or_default();
     let known: BTreeSet<String> = known.iter().map(|volume| volume.name.clone()).collect();
     if known == attached {
         return;
     }
-    let list: Vec<_> = attached.iter().map(|name| json!({ "name": name, "devicePath": "" })).collect();
+    let list: Vec<_> = attached
+        .iter()
+        .map(|name| json!({ "name": name, "devicePath": "" }))
+        .collect();
     let action = Action::Patch {
         target: Target::of(node),
         subresource: Some("status"),
@@ -338,9 +344,12 @@ fn multi_attach_message(caches: &Caches, volume: &str, pod: &Pod, elsewhere: &[&
         .iter()
         .flat_map(|node| caches.pods.indexed(node))
         .filter(|other| {
-            claims_of(other)
-                .iter()
-                .any(|claim| caches.claims.get(claim).is_some_and(|claim| fit::volume_of(claim) == volume))
+            claims_of(other).iter().any(|claim| {
+                caches
+                    .claims
+                    .get(claim)
+                    .is_some_and(|claim| fit::volume_of(claim) == volume)
+            })
         })
         .collect();
     let near: Vec<String> = others
@@ -395,7 +404,10 @@ fn is_healthy(node: &Node) -> bool {
 
 fn is_out_of_service(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
-    taints.unwrap_or_default().iter().any(|taint| taint.key == OUT_OF_SERVICE)
+    taints
+        .unwrap_or_default()
+        .iter()
+        .any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
 /// Whether a pod needs its volumes no longer: it has finished, or is being deleted and none of its

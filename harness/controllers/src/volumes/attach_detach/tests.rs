@@ -123,7 +123,10 @@ fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
         panic!("{plan:?}")
     };
     let list = json!([{ "name": "kubernetes.io/csi/d^h", "devicePath": "" }]);
-    assert_eq!(*patch, crate::foundation::Patch::Merge(json!({ "status": { "volumesAttached": list } })));
+    assert_eq!(
+        *patch,
+        crate::foundation::Patch::Merge(json!({ "status": { "volumesAttached": list } }))
+    );
     assert_eq!(verbs(&world.decide("a", NOW)), ["report"]);
 }
 
@@ -155,7 +158,11 @@ fn a_volume_in_use_is_detached_by_force_from_a_dead_node(
     world.node("a", ready, &["kubernetes.io/csi/d^h"], taints);
     world.decide("a", NOW);
     let plan = world.decide("a", NOW + SignedDuration::from_secs(after));
-    assert_eq!(plan.reasons.contains(&Reason::ForceDetach("pv".to_owned())), expected, "{plan:?}");
+    assert_eq!(
+        plan.reasons.contains(&Reason::ForceDetach("pv".to_owned())),
+        expected,
+        "{plan:?}"
+    );
 }
 
 #[test]
@@ -163,7 +170,10 @@ fn the_look_at_an_unhealthy_node_is_due_after_six_minutes() {
     let mut world = World::new();
     world.attachment("a", true);
     world.node("a", "Unknown", &["kubernetes.io/csi/d^h"], json!([]));
-    assert_eq!(world.decide("a", NOW).deadline, Some(NOW + SignedDuration::from_mins(6)));
+    assert_eq!(
+        world.decide("a", NOW).deadline,
+        Some(NOW + SignedDuration::from_mins(6))
+    );
 }
 
 #[test]
@@ -177,7 +187,10 @@ fn a_volume_for_one_node_waits_until_it_is_detached_elsewhere() {
     let Action::Event { message, .. } = &plan.actions[0] else {
         panic!("{plan:?}")
     };
-    assert_eq!(message, "Multi-Attach error for volume \"pv\" Volume is already used by pod(s) old");
+    assert_eq!(
+        message,
+        "Multi-Attach error for volume \"pv\" Volume is already used by pod(s) old"
+    );
     assert_eq!(world.decide("b", NOW), Plan::nothing());
     let attachment = world
         .caches

@@ -38,11 +38,14 @@ pub fn decide(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
         Some(volume) if super::claim_of(volume).is_none() => match fit::satisfies(volume, claim) {
             Ok(()) => bind(volume, claim),
             Err(mismatch) => {
-                let message = format!(
-                    "Cannot bind to requested volume {named:?}: {}",
-                    mismatch.text()
-                );
-                tell(claim, Reason::Mismatch(mismatch), Severity::Warning, "VolumeMismatch", message)
+                let message = format!("Cannot bind to requested volume {named:?}: {}", mismatch.text());
+                tell(
+                    claim,
+                    Reason::Mismatch(mismatch),
+                    Severity::Warning,
+                    "VolumeMismatch",
+                    message,
+                )
             }
         },
         // Taken by another claim, or not there yet.
@@ -55,7 +58,10 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
     if claim.metadata.deletion_timestamp.is_some() {
         return Plan::nothing();
     }
-    let names_class = claim.spec.as_ref().is_some_and(|spec| spec.storage_class_name.is_some());
+    let names_class = claim
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.storage_class_name.is_some());
     if !names_class
         && fit::class_of(claim).is_empty()
         && let Some(class) = default_class(caches)
@@ -103,11 +109,12 @@ fn decide_open(caches: &Caches, claim: &PersistentVolumeClaim) -> Plan<Reason> {
 
 /// The newest of the default classes; among those of one second the first by name.
 fn default_class(caches: &Caches) -> Option<&Arc<StorageClass>> {
-    let defaults = caches
-        .storage_classes
-        .iter()
-        .map(|(_, class)| class)
-        .filter(|class| class.annotations().get(DEFAULT_CLASS).is_some_and(|value| value == "true"));
+    let defaults = caches.storage_classes.iter().map(|(_, class)| class).filter(|class| {
+        class
+            .annotations()
+            .get(DEFAULT_CLASS)
+            .is_some_and(|value| value == "true")
+    });
     defaults.min_by_key(|class| {
         let created = class.creation_timestamp().map(|time| time.0);
         (std::cmp::Reverse(created), class.name_any())

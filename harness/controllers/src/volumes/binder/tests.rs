@@ -129,7 +129,11 @@ fn a_claim_takes_its_next_step(
 #[case::free(volume("a", json!({ "status": { "phase": "Pending" } })), None, Some(Reason::Phase("Available")))]
 #[case::prebound(volume("a", reserved("")), Some(claim(json!({}))), None)]
 #[case::reserved(volume("a", reserved("claim")), Some(claim(json!({}))), None)]
-#[case::bound(volume("a", reserved("claim")), Some(claim(completed("a"))), Some(Reason::Phase("Bound")))]
+#[case::bound(
+    volume("a", reserved("claim")),
+    Some(claim(completed("a"))),
+    Some(Reason::Phase("Bound"))
+)]
 #[case::claim_gone(volume("a", reserved("claim")), None, Some(Reason::Phase("Released")))]
 #[case::another_claim_of_the_name(volume("a", reserved("old")), Some(claim(json!({}))), Some(Reason::Phase("Released")))]
 #[case::bound_elsewhere(volume("a", reserved("claim")), Some(claim(completed("b"))), Some(Reason::Release))]

@@ -61,7 +61,10 @@ fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
             "VolumeFailedDelete",
             format!("error getting deleter volume plugin for volume {name:?}: no deletable volume plugin matched"),
         ),
-        "Recycle" => ("VolumeFailedRecycle", "No recycler plugin found for the volume!".to_owned()),
+        "Recycle" => (
+            "VolumeFailedRecycle",
+            "No recycler plugin found for the volume!".to_owned(),
+        ),
         _ => return Plan::nothing(),
     };
     let mut plan = become_phase(volume, "Failed", &message, now);
@@ -79,7 +82,11 @@ fn become_phase(volume: &PersistentVolume, wanted: &'static str, message: &str, 
     let mut status = json!({ "phase": wanted, "lastPhaseTransitionTime": Time(now) });
     let known = volume.status.as_ref().and_then(|status| status.message.as_deref());
     if known.unwrap_or_default() != message {
-        status["message"] = if message.is_empty() { json!(null) } else { json!(message) };
+        status["message"] = if message.is_empty() {
+            json!(null)
+        } else {
+            json!(message)
+        };
     }
     Plan::act(Reason::Phase(wanted), Action::patch_status_as_seen(volume, status))
 }

@@ -51,10 +51,16 @@ pub async fn node(site: &Site, name: &str, change: Value) {
     });
     merge(&mut node, change);
     site.create(node).await;
-    site.until_it(&node_path(name), "without the taint of nodes that are not ready", |node| {
-        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        taints.iter().all(|taint| taint["key"] != "node.kubernetes.io/not-ready")
-    })
+    site.until_it(
+        &node_path(name),
+        "without the taint of nodes that are not ready",
+        |node| {
+            let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+            taints
+                .iter()
+                .all(|taint| taint["key"] != "node.kubernetes.io/not-ready")
+        },
+    )
     .await;
 }
 
@@ -104,7 +110,9 @@ pub async fn refused(site: &Site, name: &str, why: &str) -> String {
             let condition = scheduled(pod);
             condition["status"] == "False"
                 && condition["reason"] == "Unschedulable"
-                && condition["message"].as_str().is_some_and(|message| message.contains(why))
+                && condition["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains(why))
         })
         .await;
     scheduled(&pod)["message"].as_str().unwrap().to_owned()

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{end, node, node_of, node_path, pod, pod_path, refused, requests, scheduled};
-use crate::contract::contract;
 use crate::contract::Site;
+use crate::contract::contract;
 
 #[test]
 fn a_pod_gets_a_node_and_says_so() {
@@ -18,7 +18,10 @@ fn a_pod_gets_a_node_and_says_so() {
         assert_eq!(pod["metadata"]["labels"]["topology.kubernetes.io/zone"], "a");
         let event = site.until_event("p", "Scheduled").await;
         let namespace = site.namespace();
-        assert_eq!(event["message"], format!("Successfully assigned {namespace}/p to n-{namespace}"));
+        assert_eq!(
+            event["message"],
+            format!("Successfully assigned {namespace}/p to n-{namespace}")
+        );
         assert_eq!(event["type"], "Normal");
     });
 }
@@ -27,7 +30,12 @@ fn a_pod_gets_a_node_and_says_so() {
 fn the_emptier_node_is_taken() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
-        node(site, "b", json!({ "status": { "allocatable": { "cpu": "8", "memory": "16Gi" } } })).await;
+        node(
+            site,
+            "b",
+            json!({ "status": { "allocatable": { "cpu": "8", "memory": "16Gi" } } }),
+        )
+        .await;
         pod(site, "p", requests(json!({ "cpu": "1", "memory": "2Gi" }))).await;
         assert_eq!(node_of(site, "p").await, "b");
     });
@@ -40,8 +48,14 @@ fn a_pod_that_asks_for_too_much_says_what_is_missing() {
         pod(site, "p", requests(json!({ "cpu": "3", "memory": "8Gi" }))).await;
         let message = refused(site, "p", "1 Insufficient cpu, 1 Insufficient memory").await;
         assert!(message.contains("nodes are available: "), "{message}");
-        assert!(message.contains("no new claims to deallocate, preemption: 0/"), "{message}");
-        assert!(message.ends_with("Preemption is not helpful for scheduling."), "{message}");
+        assert!(
+            message.contains("no new claims to deallocate, preemption: 0/"),
+            "{message}"
+        );
+        assert!(
+            message.ends_with("Preemption is not helpful for scheduling."),
+            "{message}"
+        );
         let pod = site.get(&pod_path("p")).await;
         assert_eq!(scheduled(&pod)["observedGeneration"], 1);
         assert_eq!(pod["status"]["phase"], "Pending");
@@ -59,7 +73,10 @@ fn a_full_node_is_full_until_a_pod_leaves() {
         node_of(site, "a").await;
         pod(site, "b", requests(json!({ "cpu": "1" }))).await;
         let message = refused(site, "b", "1 Insufficient cpu").await;
-        assert!(message.contains("1 No preemption victims found for incoming pod"), "{message}");
+        assert!(
+            message.contains("1 No preemption victims found for incoming pod"),
+            "{message}"
+        );
         end(site, "a").await;
         assert_eq!(node_of(site, "b").await, "n");
     });
@@ -88,7 +105,8 @@ fn extended_resources_count() {
         pod(site, "p", gpu).await;
         refused(site, "p", "1 Insufficient example.com/gpu").await;
         let amounts = json!({ "cpu": "2", "memory": "4Gi", "pods": "10", "example.com/gpu": "1" });
-        site.set_status(&node_path("a"), json!({ "capacity": amounts, "allocatable": amounts })).await;
+        site.set_status(&node_path("a"), json!({ "capacity": amounts, "allocatable": amounts }))
+            .await;
         assert_eq!(node_of(site, "p").await, "a");
     });
 }
@@ -98,12 +116,21 @@ fn init_containers_and_overhead_count() {
     contract!(async |site: &Site| {
         node(site, "small", json!({})).await;
         let image = "example.com/i:1";
-        pod(site, "p", json!({ "spec": {
+        pod(
+            site,
+            "p",
+            json!({ "spec": {
             "initContainers": [{ "name": "i", "image": image, "resources": { "requests": { "cpu": "3" } } }],
-        } }))
+        } }),
+        )
         .await;
         refused(site, "p", "1 Insufficient cpu").await;
-        node(site, "big", json!({ "status": { "allocatable": { "cpu": "4" }, "capacity": { "cpu": "4" } } })).await;
+        node(
+            site,
+            "big",
+            json!({ "status": { "allocatable": { "cpu": "4" }, "capacity": { "cpu": "4" } } }),
+        )
+        .await;
         assert_eq!(node_of(site, "p").await, "big");
     });
 }
@@ -124,8 +151,12 @@ fn a_taint_keeps_pods_off_until_it_goes() {
     contract!(async |site: &Site| {
         let taints = json!([{ "key": "k", "value": "v", "effect": "NoSchedule" }]);
         node(site, "n", json!({ "spec": { "taints": taints } })).await;
-        pod(site, "tolerant", json!({ "spec": { "tolerations": [{ "key": "k", "operator": "Equal", "value": "v" }] } }))
-            .await;
+        pod(
+            site,
+            "tolerant",
+            json!({ "spec": { "tolerations": [{ "key": "k", "operator": "Equal", "value": "v" }] } }),
+        )
+        .await;
         assert_eq!(node_of(site, "tolerant").await, "n");
         pod(site, "p", json!({})).await;
         refused(site, "p", "1 node(s) had untolerated taint(s)").await;
@@ -161,8 +192,12 @@ fn a_cordoned_node_gets_nothing_until_it_is_uncordoned() {
         node(site, "n", json!({ "spec": { "unschedulable": true } })).await;
         pod(site, "p", json!({})).await;
         let message = refused(site, "p", "1 node(s) were unschedulable").await;
-        assert!(message.contains("Preemption is not helpful for scheduling"), "{message}");
-        site.merge(&node_path("n"), json!({ "spec": { "unschedulable": null } })).await;
+        assert!(
+            message.contains("Preemption is not helpful for scheduling"),
+            "{message}"
+        );
+        site.merge(&node_path("n"), json!({ "spec": { "unschedulable": null } }))
+            .await;
         assert_eq!(node_of(site, "p").await, "n");
     });
 }
@@ -173,7 +208,8 @@ fn a_node_selector_waits_for_a_node_with_the_label() {
         node(site, "n", json!({})).await;
         pod(site, "p", json!({ "spec": { "nodeSelector": { "disk": "fast" } } })).await;
         refused(site, "p", "node(s) didn't match Pod's node affinity/selector").await;
-        site.merge(&node_path("n"), json!({ "metadata": { "labels": { "disk": "fast" } } })).await;
+        site.merge(&node_path("n"), json!({ "metadata": { "labels": { "disk": "fast" } } }))
+            .await;
         assert_eq!(node_of(site, "p").await, "n");
     });
 }
@@ -207,7 +243,11 @@ fn node_affinity_by_labels_is_kept() {
             ("gt", json!({ "key": "cores", "operator": "Gt", "values": ["8"] }), "b"),
             ("lt", json!({ "key": "cores", "operator": "Lt", "values": ["8"] }), "a"),
             ("in", json!({ "key": "cores", "operator": "In", "values": ["16"] }), "b"),
-            ("notin", json!({ "key": "cores", "operator": "NotIn", "values": ["16"] }), "a"),
+            (
+                "notin",
+                json!({ "key": "cores", "operator": "NotIn", "values": ["16"] }),
+                "a",
+            ),
         ];
         for (name, expression, expected) in expressions {
             pod(site, name, required(json!({ "matchExpressions": [expression] }))).await;
@@ -246,8 +286,10 @@ fn a_preferred_node_is_taken_and_another_if_need_be() {
         } } } });
         pod(site, "p", preferred.clone()).await;
         assert_eq!(node_of(site, "p").await, "b");
-        site.merge(&node_path("b"), json!({ "spec": { "unschedulable": true } })).await;
-        site.until_it(&node_path("b"), "tainted", |node| node["spec"]["taints"].is_array()).await;
+        site.merge(&node_path("b"), json!({ "spec": { "unschedulable": true } }))
+            .await;
+        site.until_it(&node_path("b"), "tainted", |node| node["spec"]["taints"].is_array())
+            .await;
         pod(site, "q", preferred).await;
         assert_eq!(node_of(site, "q").await, "a");
     });

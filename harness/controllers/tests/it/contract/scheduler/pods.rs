@@ -5,15 +5,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{end, merge, node, node_of, node_path, pod, pod_path, refused, scheduled};
-use crate::contract::contract;
 use crate::contract::Site;
+use crate::contract::contract;
 
 const A_WHILE: Duration = Duration::from_secs(3);
 
 /// Nodes `a` and `b` in zones a and b.
 async fn two_zones(site: &Site) {
     for zone in ["a", "b"] {
-        node(site, zone, json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": zone } } })).await;
+        node(
+            site,
+            zone,
+            json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": zone } } }),
+        )
+        .await;
     }
 }
 
@@ -110,8 +115,10 @@ fn spreading_that_is_required_keeps_a_pod_pending() {
         two_zones(site).await;
         pod(site, "w", web(on("a"))).await;
         node_of(site, "w").await;
-        site.merge(&node_path("b"), json!({ "spec": { "unschedulable": true } })).await;
-        site.until_it(&node_path("b"), "tainted", |node| node["spec"]["taints"].is_array()).await;
+        site.merge(&node_path("b"), json!({ "spec": { "unschedulable": true } }))
+            .await;
+        site.until_it(&node_path("b"), "tainted", |node| node["spec"]["taints"].is_array())
+            .await;
         pod(site, "p", spread("topology.kubernetes.io/zone", "DoNotSchedule")).await;
         refused(site, "p", "1 node(s) didn't match pod topology spread constraints").await;
     });
@@ -148,7 +155,12 @@ fn a_port_of_the_node_is_given_once() {
         pod(site, "p", port.clone()).await;
         node_of(site, "p").await;
         pod(site, "q", port).await;
-        refused(site, "q", "1 node(s) didn't have free ports for the requested pod ports").await;
+        refused(
+            site,
+            "q",
+            "1 node(s) didn't have free ports for the requested pod ports",
+        )
+        .await;
         end(site, "p").await;
         assert_eq!(node_of(site, "q").await, "a");
     });
@@ -158,21 +170,33 @@ fn a_port_of_the_node_is_given_once() {
 fn a_gated_pod_waits_until_its_gates_are_gone() {
     contract!(async |site: &Site| {
         node(site, "a", json!({})).await;
-        pod(site, "p", json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } })).await;
+        pod(
+            site,
+            "p",
+            json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } }),
+        )
+        .await;
         let gated = site.get(&pod_path("p")).await;
         let condition = scheduled(&gated);
-        assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("SchedulingGated")));
+        assert_eq!(
+            (&condition["status"], &condition["reason"]),
+            (&json!("False"), &json!("SchedulingGated"))
+        );
         let binding = json!({
             "apiVersion": "v1", "kind": "Binding", "metadata": { "name": "p" },
             "target": { "kind": "Node", "name": "a-{ns}" },
         });
-        let refusal = site.post(&format!("{}/binding", pod_path("p")), binding).await.unwrap_err();
+        let refusal = site
+            .post(&format!("{}/binding", pod_path("p")), binding)
+            .await
+            .unwrap_err();
         assert_eq!(refusal.code, 409, "{refusal:?}");
         site.never(&pod_path("p"), A_WHILE, "scheduled", |pod| {
             pod.is_some_and(|pod| pod["spec"]["nodeName"].is_string())
         })
         .await;
-        site.merge(&pod_path("p"), json!({ "spec": { "schedulingGates": null } })).await;
+        site.merge(&pod_path("p"), json!({ "spec": { "schedulingGates": null } }))
+            .await;
         assert_eq!(node_of(site, "p").await, "a");
     });
 }
@@ -192,13 +216,19 @@ fn pods_of_other_schedulers_are_left_alone() {
 #[test]
 fn a_pod_that_gets_a_toleration_is_looked_at_again() {
     contract!(async |site: &Site| {
-        node(site, "a", json!({ "spec": { "taints": [{ "key": "k", "effect": "NoSchedule" }] } })).await;
+        node(
+            site,
+            "a",
+            json!({ "spec": { "taints": [{ "key": "k", "effect": "NoSchedule" }] } }),
+        )
+        .await;
         pod(site, "p", json!({})).await;
         refused(site, "p", "1 node(s) had untolerated taint(s)").await;
         let pod = site.get(&pod_path("p")).await;
         let mut tolerations = pod["spec"]["tolerations"].as_array().unwrap().clone();
         tolerations.push(json!({ "key": "k", "operator": "Exists" }));
-        site.merge(&pod_path("p"), json!({ "spec": { "tolerations": tolerations } })).await;
+        site.merge(&pod_path("p"), json!({ "spec": { "tolerations": tolerations } }))
+            .await;
         assert_eq!(node_of(site, "p").await, "a");
     });
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{merge, node, node_of, pod, pod_object, pod_path, refused, requests};
-use crate::contract::contract;
 use crate::contract::Site;
+use crate::contract::contract;
 
 async fn class(site: &Site, name: &str, value: i64, change: Value) {
     let mut class = json!({
@@ -19,7 +19,10 @@ async fn class(site: &Site, name: &str, value: i64, change: Value) {
 
 fn of_class(name: &str, cpu: &str) -> Value {
     let mut change = requests(json!({ "cpu": cpu }));
-    merge(&mut change, json!({ "spec": { "priorityClassName": format!("{name}-{{ns}}") } }));
+    merge(
+        &mut change,
+        json!({ "spec": { "priorityClassName": format!("{name}-{{ns}}") } }),
+    );
     change
 }
 
@@ -47,11 +50,17 @@ fn a_pod_has_the_priority_of_its_class() {
 #[test]
 fn a_class_that_does_not_exist_is_refused() {
     contract!(async |site: &Site| {
-        let refusal = site.try_create(pod_object("p", of_class("none", "1"))).await.unwrap_err();
+        let refusal = site
+            .try_create(pod_object("p", of_class("none", "1")))
+            .await
+            .unwrap_err();
         assert_eq!(refusal.code, 403);
         let why = format!("no PriorityClass with name none-{} was found", site.namespace());
         assert!(refusal.message.ends_with(&why), "{}", refusal.message);
-        let refusal = site.try_create(pod_object("p", json!({ "spec": { "priority": 7 } }))).await.unwrap_err();
+        let refusal = site
+            .try_create(pod_object("p", json!({ "spec": { "priority": 7 } })))
+            .await
+            .unwrap_err();
         assert_eq!(refusal.code, 403);
         let why = "the integer value of priority (7) must not be provided in pod spec; priority admission controller \
                    computed 0 from the given PriorityClass name";
@@ -62,11 +71,19 @@ fn a_class_that_does_not_exist_is_refused() {
 #[test]
 fn the_system_has_classes_of_its_own() {
     contract!(async |site: &Site| {
-        for (name, value) in [("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)] {
+        for (name, value) in [
+            ("system-node-critical", 2_000_001_000),
+            ("system-cluster-critical", 2_000_000_000),
+        ] {
             let path = format!("/apis/scheduling.k8s.io/v1/priorityclasses/{name}");
             assert_eq!(site.get(&path).await["value"], value);
         }
-        pod(site, "p", json!({ "spec": { "priorityClassName": "system-node-critical" } })).await;
+        pod(
+            site,
+            "p",
+            json!({ "spec": { "priorityClassName": "system-node-critical" } }),
+        )
+        .await;
         assert_eq!(site.get(&pod_path("p")).await["spec"]["priority"], 2_000_001_000);
     });
 }
@@ -83,7 +100,9 @@ fn a_less_important_pod_gives_way() {
         node_of(site, "low").await;
         pod(site, "high", of_class("high", "1")).await;
         let victim = site
-            .until_it(&pod_path("low"), "giving way", |pod| pod["metadata"]["deletionTimestamp"].is_string())
+            .until_it(&pod_path("low"), "giving way", |pod| {
+                pod["metadata"]["deletionTimestamp"].is_string()
+            })
             .await;
         assert_eq!(victim["metadata"]["deletionGracePeriodSeconds"], 30);
         let target = condition(&victim, "DisruptionTarget");
@@ -135,7 +154,10 @@ fn equals_do_not_give_way() {
         node_of(site, "a").await;
         pod(site, "b", of_class("same", "1")).await;
         let message = refused(site, "b", "1 Insufficient cpu").await;
-        assert!(message.contains("1 No preemption victims found for incoming pod"), "{message}");
+        assert!(
+            message.contains("1 No preemption victims found for incoming pod"),
+            "{message}"
+        );
     });
 }
 
@@ -148,8 +170,14 @@ fn a_pod_that_never_preempts_waits() {
         node_of(site, "a").await;
         pod(site, "b", of_class("polite", "1")).await;
         let message = refused(site, "b", "1 Insufficient cpu").await;
-        assert!(message.ends_with("preemption: not eligible due to preemptionPolicy=Never."), "{message}");
-        site.never(&pod_path("a"), Duration::from_secs(2), "giving way", |pod| pod.is_none()).await;
+        assert!(
+            message.ends_with("preemption: not eligible due to preemptionPolicy=Never."),
+            "{message}"
+        );
+        site.never(&pod_path("a"), Duration::from_secs(2), "giving way", |pod| {
+            pod.is_none()
+        })
+        .await;
     });
 }
 
@@ -161,15 +189,21 @@ fn a_disruption_budget_is_respected_where_possible() {
             node(site, name, json!({})).await;
             let mut change = requests(json!({ "cpu": "2" }));
             let host = format!("{name}-{{ns}}");
-            merge(&mut change, json!({
-                "metadata": { "labels": { "pod": name } },
-                "spec": { "nodeSelector": { "kubernetes.io/hostname": host } },
-            }));
+            merge(
+                &mut change,
+                json!({
+                    "metadata": { "labels": { "pod": name } },
+                    "spec": { "nodeSelector": { "kubernetes.io/hostname": host } },
+                }),
+            );
             pod(site, name, change).await;
             node_of(site, name).await;
-            site.set_status(&pod_path(name), json!({
-                "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }],
-            }))
+            site.set_status(
+                &pod_path(name),
+                json!({
+                    "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }],
+                }),
+            )
             .await;
         }
         site.create(json!({
@@ -201,7 +235,8 @@ fn the_important_pod_goes_first() {
             pod(site, name, change).await;
         }
         for name in ["a", "b"] {
-            site.merge(&pod_path(name), json!({ "spec": { "schedulingGates": null } })).await;
+            site.merge(&pod_path(name), json!({ "spec": { "schedulingGates": null } }))
+                .await;
             refused(site, name, "1 Too many pods").await;
         }
         node(site, "n", json!({})).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{DRIVER, claim, claim_path, in_phase, pair, using, volume};
-use crate::contract::contract;
 use crate::contract::Site;
+use crate::contract::contract;
 use crate::contract::scheduler::{end, merge, node, node_of, node_path, pod};
 
 const A_WHILE: Duration = Duration::from_secs(2);
@@ -19,19 +19,26 @@ fn unique(site: &Site, volume: &str) -> String {
 /// Waits until a volume has attachments to these nodes; their paths.
 async fn attached_to(site: &Site, volume: &str, nodes: &[&str]) -> Vec<String> {
     let volume = format!("{volume}-{}", site.namespace());
-    let mut wanted: Vec<String> = nodes.iter().map(|node| format!("{node}-{}", site.namespace())).collect();
+    let mut wanted: Vec<String> = nodes
+        .iter()
+        .map(|node| format!("{node}-{}", site.namespace()))
+        .collect();
     wanted.sort();
     let of_volume = |item: &&Value| item["spec"]["source"]["persistentVolumeName"] == volume.as_str();
     let items = site
-        .until_all("/apis/storage.k8s.io/v1/volumeattachments", &format!("{volume} on {wanted:?}"), |items| {
-            let mut found: Vec<&str> = items
-                .iter()
-                .filter(of_volume)
-                .filter_map(|item| item["spec"]["nodeName"].as_str())
-                .collect();
-            found.sort_unstable();
-            found == wanted
-        })
+        .until_all(
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            &format!("{volume} on {wanted:?}"),
+            |items| {
+                let mut found: Vec<&str> = items
+                    .iter()
+                    .filter(of_volume)
+                    .filter_map(|item| item["spec"]["nodeName"].as_str())
+                    .collect();
+                found.sort_unstable();
+                found == wanted
+            },
+        )
         .await;
     let path = |item: &Value| {
         format!(
@@ -49,7 +56,10 @@ async fn attach(site: &Site, path: &str) {
 
 async fn reports(site: &Site, name: &str, volumes: &[String]) {
     site.until_it(&node_path(name), &format!("with {volumes:?}"), |node| {
-        let listed = node["status"]["volumesAttached"].as_array().cloned().unwrap_or_default();
+        let listed = node["status"]["volumesAttached"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let names: Vec<&str> = listed.iter().filter_map(|volume| volume["name"].as_str()).collect();
         names == volumes
     })
@@ -57,7 +67,8 @@ async fn reports(site: &Site, name: &str, volumes: &[String]) {
 }
 
 async fn in_use(site: &Site, name: &str, volumes: &[String]) {
-    site.set_status(&node_path(name), json!({ "volumesInUse": volumes })).await;
+    site.set_status(&node_path(name), json!({ "volumesInUse": volumes }))
+        .await;
 }
 
 /// A node and a pod on it that uses the volume `v`, which is attached.
@@ -102,7 +113,8 @@ fn a_volume_in_use_stays_attached_until_it_is_unmounted() {
         let path = attached(site).await;
         in_use(site, "n", &[unique(site, "v")]).await;
         end(site, "p").await;
-        site.never(&path, A_WHILE, "detached", |attachment| attachment.is_none()).await;
+        site.never(&path, A_WHILE, "detached", |attachment| attachment.is_none())
+            .await;
         in_use(site, "n", &[]).await;
         site.until_gone(&path).await;
     });
@@ -113,10 +125,13 @@ fn an_attachment_goes_when_its_attacher_has_detached() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         let finalizer = format!("external-attacher/{DRIVER}");
-        site.merge(&path, json!({ "metadata": { "finalizers": [finalizer] } })).await;
-        end(site, "p").await;
-        site.until_it(&path, "going", |attachment| attachment["metadata"]["deletionTimestamp"].is_string())
+        site.merge(&path, json!({ "metadata": { "finalizers": [finalizer] } }))
             .await;
+        end(site, "p").await;
+        site.until_it(&path, "going", |attachment| {
+            attachment["metadata"]["deletionTimestamp"].is_string()
+        })
+        .await;
         reports(site, "n", &[]).await;
         site.merge(&path, json!({ "metadata": { "finalizers": null } })).await;
         site.until_gone(&path).await;
@@ -127,7 +142,8 @@ fn an_attachment_goes_when_its_attacher_has_detached() {
 fn the_volume_of_a_finished_pod_is_detached() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
-        site.set_status("/api/v1/namespaces/{ns}/pods/p", json!({ "phase": "Succeeded" })).await;
+        site.set_status("/api/v1/namespaces/{ns}/pods/p", json!({ "phase": "Succeeded" }))
+            .await;
         site.until_gone(&path).await;
     });
 }
@@ -139,12 +155,18 @@ fn a_volume_for_one_node_is_attached_to_one() {
         in_use(site, "n", &[unique(site, "v")]).await;
         node(site, "m", json!({})).await;
         let mut change = using("v");
-        merge(&mut change, json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": "m-{ns}" } } }));
+        merge(
+            &mut change,
+            json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": "m-{ns}" } } }),
+        );
         pod(site, "q", change).await;
         node_of(site, "q").await;
         let event = site.until_event("q", "FailedAttachVolume").await;
         let message = event["message"].as_str().unwrap();
-        let expected = format!("Multi-Attach error for volume \"v-{}\" Volume is already used by pod(s) p", site.namespace());
+        let expected = format!(
+            "Multi-Attach error for volume \"v-{}\" Volume is already used by pod(s) p",
+            site.namespace()
+        );
         assert_eq!(message, expected);
         end(site, "p").await;
         in_use(site, "n", &[]).await;
@@ -168,7 +190,10 @@ fn a_volume_for_many_nodes_is_attached_to_each() {
         for (name, host) in [("p", "n"), ("q", "m")] {
             let mut change = using("v");
             let host = format!("{host}-{{ns}}");
-            merge(&mut change, json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": host } } }));
+            merge(
+                &mut change,
+                json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": host } } }),
+            );
             pod(site, name, change).await;
         }
         attached_to(site, "v", &["n", "m"]).await;
@@ -180,8 +205,10 @@ fn a_node_out_of_service_lets_go_of_volumes_at_once() {
     contract!(async |site: &Site| {
         let path = attached(site).await;
         in_use(site, "n", &[unique(site, "v")]).await;
-        let taint = json!({ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" });
-        site.merge(&node_path("n"), json!({ "spec": { "taints": [taint] } })).await;
+        let taint =
+            json!({ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" });
+        site.merge(&node_path("n"), json!({ "spec": { "taints": [taint] } }))
+            .await;
         // Evicted by the taint, or by hand where that has happened already.
         let _ = site
             .try_delete("/api/v1/namespaces/{ns}/pods/p", json!({ "gracePeriodSeconds": 0 }))
@@ -203,7 +230,10 @@ fn an_unhealthy_node_lets_go_of_volumes_after_six_minutes() {
         site.set_status(&node_path("n"), unknown).await;
         end(site, "p").await;
         let since = site.now();
-        site.never(&path, Duration::from_secs(355), "detached", |attachment| attachment.is_none()).await;
+        site.never(&path, Duration::from_secs(355), "detached", |attachment| {
+            attachment.is_none()
+        })
+        .await;
         site.until_gone(&path).await;
         assert!(site.now().duration_since(since).as_secs() < 365);
     });
@@ -218,11 +248,16 @@ fn a_node_that_attaches_by_itself_is_left_alone() {
         pod(site, "p", using("v")).await;
         node_of(site, "p").await;
         let volume = format!("v-{}", site.namespace());
-        site.never_all("/apis/storage.k8s.io/v1/volumeattachments", A_WHILE, "attached", |items| {
-            items
-                .iter()
-                .any(|item| item["spec"]["source"]["persistentVolumeName"] == volume.as_str())
-        })
+        site.never_all(
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            A_WHILE,
+            "attached",
+            |items| {
+                items
+                    .iter()
+                    .any(|item| item["spec"]["source"]["persistentVolumeName"] == volume.as_str())
+            },
+        )
         .await;
     });
 }

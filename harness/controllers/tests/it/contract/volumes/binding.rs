@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{DRIVER, claim, claim_path, class, finalizers, in_phase, of_volumes, pair, using, volume, volume_path};
-use crate::contract::contract;
 use crate::contract::Site;
+use crate::contract::contract;
 use crate::contract::scheduler::{merge, node, node_of, pod};
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a Value {
@@ -25,7 +25,10 @@ fn a_volume_is_available_until_a_claim_takes_it() {
         assert_eq!(claim["spec"]["volumeName"], format!("v-{}", site.namespace()));
         assert_eq!(claim["status"]["capacity"]["storage"], "1Gi");
         assert_eq!(claim["status"]["accessModes"], json!(["ReadWriteOnce"]));
-        for key in ["pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"] {
+        for key in [
+            "pv.kubernetes.io/bind-completed",
+            "pv.kubernetes.io/bound-by-controller",
+        ] {
             assert_eq!(annotation(&claim, key), "yes", "{key}");
         }
         let volume = in_phase(site, &volume_path("v"), "Bound").await;
@@ -57,7 +60,10 @@ fn a_selector_of_a_claim_is_kept() {
             in_phase(site, &volume_path(name), "Available").await;
         }
         let mut change = of_volumes();
-        merge(&mut change, json!({ "spec": { "selector": { "matchLabels": { "disk": "fast" } } } }));
+        merge(
+            &mut change,
+            json!({ "spec": { "selector": { "matchLabels": { "disk": "fast" } } } }),
+        );
         claim(site, "c", change).await;
         let claim = in_phase(site, &claim_path("c"), "Bound").await;
         assert_eq!(claim["spec"]["volumeName"], format!("b-{}", site.namespace()));
@@ -92,7 +98,10 @@ fn a_volume_that_is_reserved_for_a_claim_is_kept_for_it() {
         claim(site, "other", of_volumes()).await;
         claim(site, "mine", of_volumes()).await;
         let volume = in_phase(site, &volume_path("v"), "Bound").await;
-        assert_eq!(annotation(&volume, "pv.kubernetes.io/bound-by-controller"), &Value::Null);
+        assert_eq!(
+            annotation(&volume, "pv.kubernetes.io/bound-by-controller"),
+            &Value::Null
+        );
         in_phase(site, &claim_path("mine"), "Bound").await;
         in_phase(site, &claim_path("other"), "Pending").await;
     });
@@ -115,7 +124,8 @@ fn a_released_volume_is_free_again_when_its_reference_is_taken_away() {
         pair(site, "v", json!({})).await;
         site.delete(&claim_path("v"), json!({})).await;
         in_phase(site, &volume_path("v"), "Released").await;
-        site.merge(&volume_path("v"), json!({ "spec": { "claimRef": null } })).await;
+        site.merge(&volume_path("v"), json!({ "spec": { "claimRef": null } }))
+            .await;
         in_phase(site, &volume_path("v"), "Available").await;
     });
 }
@@ -123,11 +133,19 @@ fn a_released_volume_is_free_again_when_its_reference_is_taken_away() {
 #[test]
 fn a_volume_that_nobody_can_delete_fails() {
     contract!(async |site: &Site| {
-        pair(site, "v", json!({ "spec": { "persistentVolumeReclaimPolicy": "Delete" } })).await;
+        pair(
+            site,
+            "v",
+            json!({ "spec": { "persistentVolumeReclaimPolicy": "Delete" } }),
+        )
+        .await;
         site.delete(&claim_path("v"), json!({})).await;
         let volume = in_phase(site, &volume_path("v"), "Failed").await;
         let message = volume["status"]["message"].as_str().unwrap();
-        assert!(message.starts_with("error getting deleter volume plugin for volume"), "{message}");
+        assert!(
+            message.starts_with("error getting deleter volume plugin for volume"),
+            "{message}"
+        );
         site.until_event("v-{ns}", "VolumeFailedDelete").await;
     });
 }
@@ -153,7 +171,8 @@ fn a_volume_of_a_provisioner_is_left_to_it() {
 fn a_claim_whose_volume_is_gone_is_lost() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
-        site.merge(&volume_path("v"), json!({ "metadata": { "finalizers": null } })).await;
+        site.merge(&volume_path("v"), json!({ "metadata": { "finalizers": null } }))
+            .await;
         site.delete(&volume_path("v"), json!({})).await;
         in_phase(site, &claim_path("v"), "Lost").await;
         site.until_event("v", "ClaimLost").await;
@@ -165,7 +184,10 @@ fn a_bound_volume_stays_until_its_claim_is_gone() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
         site.delete(&volume_path("v"), json!({})).await;
-        site.never(&volume_path("v"), Duration::from_secs(2), "gone", |volume| volume.is_none()).await;
+        site.never(&volume_path("v"), Duration::from_secs(2), "gone", |volume| {
+            volume.is_none()
+        })
+        .await;
         site.delete(&claim_path("v"), json!({})).await;
         site.until_gone(&volume_path("v")).await;
     });
@@ -179,7 +201,10 @@ fn a_claim_stays_while_a_pod_uses_it() {
         pod(site, "p", using("v")).await;
         node_of(site, "p").await;
         site.delete(&claim_path("v"), json!({})).await;
-        site.never(&claim_path("v"), Duration::from_secs(2), "gone", |claim| claim.is_none()).await;
+        site.never(&claim_path("v"), Duration::from_secs(2), "gone", |claim| {
+            claim.is_none()
+        })
+        .await;
         crate::contract::scheduler::end(site, "p").await;
         site.until_gone(&claim_path("v")).await;
     });
@@ -190,7 +215,10 @@ fn a_claim_that_only_a_pod_without_a_node_uses_may_go() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
         let mut change = using("v");
-        merge(&mut change, json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } }));
+        merge(
+            &mut change,
+            json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } }),
+        );
         pod(site, "p", change).await;
         site.delete(&claim_path("v"), json!({})).await;
         site.until_gone(&claim_path("v")).await;
@@ -262,7 +290,8 @@ fn a_claim_takes_a_class_that_becomes_the_default() {
             return;
         }
         claim(site, "early", json!({ "spec": { "storageClassName": null } })).await;
-        let default = json!({ "metadata": { "annotations": { "storageclass.kubernetes.io/is-default-class": "true" } } });
+        let default =
+            json!({ "metadata": { "annotations": { "storageclass.kubernetes.io/is-default-class": "true" } } });
         class(site, "default", default).await;
         let late = claim(site, "late", json!({ "spec": { "storageClassName": null } })).await;
         let name = format!("default-{}", site.namespace());

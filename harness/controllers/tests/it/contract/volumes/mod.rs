@@ -67,7 +67,8 @@ pub fn of_volumes() -> Value {
 
 /// Waits until a claim or volume is in this phase.
 pub async fn in_phase(site: &Site, path: &str, phase: &str) -> Value {
-    site.until_it(path, phase, |object| object["status"]["phase"] == phase).await
+    site.until_it(path, phase, |object| object["status"]["phase"] == phase)
+        .await
 }
 
 /// Makes a volume and a claim that are bound to each other.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{DRIVER, claim, claim_path, class, in_phase, pair, using, volume, volume_path};
-use crate::contract::contract;
 use crate::contract::Site;
+use crate::contract::contract;
 use crate::contract::scheduler::{end, merge, node, node_of, pod, pod_path, refused};
 
 fn in_zone(zone: &str) -> Value {
@@ -14,7 +14,12 @@ fn in_zone(zone: &str) -> Value {
 
 async fn two_zones(site: &Site) {
     for zone in ["a", "b"] {
-        node(site, zone, json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": zone } } })).await;
+        node(
+            site,
+            zone,
+            json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": zone } } }),
+        )
+        .await;
     }
 }
 
@@ -51,7 +56,10 @@ fn a_pod_waits_for_its_claim() {
         node(site, "n", json!({})).await;
         pod(site, "p", using("c")).await;
         let message = refused(site, "p", "persistentvolumeclaim \"c\" not found").await;
-        assert!(message.ends_with("persistentvolumeclaim \"c\" not found. not found"), "{message}");
+        assert!(
+            message.ends_with("persistentvolumeclaim \"c\" not found. not found"),
+            "{message}"
+        );
         class(site, "now", json!({})).await;
         claim(site, "c", json!({ "spec": { "storageClassName": "now-{ns}" } })).await;
         refused(site, "p", "pod has unbound immediate PersistentVolumeClaims").await;
@@ -64,8 +72,14 @@ fn a_pod_waits_for_its_claim() {
 fn a_claim_waits_for_its_first_consumer_and_is_provisioned_for_its_node() {
     contract!(async |site: &Site| {
         two_zones(site).await;
-        let topologies = json!([{ "matchLabelExpressions": [{ "key": "topology.kubernetes.io/zone", "values": ["b"] }] }]);
-        class(site, "late", json!({ "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topologies })).await;
+        let topologies =
+            json!([{ "matchLabelExpressions": [{ "key": "topology.kubernetes.io/zone", "values": ["b"] }] }]);
+        class(
+            site,
+            "late",
+            json!({ "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": topologies }),
+        )
+        .await;
         claim(site, "c", json!({ "spec": { "storageClassName": "late-{ns}" } })).await;
         site.until_event("c", "WaitForFirstConsumer").await;
         pod(site, "p", using("c")).await;
@@ -78,16 +92,19 @@ fn a_claim_waits_for_its_first_consumer_and_is_provisioned_for_its_node() {
             })
             .await;
         let mut made = in_zone("b");
-        merge(&mut made, json!({
-            "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": DRIVER } },
-            "spec": {
-                "storageClassName": "late-{ns}",
-                "claimRef": {
-                    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "{ns}", "name": "c",
-                    "uid": claim["metadata"]["uid"],
+        merge(
+            &mut made,
+            json!({
+                "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": DRIVER } },
+                "spec": {
+                    "storageClassName": "late-{ns}",
+                    "claimRef": {
+                        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "{ns}", "name": "c",
+                        "uid": claim["metadata"]["uid"],
+                    },
                 },
-            },
-        }));
+            }),
+        );
         assert_eq!(site.get(&pod_path("p")).await["spec"].get("nodeName"), None);
         volume(site, "made", made).await;
         assert_eq!(node_of(site, "p").await, "b");
@@ -107,8 +124,11 @@ fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
             move |claim: &Value| claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] == node.as_str()
         };
         site.until_it(&claim_path("c"), "for node a", selected("a")).await;
-        site.merge(&crate::contract::scheduler::node_path("a"), json!({ "spec": { "unschedulable": true } }))
-            .await;
+        site.merge(
+            &crate::contract::scheduler::node_path("a"),
+            json!({ "spec": { "unschedulable": true } }),
+        )
+        .await;
         node(site, "b", json!({})).await;
         site.merge(
             &claim_path("c"),
@@ -173,7 +193,8 @@ fn a_claim_for_one_pod_is_used_by_one() {
         pod(site, "p", using("v")).await;
         node_of(site, "p").await;
         pod(site, "q", using("v")).await;
-        let why = "unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+        let why =
+            "unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
         refused(site, "q", why).await;
         end(site, "p").await;
         node_of(site, "q").await;
@@ -189,12 +210,16 @@ fn a_pods_own_volume_gets_a_claim() {
             "storageClassName": "now-{ns}", "accessModes": ["ReadWriteOnce"],
             "resources": { "requests": { "storage": "1Gi" } },
         } });
-        let change = json!({ "spec": { "volumes": [{ "name": "own", "ephemeral": { "volumeClaimTemplate": template } }] } });
+        let change =
+            json!({ "spec": { "volumes": [{ "name": "own", "ephemeral": { "volumeClaimTemplate": template } }] } });
         pod(site, "p", change).await;
         let claim = site.until_it(&claim_path("p-own"), "there", |_| true).await;
         let pod = site.get(&pod_path("p")).await;
         let owner = &claim["metadata"]["ownerReferences"][0];
         assert_eq!(owner["uid"], pod["metadata"]["uid"]);
-        assert_eq!((&owner["controller"], &owner["blockOwnerDeletion"]), (&json!(true), &json!(true)));
+        assert_eq!(
+            (&owner["controller"], &owner["blockOwnerDeletion"]),
+            (&json!(true), &json!(true))
+        );
     });
 }

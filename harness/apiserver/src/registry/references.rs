@@ -1,0 +1,160 @@
+//! What a new object takes over from others that it refers to: a pod the priority of its class, a
+//! claim the default storage class. Upstream's admission plugins Priority and DefaultStorageClass.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Entry, Registry, WriteOptions, metadata, tree};
+use crate::kinds::SYSTEM_PRIORITIES;
+use crate::status::ApiError;
+use crate::store::{Key, Object, Scope};
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+const CLASS_OF_OLD: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+
+impl Registry {
+    /// Completes a new object from what it refers to.
+    ///
+    /// # Errors
+    /// 403 when a pod's class does not exist, or the pod says another priority than its class.
+    pub(super) fn admit_references(&self, entry: &Entry, object: &mut Value) -> Result<(), ApiError> {
+        match (entry.resource.group.as_str(), entry.resource.plural.as_str()) {
+            ("", "pods") => self.admit_priority(entry, object),
+            ("", "persistentvolumeclaims") => self.admit_storage_class(object),
+            _ => Ok(()),
+        }
+    }
+
+    /// Creates the priority classes that every cluster has.
+    ///
+    /// # Errors
+    /// None on a sane system.
+    pub(crate) fn seed_priorities(&self) -> Result<(), ApiError> {
+        let catalog = self.catalog();
+        let Some(entry) = catalog.find("scheduling.k8s.io", "v1", "priorityclasses") else {
+            return Ok(());
+        };
+        for (name, value, description) in SYSTEM_PRIORITIES {
+            let class = json!({ "metadata": { "name": name }, "value": value, "description": description });
+            self.create(entry, "", class, &WriteOptions::default())?;
+        }
+        Ok(())
+    }
+
+    fn admit_priority(&self, entry: &Entry, pod: &mut Value) -> Result<(), ApiError> {
+        let named = pod
+            .pointer("/spec/priorityClassName")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let class = if named.is_empty() {
+            self.all("priorityclasses")?
+                .into_iter()
+                .filter(|class| class["globalDefault"] == true)
+                .min_by_key(|class| class["value"].as_i64())
+        } else {
+            let found = self.one("priorityclasses", &named)?;
+            if found.is_none() {
+                let why = format!("no PriorityClass with name {named} was found");
+                return Err(ApiError::forbidden(&entry.resource, metadata::text(pod, "name"), &why));
+            }
+            found
+        };
+        let class = class.unwrap_or_else(|| json!({ "value": 0, "preemptionPolicy": "PreemptLowerPriority" }));
+        let name = metadata::text(pod, "name").to_owned();
+        let refuse = |kind: &str, field: &str, given: &str, computed: &str| {
+            let why = format!(
+                "the {kind} value of {field} ({given}) must not be provided in pod spec; priority admission controller \
+                 computed {computed} from the given PriorityClass name"
+            );
+            ApiError::forbidden(&entry.resource, &name, &why)
+        };
+        let value = class["value"].as_i64().unwrap_or_default();
+        let policy = class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority");
+        let spec = metadata::member_object(pod, "spec");
+        if let Some(given) = spec
+            .get("priority")
+            .and_then(Value::as_i64)
+            .filter(|given| *given != value)
+        {
+            return Err(refuse("integer", "priority", &given.to_string(), &value.to_string()));
+        }
+        if let Some(given) = spec
+            .get("preemptionPolicy")
+            .and_then(Value::as_str)
+            .filter(|given| *given != policy)
+        {
+            return Err(refuse("string", "PreemptionPolicy", given, policy));
+        }
+        if let Some(class) = class.pointer("/metadata/name") {
+            spec.insert("priorityClassName".to_owned(), class.clone());
+        }
+        spec.insert("priority".to_owned(), value.into());
+        spec.insert("preemptionPolicy".to_owned(), policy.into());
+        Ok(())
+    }
+
+    /// A claim without a word about its class gets the newest default one.
+    fn admit_storage_class(&self, claim: &mut Value) -> Result<(), ApiError> {
+        let says = claim.pointer("/spec/storageClassName").is_some_and(Value::is_string);
+        if says || claim.pointer(CLASS_OF_OLD).is_some() {
+            return Ok(());
+        }
+        let default = self
+            .all("storageclasses")?
+            .into_iter()
+            .filter(|class| class["metadata"]["annotations"][DEFAULT_CLASS] == "true")
+            .min_by_key(|class| {
+                let created = metadata::text(class, "creationTimestamp").to_owned();
+                (Reverse(created), metadata::text(class, "name").to_owned())
+            });
+        if let Some(class) = default {
+            let name = metadata::text(&class, "name");
+            metadata::member_object(claim, "spec").insert("storageClassName".to_owned(), name.into());
+        }
+        Ok(())
+    }
+
+    /// The zone and region of a node, which its pods have as labels too.
+    pub(super) fn topology_of(&self, node: &str) -> Result<Vec<(&'static str, Value)>, ApiError> {
+        let Some(node) = self.one("nodes", node)? else {
+            return Ok(Vec::new());
+        };
+        let labels = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+        Ok(labels
+            .into_iter()
+            .filter_map(|label| Some((label, node["metadata"]["labels"].get(label)?.clone())))
+            .collect())
+    }
+
+    fn table_of(&self, plural: &str) -> String {
+        let group = match plural {
+            "priorityclasses" => "scheduling.k8s.io",
+            "storageclasses" => "storage.k8s.io",
+            _ => "",
+        };
+        let catalog = self.catalog();
+        let entry = catalog.find(group, "v1", plural);
+        entry.map(|entry| entry.table.to_string()).unwrap_or_default()
+    }
+
+    fn one(&self, plural: &str, name: &str) -> Result<Option<Value>, ApiError> {
+        let object = self.store.get(&self.table_of(plural), &Key::new("", name));
+        object.map(|object| tree(&object)).transpose()
+    }
+
+    fn all(&self, plural: &str) -> Result<Vec<Value>, ApiError> {
+        let scope = Scope {
+            namespace: None,
+            after: None,
+        };
+        let objects: Vec<Arc<Object>> = self
+            .store
+            .list(&self.table_of(plural), &scope, None)
+            .map(|listing| listing.objects)
+            .unwrap_or_default();
+        objects.iter().map(|object| tree(object)).collect()
+    }
+}
