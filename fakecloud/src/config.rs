@@ -8,9 +8,10 @@ use std::time::Duration;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 
+use crate::csi::CsiSettings;
 use crate::delay::Delay;
 use crate::glob;
-use crate::model::FaultRule;
+use crate::model::{FaultRule, KubeletFaultRule};
 
 /// The whole configuration. Every field has a default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +37,10 @@ pub struct Config {
     pub call_latency: GoDuration,
     /// The simulated kubelets.
     pub kubelet: KubeletSettings,
+    /// The storage.
+    pub csi: CsiSettings,
+    /// The cloud controller manager's part.
+    pub cloud_controller: CloudControllerSettings,
     /// Rules by which driver calls fail.
     pub faults: Vec<FaultRule>,
 }
@@ -118,6 +123,34 @@ pub struct KubeletSettings {
     pub pod_stop_delay: GoDuration,
     /// How many API calls are under way at once, over all kubelets.
     pub concurrency: usize,
+    /// Whether Nodes register without provider id, addresses and topology, and with the taint
+    /// `node.cloudprovider.kubernetes.io/uninitialized`, for the cloud controller to complete them.
+    pub external_cloud_provider: bool,
+    /// What is wrong with kubelets, by machine and time.
+    pub faults: Vec<KubeletFaultRule>,
+}
+
+/// What a cloud controller manager does for the Nodes of this cloud.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct CloudControllerSettings {
+    /// Whether it runs.
+    pub enabled: bool,
+    /// How long after a VM's end, or its stop, its Node is looked at.
+    pub monitor_period: GoDuration,
+    /// Whether the Node of a VM that is gone stays while its Ready condition is True, as upstream
+    /// has it.
+    pub wait_for_not_ready: bool,
+}
+
+impl Default for CloudControllerSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            monitor_period: GoDuration(Duration::from_secs(5)),
+            wait_for_not_ready: true,
+        }
+    }
 }
 
 impl Default for Config {
@@ -144,6 +177,8 @@ impl Default for Config {
             require_initialize: false,
             call_latency: GoDuration::default(),
             kubelet: KubeletSettings::default(),
+            csi: CsiSettings::default(),
+            cloud_controller: CloudControllerSettings::default(),
             faults: Vec::new(),
         }
     }
@@ -162,6 +197,8 @@ impl Default for KubeletSettings {
             pod_start_delay: seconds(1),
             pod_stop_delay: seconds(1),
             concurrency: 64,
+            external_cloud_provider: false,
+            faults: Vec::new(),
         }
     }
 }
@@ -232,6 +269,23 @@ impl Config {
         }
         if kubelet.concurrency == 0 {
             return wrong("kubelet.concurrency".to_owned(), "must be at least 1");
+        }
+        for (index, rule) in kubelet.faults.iter().enumerate() {
+            if let Err(reason) = rule.fault() {
+                return wrong(format!("kubelet.faults[{index}]"), &reason);
+            }
+        }
+        if self.cloud_controller.monitor_period.0.is_zero() {
+            return wrong(
+                "cloudController.monitorPeriod".to_owned(),
+                "must be longer than zero, for example 5s",
+            );
+        }
+        if kubelet.external_cloud_provider && !self.cloud_controller.enabled {
+            return wrong(
+                "kubelet.externalCloudProvider".to_owned(),
+                "needs cloudController.enabled: without it no Node is ever initialized",
+            );
         }
         for (name, machine_type) in &self.machine_types {
             for (field, quantity) in [("cpu", &machine_type.cpu), ("memory", &machine_type.memory)] {
@@ -325,6 +379,12 @@ mod tests {
     )]
     #[case::bad_quantity("machineTypes:\n  big:\n    cpu: many\n    memory: 1Gi\n", "machineTypes.big.cpu")]
     #[case::bad_delay("bootDelay: 60s-10s\n", "60s-10s")]
+    #[case::bad_kubelet_fault("kubelet:\n  faults: [{mode: slow}]\n", "kubelet.faults[0]: delay is missing")]
+    #[case::bad_monitor("cloudController:\n  monitorPeriod: 0s\n", "cloudController.monitorPeriod")]
+    #[case::nobody_initializes(
+        "kubelet:\n  externalCloudProvider: true\ncloudController:\n  enabled: false\n",
+        "kubelet.externalCloudProvider: needs"
+    )]
     #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
     #[case::bad_code("faults:\n- {id: a, operation: create, code: Broken}\n", "Broken")]
     fn what_is_wrong_is_named(#[case] text: &str, #[case] said: &str) {

@@ -6,7 +6,9 @@
 //! of kubelets (in `kubelet`), machine controllers, and the harness.
 
 pub mod certificates;
+mod cloud_controller;
 mod config;
+pub mod csi;
 mod delay;
 mod glob;
 pub mod kubelet;
@@ -25,10 +27,13 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{BootDelay, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType};
+pub use config::{
+    BootDelay, CloudControllerSettings, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType,
+};
 pub use delay::Delay;
 pub use rpc::{ControlService, FakeDriver};
 
+use self::kubelet::Kubelets;
 use self::model::Cloud;
 
 /// The generated messages, client and server of `proto/fakecloud.proto`.
@@ -54,6 +59,10 @@ struct Shared {
     /// The number of the log's last record; wakes whoever follows the log.
     last: watch::Sender<u64>,
     clock: Clock,
+    kubelets: Kubelets,
+    /// When the ledger began, and what tells this cloud from others.
+    opened: Timestamp,
+    instance: String,
 }
 
 impl fmt::Debug for Fakecloud {
@@ -67,10 +76,16 @@ impl fmt::Debug for Fakecloud {
 impl Fakecloud {
     /// An empty cloud. `config` should have passed [`Config::check`].
     pub fn new(config: Config, clock: Clock, seed: Seed) -> Self {
+        let opened = clock.now();
+        let mut stream = seed.stream(&format!("instance/{}", opened.as_nanosecond()));
+        let instance = stream.text(12, b"0123456789abcdef");
         Self(Arc::new(Shared {
             cloud: Mutex::new(Cloud::new(config, seed)),
             last: watch::Sender::new(0),
             clock,
+            kubelets: Kubelets::default(),
+            opened,
+            instance,
         }))
     }
 
@@ -91,10 +106,17 @@ impl Fakecloud {
         proto::cloud_server::CloudServer::new(ControlService::new(self.clone()))
     }
 
-    /// Runs the simulated kubelets until `token` is cancelled. Dropping the future kills them;
-    /// running it again picks up the VMs that are there. At most one `run` at a time.
+    /// Runs the simulated kubelets and the cloud controller until `token` is cancelled. Dropping the
+    /// future kills them; running it again picks up the VMs that are there. At most one `run` at a
+    /// time.
     pub async fn run(&self, client: kube::Client, token: CancellationToken) {
-        kubelet::run(self.clone(), client, token).await;
+        let kubelets = kubelet::run(self.clone(), client.clone(), token.clone());
+        if self.step(|cloud, _| cloud.config().cloud_controller.enabled) {
+            let controller = cloud_controller::run(self.clone(), client, token);
+            tokio::join!(kubelets, controller);
+        } else {
+            kubelets.await;
+        }
     }
 
     /// Lets VMs boot and end in time when no kubelets are to run; until `token` is cancelled.
@@ -112,6 +134,21 @@ impl Fakecloud {
                 () = clock.sleep_until(next.unwrap_or(Timestamp::MAX)), if next.is_some() => {}
             }
         }
+    }
+
+    /// The kubelets that run.
+    pub(crate) fn kubelets(&self) -> &Kubelets {
+        &self.0.kubelets
+    }
+
+    /// When the ledger began.
+    pub(crate) fn opened(&self) -> Timestamp {
+        self.0.opened
+    }
+
+    /// What tells this cloud from all others, its own predecessors too.
+    pub(crate) fn instance(&self) -> String {
+        self.0.instance.clone()
     }
 
     /// The cloud's clock.

@@ -1,15 +1,17 @@
 //! Makes the API calls of simulated kubelets; every answer comes back as a value.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::storage::v1::CSIDriver;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Error};
-use serde_json::Value;
 
 use super::facts::{NodeFacts, PodKey};
 use super::fleet::{Outcome, Request};
+use super::objects::Renewal;
 
 /// How long a call may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,38 +35,39 @@ async fn call(client: Client, request: &Request) -> Result<Outcome, Error> {
             Ok(Outcome::Secret(secret.map(|secret| secret.data.unwrap_or_default())))
         }
         Request::Register { node } => register(client, node).await,
-        Request::RenewLease { name, lease } => renew(client, name, lease).await,
+        Request::DeleteNode { name, uid } => {
+            let nodes = Api::<Node>::all(client);
+            let deleted = nodes.delete(name, &of_uid(uid, None)).await;
+            gone_or_done(deleted.map(drop), &[404, 409])
+        }
+        Request::RenewLease(renewal) => renew(client, renewal).await,
         Request::NodeStatus { name, patch } => {
             let nodes = Api::<Node>::all(client);
             match nodes
                 .patch_status(name, &PatchParams::default(), &Patch::Strategic(patch))
                 .await
             {
-                Ok(node) => Ok(Outcome::Node(NodeFacts::of(&node))),
+                Ok(node) => Ok(Outcome::Node(Box::new(NodeFacts::of(&node)))),
                 Err(error) if has_code(&error, &[404]) => Ok(Outcome::Gone),
                 Err(error) => Err(error),
             }
         }
-        Request::PodStatus { pod, patch } => {
+        Request::ReadVolumes { pod, claims, .. } => volumes(client, &pod.0, claims).await,
+        Request::PodStatus { pod, patch, .. } => {
             let patched = pods(client, pod)
                 .patch_status(&pod.1, &PatchParams::default(), &Patch::Strategic(patch))
                 .await;
-            gone_or_done(patched.map(drop), &[404, 409, 422])
+            match patched {
+                Ok(pod) => Ok(Outcome::Written(version(&pod))),
+                Err(error) if has_code(&error, &[404, 409, 422]) => Ok(Outcome::Gone),
+                Err(error) => Err(error),
+            }
         }
-        Request::EndPod { pod, uid } => {
-            let parameters = DeleteParams {
-                grace_period_seconds: Some(0),
-                preconditions: Some(Preconditions {
-                    uid: Some(uid.clone()),
-                    resource_version: None,
-                }),
-                ..DeleteParams::default()
-            };
-            gone_or_done(
-                pods(client, pod).delete(&pod.1, &parameters).await.map(drop),
-                &[404, 409],
-            )
+        Request::EndPod { pod, uid, .. } => {
+            let deleted = pods(client, pod).delete(&pod.1, &of_uid(uid, Some(0))).await;
+            gone_or_done(deleted.map(drop), &[404, 409])
         }
+        Request::RenewMirror { pod, uid, .. } => renew_mirror(client, pod, uid).await,
     }
 }
 
@@ -75,21 +78,94 @@ async fn register(client: Client, node: &Node) -> Result<Outcome, Error> {
         Err(error) if has_code(&error, &[409]) => nodes.get(node.metadata.name.as_deref().unwrap_or_default()).await?,
         created => created?,
     };
-    Ok(Outcome::Node(NodeFacts::of(&created)))
+    Ok(Outcome::Node(Box::new(NodeFacts::of(&created))))
 }
 
 /// Renews the Lease, or creates it.
-async fn renew(client: Client, name: &str, lease: &Value) -> Result<Outcome, Error> {
+async fn renew(client: Client, renewal: &Renewal) -> Result<Outcome, Error> {
     let leases = Api::<Lease>::namespaced(client, "kube-node-lease");
-    match leases.patch(name, &PatchParams::default(), &Patch::Merge(lease)).await {
+    match leases
+        .patch(&renewal.node, &PatchParams::default(), &Patch::Merge(renewal.patch()))
+        .await
+    {
         Ok(_) => Ok(Outcome::Done),
         Err(error) if has_code(&error, &[404]) => {
-            let lease = serde_json::from_value(lease.clone()).map_err(Error::SerdeError)?;
+            let lease = serde_json::from_value(renewal.whole()).map_err(Error::SerdeError)?;
             leases.create(&PostParams::default(), &lease).await?;
             Ok(Outcome::Done)
         }
         Err(error) => Err(error),
     }
+}
+
+/// The names under which the volumes behind claims are attached, of those that are attached at all.
+async fn volumes(client: Client, namespace: &str, claims: &[String]) -> Result<Outcome, Error> {
+    let of_claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
+    let volumes = Api::<PersistentVolume>::all(client.clone());
+    let drivers = Api::<CSIDriver>::all(client);
+    let mut names = BTreeSet::new();
+    for claim in claims {
+        let claim = of_claims.get_opt(claim).await?;
+        let bound = claim.as_ref().and_then(|claim| {
+            let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
+            let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref());
+            volume.filter(|volume| !volume.is_empty() && phase == Some("Bound"))
+        });
+        let Some(volume) = bound else {
+            return Ok(Outcome::Volumes(None));
+        };
+        let Some(volume) = volumes.get_opt(volume).await? else {
+            return Ok(Outcome::Volumes(None));
+        };
+        let Some(csi) = volume.spec.and_then(|spec| spec.csi) else {
+            continue;
+        };
+        let driver = drivers.get_opt(&csi.driver).await?;
+        if driver.and_then(|driver| driver.spec.attach_required).unwrap_or(true) {
+            names.insert(format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle));
+        }
+    }
+    Ok(Outcome::Volumes(Some(names.into_iter().collect())))
+}
+
+/// Deletes what stands for a static pod, and creates it anew: the static pod is still there.
+async fn renew_mirror(client: Client, key: &PodKey, uid: &str) -> Result<Outcome, Error> {
+    let pods = pods(client, key);
+    let Some(pod) = pods.get_opt(&key.1).await? else {
+        return Ok(Outcome::Gone);
+    };
+    match pods.delete(&key.1, &of_uid(uid, Some(0))).await {
+        Err(error) if has_code(&error, &[404, 409]) => return Ok(Outcome::Gone),
+        deleted => drop(deleted?),
+    }
+    let mut fresh = Pod {
+        spec: pod.spec,
+        ..Pod::default()
+    };
+    fresh.metadata.name = pod.metadata.name;
+    fresh.metadata.namespace = pod.metadata.namespace;
+    fresh.metadata.labels = pod.metadata.labels;
+    fresh.metadata.annotations = pod.metadata.annotations;
+    fresh.metadata.owner_references = pod.metadata.owner_references;
+    let created = pods.create(&PostParams::default(), &fresh).await;
+    // Somebody else, or a finalizer, has the name: there is nothing more to do.
+    gone_or_done(created.map(drop), &[404, 409])
+}
+
+fn of_uid(uid: &str, grace_period_seconds: Option<u32>) -> DeleteParams {
+    DeleteParams {
+        grace_period_seconds,
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    }
+}
+
+fn version(pod: &Pod) -> u64 {
+    let version = pod.metadata.resource_version.as_deref();
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 fn pods(client: Client, (namespace, _): &PodKey) -> Api<Pod> {

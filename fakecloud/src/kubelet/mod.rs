@@ -3,20 +3,28 @@
 //! What lives here: the loop that carries events of cloud, API server and time to the pure model in
 //! `fleet`, and its calls to the API server, a bounded number at once. What must not: decisions.
 
+mod admission;
 mod api;
+mod conditions;
+mod duties;
 mod facts;
 mod fleet;
+mod join;
 #[cfg(test)]
 mod loop_tests;
 mod objects;
+mod pod;
 mod pods;
 #[cfg(test)]
 mod tests;
 mod token;
+mod view;
 mod wheel;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
 use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::FuturesUnordered;
@@ -27,20 +35,86 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::facts::{NodeFacts, PodFacts, PodKey};
-use self::fleet::{Effect, Fleet, Outcome, Request, Run};
+use self::fleet::{Effect, Fleet, Gate, Outcome, Request, Run};
 use self::objects::Host;
+pub(crate) use self::objects::{CLOUD, UNINITIALIZED};
+pub(crate) use self::pods::PodError;
+pub(crate) use self::view::KubeletView;
+pub(crate) use self::wheel::Wheel;
 use crate::Fakecloud;
 use crate::model::{Cloud, Vm};
+
+/// The kubelets that run, for whoever asks after them or does something to their pods. Clones are
+/// the same kubelets. None run before [`run`] begins and after it ends.
+#[derive(Clone, Default)]
+pub(crate) struct Kubelets(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    fleet: Mutex<Option<Fleet>>,
+    /// Something was done to a pod.
+    touched: Notify,
+}
+
+impl fmt::Debug for Kubelets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kubelets").finish_non_exhaustive()
+    }
+}
+
+impl Kubelets {
+    fn lock(&self) -> MutexGuard<'_, Option<Fleet>> {
+        self.0.fleet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the fleet, if there is one. The cloud must not be locked from within.
+    fn with<T>(&self, action: impl FnOnce(&mut Fleet) -> T) -> Option<T> {
+        self.lock().as_mut().map(action)
+    }
+
+    /// What the VM of that number has for a kubelet.
+    pub(crate) fn view(&self, vm: u64, now: Timestamp) -> Option<KubeletView> {
+        self.with(|fleet| fleet.view(vm, now)).flatten()
+    }
+
+    /// Ends a container, with exit code 137 and that reason; without a name, the pod's only one.
+    ///
+    /// # Errors
+    /// When no such container runs; `None` when no kubelets run.
+    pub(crate) fn kill_container(
+        &self,
+        pod: &(String, String),
+        container: &str,
+        reason: &'static str,
+        now: Timestamp,
+    ) -> Option<Result<String, PodError>> {
+        let killed = self.with(|fleet| fleet.kill_container(pod, container, reason, now));
+        self.0.touched.notify_one();
+        killed
+    }
+}
+
+/// Takes the fleet away when the loop ends or is dropped.
+struct Running(Kubelets);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
+}
 
 /// Runs the kubelets of all VMs of `cloud` against the API server behind `client`, until `token`
 /// is cancelled. Also lets VMs boot and end in time.
 pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
     let settings = cloud.step(|cloud, _| cloud.config().kubelet.clone());
     let concurrency = settings.concurrency;
-    let mut fleet = Fleet::new(settings);
+    let kubelets = cloud.kubelets().clone();
+    *kubelets.lock() = Some(Fleet::new(settings, cloud.instance()));
+    let _running = Running(kubelets.clone());
     let mut follower = Follower::default();
     let mut nodes = Listing::default();
     let mut pods = Listing::default();
@@ -55,9 +129,9 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
     loop {
         changes.borrow_and_update();
         let now = cloud.clock().now();
-        let next_in_cloud = follower.follow(&cloud, &mut fleet);
-        fleet.advance(now);
-        for effect in fleet.take_effects() {
+        let next_in_cloud = follower.follow(&cloud, &kubelets);
+        let (effects, next_in_fleet) = kubelets.with(|fleet| advance(fleet, now)).unwrap_or_default();
+        for effect in effects {
             match effect {
                 Effect::Call(run, request) => waiting.push_back((run, request)),
                 Effect::Joined { vm } => cloud.step(|cloud, now| cloud.kubelet_joined(&vm, now)),
@@ -66,29 +140,51 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
                 }
             }
         }
+        // A kubelet that lost its way while its calls waited for their turn is told at once.
+        let mut lost = false;
         while calls.len() < concurrency {
             let Some((run, request)) = waiting.pop_front() else {
                 break;
             };
-            if fleet.is_current(&run) {
-                calls.push(perform(client.clone(), run, request));
+            match kubelets.with(|fleet| fleet.gate(run)) {
+                Some(Gate::Open) => calls.push(perform(client.clone(), run, request)),
+                Some(Gate::Unreachable) => {
+                    lost = true;
+                    let outcome = Outcome::Failed("the API server is out of reach".to_owned());
+                    kubelets.with(|fleet| fleet.done(run, &request, outcome, now));
+                }
+                Some(Gate::Dropped) | None => {}
             }
         }
-        let next = [next_in_cloud, fleet.next_deadline()].into_iter().flatten().min();
+        if lost {
+            continue;
+        }
+        let next = [next_in_cloud, next_in_fleet].into_iter().flatten().min();
         let clock = cloud.clock();
         // In this order, not at random: a simulated run must replay.
         tokio::select! {
             biased;
             () = token.cancelled() => return,
             _ = changes.changed() => {}
+            () = kubelets.0.touched.notified() => {}
             Some((run, request, outcome)) = calls.next(), if !calls.is_empty() => {
-                fleet.done(&run, &request, outcome, clock.now());
+                kubelets.with(|fleet| fleet.done(run, &request, outcome, clock.now()));
             }
-            Some(event) = node_events.next() => node_event(&mut fleet, &mut nodes, event, clock.now()),
-            Some(event) = pod_events.next() => pod_event(&mut fleet, &mut pods, event, clock.now()),
+            Some(event) = node_events.next() => {
+                kubelets.with(|fleet| node_event(fleet, &mut nodes, event, clock.now()));
+            }
+            Some(event) = pod_events.next() => {
+                kubelets.with(|fleet| pod_event(fleet, &mut pods, event, clock.now()));
+            }
             () = clock.sleep_until(next.unwrap_or(Timestamp::MAX)), if next.is_some() => {}
         }
     }
+}
+
+/// Does what is due; what is wanted, and when something is due next.
+fn advance(fleet: &mut Fleet, now: Timestamp) -> (Vec<Effect>, Option<Timestamp>) {
+    fleet.advance(now);
+    (fleet.take_effects(), fleet.next_deadline())
 }
 
 async fn perform(client: Client, run: Run, request: Request) -> (Run, Request, Outcome) {
@@ -105,9 +201,13 @@ struct Follower {
 
 impl Follower {
     /// Tells the fleet of all VMs that changed. Answers when the cloud changes by itself next.
-    fn follow(&mut self, cloud: &Fakecloud, fleet: &mut Fleet) -> Option<Timestamp> {
+    fn follow(&mut self, cloud: &Fakecloud, kubelets: &Kubelets) -> Option<Timestamp> {
         cloud.step(|cloud, now| {
             cloud.advance(now);
+            let mut fleet = kubelets.lock();
+            let Some(fleet) = fleet.as_mut() else {
+                return cloud.next_deadline();
+            };
             let changed = self.after.and_then(|after| changed_since(cloud, after));
             let tell = |fleet: &mut Fleet, vm: &Vm| {
                 fleet.vm(
@@ -137,7 +237,7 @@ fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
     )
 }
 
-fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+pub(crate) fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
 where
     K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
@@ -198,12 +298,12 @@ fn node_event(
         }
         Ok(Event::InitDone) => {
             for (name, uid) in std::mem::take(&mut listing.missing) {
-                fleet.node_gone(&name, &uid);
+                fleet.node_gone(&name, &uid, now);
             }
         }
         Ok(Event::Delete(node)) => {
             let (name, uid) = identity(&node);
-            fleet.node_gone(&name, &uid);
+            fleet.node_gone(&name, &uid, now);
         }
         Err(error) => tracing::debug!(%error, "the watch of nodes failed"),
     }
@@ -220,12 +320,12 @@ fn pod_event(fleet: &mut Fleet, listing: &mut Listing<PodKey>, event: watcher::R
         }
         Ok(Event::InitDone) => {
             for key in std::mem::take(&mut listing.missing) {
-                fleet.pod_gone(&key);
+                fleet.pod_gone(&key, now);
             }
         }
         Ok(Event::Delete(pod)) => {
             let namespace = pod.metadata.namespace.unwrap_or_default();
-            fleet.pod_gone(&(namespace, pod.metadata.name.unwrap_or_default()));
+            fleet.pod_gone(&(namespace, pod.metadata.name.unwrap_or_default()), now);
         }
         Err(error) => tracing::debug!(%error, "the watch of pods failed"),
     }

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 /// Timers by key; each key has at most one deadline. Deadlines that are equal come in the order of
 /// their keys, so nothing depends on the order in which they were set.
 #[derive(Debug)]
-pub(super) struct Wheel<K> {
+pub(crate) struct Wheel<K> {
     deadlines: BTreeSet<(Timestamp, K)>,
     keys: BTreeMap<K, Timestamp>,
 }
 
 impl<K: Ord + Clone> Wheel<K> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             deadlines: BTreeSet::new(),
             keys: BTreeMap::new(),
@@ -21,7 +21,7 @@ impl<K: Ord + Clone> Wheel<K> {
     }
 
     /// Sets the key's deadline; an earlier one is forgotten.
-    pub(super) fn set(&mut self, key: K, at: Timestamp) {
+    pub(crate) fn set(&mut self, key: K, at: Timestamp) {
         if let Some(previous) = self.keys.insert(key.clone(), at) {
             self.deadlines.remove(&(previous, key.clone()));
         }
@@ -29,29 +29,29 @@ impl<K: Ord + Clone> Wheel<K> {
     }
 
     /// Sets the key's deadline unless it has an earlier one.
-    pub(super) fn set_earlier(&mut self, key: K, at: Timestamp) {
+    pub(crate) fn set_earlier(&mut self, key: K, at: Timestamp) {
         if self.keys.get(&key).is_none_or(|previous| *previous > at) {
             self.set(key, at);
         }
     }
 
-    pub(super) fn cancel(&mut self, key: &K) {
+    pub(crate) fn cancel(&mut self, key: &K) {
         if let Some(at) = self.keys.remove(key) {
             self.deadlines.remove(&(at, key.clone()));
         }
     }
 
-    pub(super) fn is_set(&self, key: &K) -> bool {
+    pub(crate) fn is_set(&self, key: &K) -> bool {
         self.keys.contains_key(key)
     }
 
     /// The first deadline.
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(crate) fn next(&self) -> Option<Timestamp> {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
     /// Takes out a key whose deadline has come.
-    pub(super) fn pop(&mut self, now: Timestamp) -> Option<K> {
+    pub(crate) fn pop(&mut self, now: Timestamp) -> Option<K> {
         if self.next()? > now {
             return None;
         }

@@ -4,7 +4,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::{Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultRule, Record, RecordKind, Vm, VmState};
+use super::{
+    Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultKind, FaultRule, KubeletFault, Record, RecordKind, Vm,
+    VmState,
+};
 use crate::glob;
 
 /// Which VM a command is about.
@@ -55,6 +58,9 @@ pub enum CommandError {
     /// There is no such hold.
     #[error("nothing is held by {0:?}")]
     NoHold(String),
+    /// A value of the command makes no sense.
+    #[error("{0}")]
+    Unusable(String),
     /// A hold needs a pattern.
     #[error("the pattern is empty: give a VM's id, or a glob on machine names such as *")]
     EmptyPattern,
@@ -174,7 +180,7 @@ impl Cloud {
         self.answer(ordinal, reference)
     }
 
-    /// Stops or starts the kubelet of a VM that runs on.
+    /// Stops the kubelet of a VM that runs on, or ends its outage, whichever that is.
     ///
     /// # Errors
     /// When no single VM fits, or it is deleted.
@@ -182,8 +188,10 @@ impl Cloud {
         let operation = if runs { "StartKubelet" } else { "StopKubelet" };
         let live = [VmState::Pending, VmState::Running, VmState::Stopped];
         let ordinal = self.command(reference, operation, &live, "pending, running or stopped", now)?;
-        if let Some(vm) = self.vms.get_mut(&ordinal) {
-            vm.kubelet_stopped = !runs;
+        if runs {
+            self.mend_now(ordinal, FaultKind::Outage);
+        } else {
+            self.break_now(ordinal, KubeletFault::Stopped, None, now);
         }
         self.answer(ordinal, reference)
     }
@@ -282,13 +290,24 @@ impl Cloud {
         self.log.append(record.saying(message));
     }
 
+    /// Writes to the log what the cloud controller did about a VM's Node.
+    pub fn controller_reports(&mut self, vm: &str, operation: &'static str, message: &str, now: Timestamp) {
+        self.advance(now);
+        let record = Record::new(RecordKind::Kubelet, Caller::Cloud, operation, now);
+        let record = match self.vm(vm) {
+            Some(vm) => record.about(vm),
+            None => record,
+        };
+        self.log.append(record.saying(message));
+    }
+
     fn note(&mut self, operation: &'static str, subject: &str, now: Timestamp) {
         let record = Record::new(RecordKind::Command, Caller::Control, operation, now);
         self.log.append(record.saying(subject));
     }
 
     /// Finds the VM, checks its state and logs the command.
-    fn command(
+    pub(super) fn command(
         &mut self,
         reference: &Reference,
         operation: &'static str,
@@ -311,7 +330,7 @@ impl Cloud {
         Ok(ordinal)
     }
 
-    fn answer(&self, ordinal: u64, reference: &Reference) -> Result<&Vm, CommandError> {
+    pub(super) fn answer(&self, ordinal: u64, reference: &Reference) -> Result<&Vm, CommandError> {
         self.vms
             .get(&ordinal)
             .ok_or_else(|| CommandError::NotFound(reference.clone()))

@@ -7,6 +7,8 @@
 mod calls;
 mod commands;
 mod fault;
+mod kubelet;
+mod kubelet_commands;
 mod record;
 mod spec;
 #[cfg(test)]
@@ -21,11 +23,16 @@ use jiff::{SignedDuration, Timestamp};
 pub use calls::Reply;
 pub use commands::{CommandError, Reference};
 pub use fault::{Fault, FaultError, FaultRule, Faults, Operation};
+pub use kubelet::{
+    Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultRule, KubeletFaults, KubeletMode, NodeCondition,
+};
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
 pub use spec::{Part, ProviderSpec, Taint};
 #[cfg(test)]
 pub(crate) use tests::request as test_request;
 pub use vm::{Owner, UserData, Vm, VmState};
+
+use self::kubelet_commands::Planned;
 
 use crate::config::{Config, DuplicateCreates};
 use crate::glob;
@@ -45,6 +52,8 @@ pub struct Cloud {
     terminated: BTreeSet<u64>,
     /// When VMs change their state by themselves. Those of held VMs are not in it.
     deadlines: BTreeSet<(Timestamp, u64)>,
+    /// When faults of kubelets begin and end.
+    planned: BTreeSet<(Timestamp, u64, Planned)>,
     holds: BTreeSet<String>,
     faults: Faults,
     log: Log,
@@ -71,6 +80,7 @@ impl Cloud {
             live: BTreeMap::new(),
             terminated: BTreeSet::new(),
             deadlines: BTreeSet::new(),
+            planned: BTreeSet::new(),
             holds: BTreeSet::new(),
             faults,
             log: Log::default(),
@@ -117,6 +127,11 @@ impl Cloud {
             .any(|pattern| *pattern == vm.id || glob::matches_machine(pattern, &machine))
     }
 
+    /// Whether there has ever been a VM.
+    pub fn has_had_vms(&self) -> bool {
+        self.last_ordinal > 0
+    }
+
     /// How many VMs are pending, running or stopped.
     pub fn live_count(&self) -> usize {
         self.live.values().map(BTreeSet::len).sum()
@@ -124,18 +139,22 @@ impl Cloud {
 
     /// When something changes by itself next.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(at, _)| *at)
+        let deadline = self.deadlines.first().map(|(at, _)| *at);
+        let planned = self.planned.first().map(|(at, ..)| *at);
+        [deadline, planned].into_iter().flatten().min()
     }
 
     /// Lets time pass: every VM whose deadline has come changes its state, in order and at its own
     /// time.
     pub fn advance(&mut self, now: Timestamp) {
-        while let Some(&(at, ordinal)) = self.deadlines.first() {
-            if at > now {
-                return;
+        while let Some(next) = self.next_deadline().filter(|at| *at <= now) {
+            if self.planned.first().is_some_and(|(at, ..)| *at == next) {
+                if let Some((at, ordinal, planned)) = self.planned.pop_first() {
+                    self.carry_out(ordinal, planned, at);
+                }
+            } else if let Some((at, ordinal)) = self.deadlines.pop_first() {
+                self.progress(ordinal, Caller::Cloud, at);
             }
-            self.deadlines.pop_first();
-            self.progress(ordinal, Caller::Cloud, at);
         }
     }
 
@@ -177,10 +196,12 @@ impl Cloud {
             boot_id: String::new(),
             created: now,
             changed: now,
-            kubelet_stopped: false,
+            kubelet: KubeletFaults::default(),
+            conditions: BTreeMap::new(),
             joined: false,
             deadline: Some(later(now, delay)),
             boots: 0,
+            fault_ends: BTreeMap::new(),
         };
         let record = Record::new(RecordKind::Transition, Caller::Cloud, "Pending", now);
         self.log.append(record.about(&vm).saying(vm.reason.clone()));
@@ -236,7 +257,11 @@ impl Cloud {
         let Some(vm) = self.vms.get_mut(&ordinal) else { return };
         vm.boots += 1;
         vm.boot_id = self.seed.stream(&format!("boot/{}/{}", vm.id, vm.boots)).uuid();
+        let first = vm.boots == 1;
         self.transition(ordinal, VmState::Running, reason, caller, now);
+        if first {
+            self.plan_faults(ordinal, now);
+        }
     }
 
     /// Begins to delete the VM; ends it at once when there is no delay and no hold.
@@ -260,6 +285,7 @@ impl Cloud {
         self.transition(ordinal, VmState::Terminated, "its deletion is complete", caller, now);
         if let Some(vm) = self.vms.get_mut(&ordinal) {
             vm.user_data = UserData::default();
+            vm.conditions.clear();
         }
         self.terminated.insert(ordinal);
         if self.terminated.len() > TERMINATED_KEPT

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use mcm_api::cloud::VmIdentity;
 
+use super::kubelet::{FaultKind, KubeletFaults, NodeCondition};
 use super::spec::{ProviderSpec, Taint};
 
 /// The state of a VM: pending → running ⇄ stopped → stopping → terminated.
@@ -132,14 +133,18 @@ pub struct Vm {
     pub created: Timestamp,
     /// When its state changed last.
     pub changed: Timestamp,
-    /// Stopped by a command while the VM runs on.
-    pub kubelet_stopped: bool,
+    /// What is wrong with its kubelet.
+    pub kubelet: KubeletFaults,
+    /// Conditions that its Node is to show besides a healthy kubelet's; `None`: is not to show.
+    pub conditions: BTreeMap<String, Option<NodeCondition>>,
     /// Its kubelet has registered the Node and needs no bootstrap token any more.
     pub joined: bool,
     /// When the state changes by itself.
     pub(super) deadline: Option<Timestamp>,
     /// How often it booted.
     pub(super) boots: u64,
+    /// When faults of its kubelet end by themselves.
+    pub(super) fault_ends: BTreeMap<FaultKind, Timestamp>,
 }
 
 impl Vm {
@@ -157,11 +162,6 @@ impl Vm {
     pub fn address(&self) -> String {
         let [_, high, middle, low] = (self.ordinal as u32).to_be_bytes();
         format!("10.{high}.{middle}.{low}")
-    }
-
-    /// Whether a kubelet runs on it.
-    pub fn kubelet_runs(&self) -> bool {
-        self.state == VmState::Running && !self.kubelet_stopped
     }
 
     /// The first field in which the VM differs from what `spec` asks for.

@@ -101,6 +101,167 @@ pub struct Vm {
     #[prost(bool, tag = "21")]
     pub joined: bool,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Nothing {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KubeletFault {
+    #[prost(oneof = "kubelet_fault::Fault", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
+    pub fault: ::core::option::Option<kubelet_fault::Fault>,
+}
+/// Nested message and enum types in `KubeletFault`.
+pub mod kubelet_fault {
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Fault {
+        #[prost(message, tag = "1")]
+        Stopped(super::Nothing),
+        #[prost(message, tag = "2")]
+        Partitioned(super::Nothing),
+        #[prost(message, tag = "3")]
+        Frozen(super::Nothing),
+        #[prost(message, tag = "4")]
+        Flapping(super::Flapping),
+        /// each API call comes later by this
+        #[prost(uint64, tag = "5")]
+        SlowNanos(u64),
+        /// not ready for so long after each start and outage
+        #[prost(uint64, tag = "6")]
+        SlowRecoveryNanos(u64),
+        /// all times that it writes are off by this; negative: too early
+        #[prost(int64, tag = "7")]
+        ClockSkewNanos(i64),
+        /// registers again when its Node is deleted
+        #[prost(message, tag = "8")]
+        Zombie(super::Nothing),
+        /// deletes a Node of its name that belongs to another VM
+        #[prost(message, tag = "9")]
+        TakeOver(super::Nothing),
+    }
+}
+/// Down first, then up, in each period.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Flapping {
+    #[prost(uint64, tag = "1")]
+    pub period_nanos: u64,
+    /// 1 to 99
+    #[prost(uint32, tag = "2")]
+    pub up_percent: u32,
+    /// unspecified: partitioned; up makes no sense
+    #[prost(enumeration = "KubeletState", tag = "3")]
+    pub down: i32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeCondition {
+    /// for example DiskPressure or KernelDeadlock
+    #[prost(string, tag = "1")]
+    pub r#type: ::prost::alloc::string::String,
+    /// True, False or Unknown
+    #[prost(string, tag = "2")]
+    pub status: ::prost::alloc::string::String,
+    /// empty: one is chosen
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// empty: one is chosen
+    #[prost(string, tag = "4")]
+    pub message: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Kubelet {
+    #[prost(string, tag = "1")]
+    pub vm_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub node: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub machine_namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub provider_id: ::prost::alloc::string::String,
+    #[prost(enumeration = "VmState", tag = "5")]
+    pub vm_state: i32,
+    /// off, joining, refused, registered or node gone; off while no kubelets are run.
+    #[prost(string, tag = "6")]
+    pub stage: ::prost::alloc::string::String,
+    #[prost(enumeration = "KubeletState", tag = "7")]
+    pub state: i32,
+    #[prost(message, repeated, tag = "8")]
+    pub faults: ::prost::alloc::vec::Vec<KubeletFault>,
+    /// those that were set
+    #[prost(message, repeated, tag = "9")]
+    pub conditions: ::prost::alloc::vec::Vec<NodeCondition>,
+    #[prost(bool, tag = "10")]
+    pub recovering: bool,
+    /// when it goes down or up by itself next; 0: never
+    #[prost(int64, tag = "11")]
+    pub changes_unix_nanos: i64,
+    /// why it was not let in
+    #[prost(string, tag = "12")]
+    pub refused: ::prost::alloc::string::String,
+    /// of the Node that it has registered
+    #[prost(string, tag = "13")]
+    pub node_uid: ::prost::alloc::string::String,
+    /// bound to its Node
+    #[prost(uint32, tag = "14")]
+    pub pods: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BreakKubeletRequest {
+    #[prost(message, optional, tag = "1")]
+    pub vm: ::core::option::Option<VmReference>,
+    #[prost(message, optional, tag = "2")]
+    pub fault: ::core::option::Option<KubeletFault>,
+    /// absent: until it is mended
+    #[prost(uint64, optional, tag = "3")]
+    pub lasts_nanos: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MendKubeletRequest {
+    #[prost(message, optional, tag = "1")]
+    pub vm: ::core::option::Option<VmReference>,
+    /// none: all
+    #[prost(enumeration = "KubeletFaultKind", repeated, tag = "2")]
+    pub kinds: ::prost::alloc::vec::Vec<i32>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListKubeletsRequest {
+    /// glob on NAME or NAMESPACE/NAME (\* and ?); empty: all
+    #[prost(string, tag = "1")]
+    pub machine: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct KubeletList {
+    #[prost(message, repeated, tag = "1")]
+    pub kubelets: ::prost::alloc::vec::Vec<Kubelet>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetNodeConditionRequest {
+    #[prost(message, optional, tag = "1")]
+    pub vm: ::core::option::Option<VmReference>,
+    #[prost(message, optional, tag = "2")]
+    pub condition: ::core::option::Option<NodeCondition>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClearNodeConditionRequest {
+    #[prost(message, optional, tag = "1")]
+    pub vm: ::core::option::Option<VmReference>,
+    #[prost(string, tag = "2")]
+    pub r#type: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KillContainerRequest {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub pod: ::prost::alloc::string::String,
+    /// empty: the pod's only one
+    #[prost(string, tag = "3")]
+    pub container: ::prost::alloc::string::String,
+    /// the reason is OOMKilled instead of Error
+    #[prost(bool, tag = "4")]
+    pub out_of_memory: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KillContainerReply {
+    #[prost(string, tag = "1")]
+    pub container: ::prost::alloc::string::String,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListVmsRequest {
     /// glob on NAME or NAMESPACE/NAME (\* and ?); empty: all
@@ -318,6 +479,86 @@ impl VmState {
             "VM_STATE_STOPPED" => Some(Self::Stopped),
             "VM_STATE_STOPPING" => Some(Self::Stopping),
             "VM_STATE_TERMINATED" => Some(Self::Terminated),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum KubeletFaultKind {
+    Unspecified = 0,
+    /// stopped, partitioned, frozen, flapping
+    Outage = 1,
+    Slow = 2,
+    SlowRecovery = 3,
+    ClockSkew = 4,
+    Zombie = 5,
+    TakeOver = 6,
+}
+impl KubeletFaultKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "KUBELET_FAULT_KIND_UNSPECIFIED",
+            Self::Outage => "KUBELET_FAULT_KIND_OUTAGE",
+            Self::Slow => "KUBELET_FAULT_KIND_SLOW",
+            Self::SlowRecovery => "KUBELET_FAULT_KIND_SLOW_RECOVERY",
+            Self::ClockSkew => "KUBELET_FAULT_KIND_CLOCK_SKEW",
+            Self::Zombie => "KUBELET_FAULT_KIND_ZOMBIE",
+            Self::TakeOver => "KUBELET_FAULT_KIND_TAKE_OVER",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "KUBELET_FAULT_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "KUBELET_FAULT_KIND_OUTAGE" => Some(Self::Outage),
+            "KUBELET_FAULT_KIND_SLOW" => Some(Self::Slow),
+            "KUBELET_FAULT_KIND_SLOW_RECOVERY" => Some(Self::SlowRecovery),
+            "KUBELET_FAULT_KIND_CLOCK_SKEW" => Some(Self::ClockSkew),
+            "KUBELET_FAULT_KIND_ZOMBIE" => Some(Self::Zombie),
+            "KUBELET_FAULT_KIND_TAKE_OVER" => Some(Self::TakeOver),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum KubeletState {
+    Unspecified = 0,
+    Up = 1,
+    /// it does not run; the containers on its VM do
+    Stopped = 2,
+    /// it and its pods run; the API server is out of its reach
+    Partitioned = 3,
+    /// it does nothing, and goes on later as if no time had passed
+    Frozen = 4,
+}
+impl KubeletState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "KUBELET_STATE_UNSPECIFIED",
+            Self::Up => "KUBELET_STATE_UP",
+            Self::Stopped => "KUBELET_STATE_STOPPED",
+            Self::Partitioned => "KUBELET_STATE_PARTITIONED",
+            Self::Frozen => "KUBELET_STATE_FROZEN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "KUBELET_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "KUBELET_STATE_UP" => Some(Self::Up),
+            "KUBELET_STATE_STOPPED" => Some(Self::Stopped),
+            "KUBELET_STATE_PARTITIONED" => Some(Self::Partitioned),
+            "KUBELET_STATE_FROZEN" => Some(Self::Frozen),
             _ => None,
         }
     }
@@ -781,6 +1022,148 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "StartKubelet"));
             self.inner.unary(req, path, codec).await
         }
+        /// Something is wrong with a kubelet from now on. A fault replaces another of its kind: stopped,
+        /// partitioned, frozen and flapping are of one kind, each other one is of its own.
+        pub async fn break_kubelet(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BreakKubeletRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/BreakKubelet",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "BreakKubelet"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Nothing of these kinds, or nothing at all, is wrong with a kubelet any more.
+        pub async fn mend_kubelet(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MendKubeletRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/MendKubelet",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "MendKubelet"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The kubelets of all VMs that are not terminated, in the order of the VMs' creation.
+        pub async fn list_kubelets(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListKubeletsRequest>,
+        ) -> std::result::Result<tonic::Response<super::KubeletList>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/ListKubelets",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ListKubelets"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// A Node shows that condition, as if its kubelet or a node-problem-detector set it. The kubelet
+        /// writes it, so nothing is seen while that is down.
+        pub async fn set_node_condition(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetNodeConditionRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/SetNodeCondition",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("drydock.fakecloud.v1.Cloud", "SetNodeCondition"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// A condition of a kubelet's own (Ready, MemoryPressure, DiskPressure, PIDPressure) is healthy
+        /// again; another one is removed.
+        pub async fn clear_node_condition(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ClearNodeConditionRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/ClearNodeCondition",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("drydock.fakecloud.v1.Cloud", "ClearNodeCondition"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Ends a running container of a pod on a simulated Node, with exit code 137.
+        pub async fn kill_container(
+            &mut self,
+            request: impl tonic::IntoRequest<super::KillContainerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::KillContainerReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/KillContainer",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "KillContainer"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Adds a rule by which driver calls fail or are slow. Without an id one is given.
         pub async fn add_fault(
             &mut self,
@@ -999,6 +1382,42 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
+        /// Something is wrong with a kubelet from now on. A fault replaces another of its kind: stopped,
+        /// partitioned, frozen and flapping are of one kind, each other one is of its own.
+        async fn break_kubelet(
+            &self,
+            request: tonic::Request<super::BreakKubeletRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
+        /// Nothing of these kinds, or nothing at all, is wrong with a kubelet any more.
+        async fn mend_kubelet(
+            &self,
+            request: tonic::Request<super::MendKubeletRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
+        /// The kubelets of all VMs that are not terminated, in the order of the VMs' creation.
+        async fn list_kubelets(
+            &self,
+            request: tonic::Request<super::ListKubeletsRequest>,
+        ) -> std::result::Result<tonic::Response<super::KubeletList>, tonic::Status>;
+        /// A Node shows that condition, as if its kubelet or a node-problem-detector set it. The kubelet
+        /// writes it, so nothing is seen while that is down.
+        async fn set_node_condition(
+            &self,
+            request: tonic::Request<super::SetNodeConditionRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
+        /// A condition of a kubelet's own (Ready, MemoryPressure, DiskPressure, PIDPressure) is healthy
+        /// again; another one is removed.
+        async fn clear_node_condition(
+            &self,
+            request: tonic::Request<super::ClearNodeConditionRequest>,
+        ) -> std::result::Result<tonic::Response<super::Kubelet>, tonic::Status>;
+        /// Ends a running container of a pod on a simulated Node, with exit code 137.
+        async fn kill_container(
+            &self,
+            request: tonic::Request<super::KillContainerRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::KillContainerReply>,
+            tonic::Status,
+        >;
         /// Adds a rule by which driver calls fail or are slow. Without an id one is given.
         async fn add_fault(
             &self,
@@ -1656,6 +2075,274 @@ pub mod cloud_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StartKubeletSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/BreakKubelet" => {
+                    #[allow(non_camel_case_types)]
+                    struct BreakKubeletSvc<T: Cloud>(pub Arc<T>);
+                    impl<
+                        T: Cloud,
+                    > tonic::server::UnaryService<super::BreakKubeletRequest>
+                    for BreakKubeletSvc<T> {
+                        type Response = super::Kubelet;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BreakKubeletRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::break_kubelet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BreakKubeletSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/MendKubelet" => {
+                    #[allow(non_camel_case_types)]
+                    struct MendKubeletSvc<T: Cloud>(pub Arc<T>);
+                    impl<T: Cloud> tonic::server::UnaryService<super::MendKubeletRequest>
+                    for MendKubeletSvc<T> {
+                        type Response = super::Kubelet;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::MendKubeletRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::mend_kubelet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = MendKubeletSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/ListKubelets" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListKubeletsSvc<T: Cloud>(pub Arc<T>);
+                    impl<
+                        T: Cloud,
+                    > tonic::server::UnaryService<super::ListKubeletsRequest>
+                    for ListKubeletsSvc<T> {
+                        type Response = super::KubeletList;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListKubeletsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::list_kubelets(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListKubeletsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/SetNodeCondition" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetNodeConditionSvc<T: Cloud>(pub Arc<T>);
+                    impl<
+                        T: Cloud,
+                    > tonic::server::UnaryService<super::SetNodeConditionRequest>
+                    for SetNodeConditionSvc<T> {
+                        type Response = super::Kubelet;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetNodeConditionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::set_node_condition(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetNodeConditionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/ClearNodeCondition" => {
+                    #[allow(non_camel_case_types)]
+                    struct ClearNodeConditionSvc<T: Cloud>(pub Arc<T>);
+                    impl<
+                        T: Cloud,
+                    > tonic::server::UnaryService<super::ClearNodeConditionRequest>
+                    for ClearNodeConditionSvc<T> {
+                        type Response = super::Kubelet;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ClearNodeConditionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::clear_node_condition(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ClearNodeConditionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/KillContainer" => {
+                    #[allow(non_camel_case_types)]
+                    struct KillContainerSvc<T: Cloud>(pub Arc<T>);
+                    impl<
+                        T: Cloud,
+                    > tonic::server::UnaryService<super::KillContainerRequest>
+                    for KillContainerSvc<T> {
+                        type Response = super::KillContainerReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::KillContainerRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::kill_container(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = KillContainerSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures::Stream;
 use futures::stream;
@@ -9,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
-use super::convert;
+use super::{convert, kubelets};
 use crate::model::{Cloud, CommandError, Reference, Vm, VmState};
 use crate::{Fakecloud, glob, proto};
 
@@ -44,6 +45,21 @@ impl ControlService {
                 .vm(&id)
                 .ok_or_else(|| Status::not_found(format!("VM {id} is no longer kept")))?;
             Ok(Response::new(convert::vm(cloud, vm)))
+        })
+    }
+
+    /// A command about the kubelet of one VM; answers the kubelet as it is then.
+    fn kubelet_command(
+        &self,
+        vm: Option<proto::VmReference>,
+        command: impl for<'a> FnOnce(&'a mut Cloud, &Reference, Timestamp) -> Result<&'a Vm, CommandError>,
+    ) -> Result<Response<proto::Kubelet>, Status> {
+        let reference = convert::reference(vm.unwrap_or_default())?;
+        let running = self.cloud.kubelets();
+        self.cloud.step(|cloud, now| {
+            let vm = command(cloud, &reference, now).map_err(|error| convert::command_error(&error))?;
+            let view = running.view(vm.ordinal, now);
+            Ok(Response::new(kubelets::kubelet(vm, view, now)))
         })
     }
 
@@ -159,6 +175,86 @@ impl proto::cloud_server::Cloud for ControlService {
 
     async fn start_kubelet(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
         self.command(request, |cloud, reference, now| cloud.set_kubelet(reference, true, now))
+    }
+
+    async fn break_kubelet(
+        &self,
+        request: Request<proto::BreakKubeletRequest>,
+    ) -> Result<Response<proto::Kubelet>, Status> {
+        let request = request.into_inner();
+        let fault = kubelets::read_fault(request.fault)?;
+        let lasts = request.lasts_nanos.map(Duration::from_nanos);
+        self.kubelet_command(request.vm, |cloud, vm, now| cloud.break_kubelet(vm, fault, lasts, now))
+    }
+
+    async fn mend_kubelet(
+        &self,
+        request: Request<proto::MendKubeletRequest>,
+    ) -> Result<Response<proto::Kubelet>, Status> {
+        let request = request.into_inner();
+        let kinds = kubelets::read_kinds(&request.kinds)?;
+        self.kubelet_command(request.vm, |cloud, vm, now| cloud.mend_kubelet(vm, &kinds, now))
+    }
+
+    async fn list_kubelets(
+        &self,
+        request: Request<proto::ListKubeletsRequest>,
+    ) -> Result<Response<proto::KubeletList>, Status> {
+        let machine = request.into_inner().machine;
+        let running = self.cloud.kubelets();
+        let kubelets = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let wanted = |vm: &&Vm| {
+                vm.state != VmState::Terminated
+                    && (machine.is_empty() || glob::matches_machine(&machine, &vm.owner.key()))
+            };
+            let vms = cloud.vms().filter(wanted);
+            vms.map(|vm| kubelets::kubelet(vm, running.view(vm.ordinal, now), now))
+                .collect()
+        });
+        Ok(Response::new(proto::KubeletList { kubelets }))
+    }
+
+    async fn set_node_condition(
+        &self,
+        request: Request<proto::SetNodeConditionRequest>,
+    ) -> Result<Response<proto::Kubelet>, Status> {
+        let request = request.into_inner();
+        let (kind, condition) = kubelets::read_condition(request.condition)?;
+        self.kubelet_command(request.vm, |cloud, vm, now| {
+            cloud.set_node_condition(vm, &kind, condition, now)
+        })
+    }
+
+    async fn clear_node_condition(
+        &self,
+        request: Request<proto::ClearNodeConditionRequest>,
+    ) -> Result<Response<proto::Kubelet>, Status> {
+        let request = request.into_inner();
+        self.kubelet_command(request.vm, |cloud, vm, now| {
+            cloud.clear_node_condition(vm, &request.r#type, now)
+        })
+    }
+
+    async fn kill_container(
+        &self,
+        request: Request<proto::KillContainerRequest>,
+    ) -> Result<Response<proto::KillContainerReply>, Status> {
+        let request = request.into_inner();
+        let reason = if request.out_of_memory { "OOMKilled" } else { "Error" };
+        let key = (request.namespace, request.pod);
+        let now = self.cloud.clock().now();
+        match self
+            .cloud
+            .kubelets()
+            .kill_container(&key, &request.container, reason, now)
+        {
+            Some(Ok(container)) => Ok(Response::new(proto::KillContainerReply { container })),
+            Some(Err(error)) => Err(kubelets::pod_error(&error)),
+            None => Err(Status::failed_precondition(
+                "no kubelets are run: start fakecloud without --without-kubelets",
+            )),
+        }
     }
 
     async fn add_fault(&self, request: Request<proto::Fault>) -> Result<Response<proto::Fault>, Status> {

@@ -52,7 +52,7 @@ pub(super) fn vm(cloud: &Cloud, vm: &Vm) -> proto::Vm {
         boot_id: vm.boot_id.clone(),
         created_unix_nanos: time(vm.created),
         changed_unix_nanos: time(vm.changed),
-        kubelet_stopped: vm.kubelet_stopped,
+        kubelet_stopped: vm.kubelet.is_stopped(),
         joined: vm.joined,
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn command_error(error: &CommandError) -> Status {
     match error {
         CommandError::NotFound(_) | CommandError::NoHold(_) => Status::not_found(text),
         CommandError::Several { .. } | CommandError::State { .. } => Status::failed_precondition(text),
-        CommandError::EmptyPattern => Status::invalid_argument(text),
+        CommandError::EmptyPattern | CommandError::Unusable(_) => Status::invalid_argument(text),
     }
 }
 

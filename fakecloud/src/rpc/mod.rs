@@ -5,6 +5,7 @@
 mod control;
 mod convert;
 mod driver;
+mod kubelets;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,344 @@
+//! What a Node needs from its cloud, as a pure function of both.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use serde_json::{Value, json};
+
+use crate::kubelet::{CLOUD, UNINITIALIZED};
+use crate::model::{Vm, VmState};
+
+/// The taint of a Node whose VM is stopped.
+pub(super) const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+/// How provider ids of this kind of cloud begin.
+const SCHEME: &str = "fakecloud://";
+
+/// What matters of a Node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NodeView {
+    pub(super) uid: String,
+    pub(super) version: String,
+    /// Of its VM; from what its kubelet says of itself while nobody has set it.
+    pub(super) provider_id: String,
+    pub(super) taints: Vec<Taint>,
+    pub(super) ready: bool,
+    pub(super) created: Option<Timestamp>,
+    pub(super) deleting: bool,
+    /// The cloud whose kubelet registered it.
+    pub(super) cloud: Option<String>,
+}
+
+impl NodeView {
+    /// The view of a Node of this kind of cloud; other Nodes are none of our business.
+    pub(super) fn of(node: &Node) -> Option<Self> {
+        let spec = node.spec.clone().unwrap_or_default();
+        let status = node.status.as_ref();
+        let taints = spec.taints.unwrap_or_default();
+        let uninitialized = taints.iter().any(|taint| taint.key == UNINITIALIZED);
+        let said = status
+            .and_then(|status| status.node_info.as_ref())
+            .map(|info| info.system_uuid.clone())
+            .filter(|_| uninitialized);
+        let provider_id = spec.provider_id.filter(|id| !id.is_empty()).or(said)?;
+        let mut conditions = status
+            .and_then(|status| status.conditions.as_ref())
+            .into_iter()
+            .flatten();
+        let metadata = &node.metadata;
+        provider_id.starts_with(SCHEME).then(|| Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            provider_id,
+            taints,
+            ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            deleting: metadata.deletion_timestamp.is_some(),
+            cloud: metadata
+                .annotations
+                .as_ref()
+                .and_then(|annotations| annotations.get(CLOUD))
+                .cloned(),
+        })
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.taints.iter().any(|taint| taint.key == key)
+    }
+
+    fn without(&self, key: &str) -> Vec<Taint> {
+        self.taints.iter().filter(|taint| taint.key != key).cloned().collect()
+    }
+}
+
+/// What the ledger knows of a Node's VM, and of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Ledger<'a> {
+    /// The VM of the Node's provider id.
+    pub(super) vm: Option<&'a Vm>,
+    /// This cloud's own id.
+    pub(super) cloud: &'a str,
+    /// Since when there is a ledger.
+    pub(super) opened: Timestamp,
+    /// Whether it has ever had a VM.
+    pub(super) used: bool,
+}
+
+/// What is to be done with a Node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Action {
+    /// Complete what its kubelet left to the cloud.
+    Initialize(Box<Completion>),
+    /// Delete it.
+    Delete(Reason),
+    /// Give it exactly these taints.
+    Taint(Reason, Vec<Taint>),
+}
+
+/// What a cloud knows of a Node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Completion {
+    pub(super) provider_id: String,
+    pub(super) addresses: Value,
+    pub(super) labels: Value,
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Reason {
+    #[error("its VM is terminated")]
+    Terminated,
+    #[error("its VM is not there")]
+    Absent,
+    #[error("its VM is stopped")]
+    Stopped,
+    #[error("its VM is no longer stopped")]
+    Started,
+}
+
+/// Decides about a Node; at most one thing at a time. `wait_for_not_ready`: as upstream, what is
+/// Ready is left alone.
+///
+/// A Node whose VM the ledger does not know is deleted only if this cloud's own kubelet registered
+/// it, or if nobody knows who did, the ledger has had VMs, and it was there before the Node. So a
+/// cloud that begins with an empty ledger deletes nothing of its predecessor's, nor of another's.
+pub(super) fn decide(node: &NodeView, ledger: &Ledger<'_>, wait_for_not_ready: bool) -> Option<Action> {
+    if node.deleting {
+        return None;
+    }
+    let waits = wait_for_not_ready && node.ready;
+    let Some(vm) = ledger.vm else {
+        let ours = match &node.cloud {
+            Some(cloud) => cloud == ledger.cloud,
+            // Creation times are whole seconds.
+            None => {
+                let younger = node
+                    .created
+                    .is_some_and(|created| created.as_second() > ledger.opened.as_second());
+                ledger.used && younger
+            }
+        };
+        return (ours && !waits).then_some(Action::Delete(Reason::Absent));
+    };
+    match vm.state {
+        VmState::Terminated if waits => None,
+        VmState::Terminated => Some(Action::Delete(Reason::Terminated)),
+        VmState::Stopped if waits || node.has(SHUTDOWN) => None,
+        VmState::Stopped => {
+            let mut taints = node.taints.clone();
+            taints.push(Taint {
+                key: SHUTDOWN.to_owned(),
+                effect: "NoSchedule".to_owned(),
+                ..Taint::default()
+            });
+            Some(Action::Taint(Reason::Stopped, taints))
+        }
+        VmState::Pending | VmState::Running | VmState::Stopping if node.has(UNINITIALIZED) => {
+            Some(Action::Initialize(Box::new(complete(vm))))
+        }
+        VmState::Pending | VmState::Running if node.has(SHUTDOWN) => {
+            Some(Action::Taint(Reason::Started, node.without(SHUTDOWN)))
+        }
+        VmState::Pending | VmState::Running | VmState::Stopping => None,
+    }
+}
+
+fn complete(vm: &Vm) -> Completion {
+    Completion {
+        provider_id: vm.provider_id.clone(),
+        addresses: json!([
+            {"type": "InternalIP", "address": vm.address()},
+            {"type": "Hostname", "address": vm.owner.name},
+        ]),
+        labels: json!({
+            "node.kubernetes.io/instance-type": vm.machine_type,
+            "topology.kubernetes.io/zone": vm.zone,
+            "topology.kubernetes.io/region": vm.region,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Seed;
+    use jiff::SignedDuration;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::Config;
+    use crate::model::{Cloud, Reference, test_request as request};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap() + SignedDuration::from_secs(seconds)
+    }
+
+    fn node(provider_id: &str) -> NodeView {
+        NodeView {
+            uid: "1".to_owned(),
+            version: "7".to_owned(),
+            provider_id: provider_id.to_owned(),
+            taints: Vec::new(),
+            ready: false,
+            created: Some(at(100)),
+            deleting: false,
+            cloud: Some("ours".to_owned()),
+        }
+    }
+
+    fn taint(key: &str) -> Taint {
+        Taint {
+            key: key.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        }
+    }
+
+    fn ledger(vm: Option<&Vm>) -> Ledger<'_> {
+        Ledger {
+            vm,
+            cloud: "ours",
+            opened: at(0),
+            used: true,
+        }
+    }
+
+    /// The VM of machine `a`, after `command`.
+    fn vm(command: impl FnOnce(&mut Cloud, &Reference)) -> Vm {
+        let mut cloud = Cloud::new(Config::default(), Seed::new(1));
+        cloud.create_machine(&request("a"), at(0)).result.unwrap();
+        cloud.advance(at(10));
+        command(&mut cloud, &Reference::Machine("a".to_owned()));
+        cloud.vms().next().unwrap().clone()
+    }
+
+    fn running() -> Vm {
+        vm(|_, _| {})
+    }
+
+    fn stopped() -> Vm {
+        vm(|cloud, a| drop(cloud.kill_vm(a, at(11)).unwrap().id.clone()))
+    }
+
+    fn terminated() -> Vm {
+        vm(|cloud, a| drop(cloud.delete_vm(a, at(11)).unwrap().id.clone()))
+    }
+
+    #[test]
+    fn a_node_of_a_running_vm_is_left_alone() {
+        let vm = running();
+        assert_eq!(decide(&node(&vm.provider_id), &ledger(Some(&vm)), true), None);
+    }
+
+    #[rstest]
+    #[case::not_ready(false, true, true)]
+    #[case::ready_waits(true, true, false)]
+    #[case::ready_and_nobody_waits(true, false, true)]
+    fn a_node_goes_with_its_vm(#[case] ready: bool, #[case] wait: bool, #[case] goes: bool) {
+        let vm = terminated();
+        let mut node = node(&vm.provider_id);
+        node.ready = ready;
+        let expected = goes.then_some(Action::Delete(Reason::Terminated));
+        assert_eq!(decide(&node, &ledger(Some(&vm)), wait), expected);
+        node.deleting = true;
+        assert_eq!(decide(&node, &ledger(Some(&vm)), wait), None);
+    }
+
+    #[test]
+    fn a_stopped_vm_taints_its_node_and_a_started_one_cleans_it() {
+        let (stopped, running) = (stopped(), running());
+        let mut node = node(&stopped.provider_id);
+        node.taints = vec![taint("other")];
+        let Some(Action::Taint(Reason::Stopped, taints)) = decide(&node, &ledger(Some(&stopped)), true) else {
+            panic!("no taint");
+        };
+        assert_eq!(taints, [taint("other"), taint(SHUTDOWN)]);
+        node.taints = taints;
+        assert_eq!(decide(&node, &ledger(Some(&stopped)), true), None);
+        node.ready = true;
+        let cleaned = decide(&node, &ledger(Some(&running)), true);
+        assert_eq!(cleaned, Some(Action::Taint(Reason::Started, vec![taint("other")])));
+    }
+
+    #[test]
+    fn an_uninitialized_node_is_completed_from_its_vm() {
+        let vm = running();
+        let mut node = node(&vm.provider_id);
+        node.taints = vec![taint(UNINITIALIZED)];
+        let Some(Action::Initialize(completion)) = decide(&node, &ledger(Some(&vm)), true) else {
+            panic!("not initialized");
+        };
+        assert_eq!(completion.provider_id, vm.provider_id);
+        assert_eq!(completion.addresses[0]["address"], vm.address());
+        assert_eq!(completion.labels["topology.kubernetes.io/zone"], "local-1");
+    }
+
+    #[rstest]
+    #[case::our_own(Some("ours"), 100, true, true)]
+    #[case::our_own_though_old(Some("ours"), -100, true, true)]
+    #[case::of_another_cloud(Some("other"), 100, true, false)]
+    #[case::made_by_hand(None, 100, true, true)]
+    #[case::older_than_the_ledger(None, -100, true, false)]
+    #[case::within_the_second_of_the_opening(None, 0, true, false)]
+    #[case::the_ledger_was_never_used(None, 100, false, false)]
+    fn a_node_without_a_vm_goes_only_if_the_vm_would_be_in_this_ledger(
+        #[case] cloud: Option<&str>,
+        #[case] created: i64,
+        #[case] used: bool,
+        #[case] goes: bool,
+    ) {
+        let mut node = node("fakecloud:///z/vm-x");
+        node.cloud = cloud.map(str::to_owned);
+        node.created = Some(at(created));
+        let ledger = Ledger { used, ..ledger(None) };
+        assert_eq!(
+            decide(&node, &ledger, true),
+            goes.then_some(Action::Delete(Reason::Absent))
+        );
+        node.ready = true;
+        assert_eq!(decide(&node, &ledger, true), None);
+    }
+
+    #[rstest]
+    #[case::ours(json!({"providerID": "fakecloud:///z/vm-1"}), "", Some("fakecloud:///z/vm-1"))]
+    #[case::of_another_cloud(json!({"providerID": "aws:///z/i-1"}), "fakecloud:///z/vm-1", None)]
+    #[case::of_no_cloud(json!({}), "fakecloud:///z/vm-1", None)]
+    #[case::uninitialized(
+        json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}), "fakecloud:///z/vm-1", Some("fakecloud:///z/vm-1")
+    )]
+    #[case::uninitialized_of_another(json!({"taints": [{"key": UNINITIALIZED, "effect": "NoSchedule"}]}), "4711", None)]
+    fn only_nodes_of_this_kind_of_cloud_are_seen(
+        #[case] spec: Value,
+        #[case] uuid: &str,
+        #[case] expected: Option<&str>,
+    ) {
+        let node = json!({
+            "metadata": {"name": "a"}, "spec": spec,
+            "status": {"nodeInfo": {
+                "architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "",
+                "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "", "operatingSystem": "",
+                "osImage": "", "systemUUID": uuid,
+            }},
+        });
+        let node: Node = serde_json::from_value(node).unwrap();
+        let seen = NodeView::of(&node).map(|view| view.provider_id);
+        assert_eq!(seen.as_deref(), expected);
+    }
+}

@@ -1,0 +1,48 @@
+//! Whether a kubelet takes a pod on.
+//!
+//! As upstream's, it refuses what does not fit into the Node by pods, CPU and memory: what was bound
+//! past the scheduler, or by two schedulers. Taints and affinity are left to the scheduler and to
+//! taint eviction. A pod that ran already when the kubelet found it is in.
+
+use jiff::Timestamp;
+
+use super::facts::PodPhase;
+use super::fleet::{Fleet, Kubelet};
+use super::pod::lifecycle::PodRun;
+use super::pod::plan::PodPlan;
+use super::pod::quantity::millis;
+use super::pods::{Tracked, found};
+
+/// A pod as its kubelet begins with it; perhaps refused.
+pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &PodPlan, now: Timestamp) -> PodRun {
+    let mut run = found(pod, plan, now, fleet.settings.pod_start_delay.0);
+    if pod.facts.phase != PodPhase::Pending || pod.facts.deletion.is_some() || pod.facts.mirror {
+        return run;
+    }
+    let taken = fleet.pods.of(&kubelet.host.node).filter_map(Tracked::requested);
+    let (count, cpu, memory) = taken.fold((0u128, 0u128, 0u128), |sum, (cpu, memory)| {
+        (sum.0 + 1, sum.1 + cpu, sum.2 + memory)
+    });
+    let needs = [
+        ("pods", 1000, count * 1000),
+        ("cpu", plan.cpu, cpu),
+        ("memory", plan.memory, memory),
+    ];
+    for (resource, requested, used) in needs {
+        let capacity = kubelet.host.capacity.get(resource).and_then(|text| millis(text));
+        let Some(capacity) = capacity.filter(|capacity| requested > 0 && used + requested > *capacity) else {
+            continue;
+        };
+        // CPU is counted in thousandths, the others in wholes.
+        let unit = if resource == "cpu" { 1 } else { 1000 };
+        let message = format!(
+            "Pod was rejected: Node didn't have enough resource: {resource}, requested: {}, used: {}, capacity: {}",
+            requested / unit,
+            used / unit,
+            capacity / unit
+        );
+        run.refuse(&format!("OutOf{resource}"), message);
+        break;
+    }
+    run
+}

@@ -1,0 +1,139 @@
+//! What a registered kubelet does for its Node: the Lease and the status.
+
+use jiff::Timestamp;
+
+use super::conditions::{self, Readiness, Wanted};
+use super::fleet::{Fleet, Kubelet, Outcome, Request, Stage, Timer, backoff};
+use super::objects::Renewal;
+use crate::model::{Availability, later};
+
+impl Fleet {
+    pub(super) fn renew_lease(&mut self, vm: u64, now: Timestamp) {
+        let Some(kubelet) = self.kubelets.get(&vm) else { return };
+        let Some(known) = kubelet.registered() else { return };
+        let time = kubelet.faults.clock(now);
+        let renewal = Renewal::new(
+            &kubelet.host.node,
+            &known.uid,
+            &self.settings,
+            kubelet.lease_known,
+            time,
+        );
+        self.call(vm, Request::RenewLease(Box::new(renewal)), now);
+    }
+
+    pub(super) fn lease_done(&mut self, vm: u64, outcome: &Outcome, now: Timestamp) {
+        let period = self.settings.lease_period.0;
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        if kubelet.registered().is_none() {
+            return;
+        }
+        kubelet.lease_known = *outcome == Outcome::Done;
+        let wait = if kubelet.lease_known {
+            kubelet.failures.lease = 0;
+            period
+        } else {
+            kubelet.failures.lease += 1;
+            backoff(kubelet.failures.lease, period)
+        };
+        self.wheel.set(Timer::Lease(vm), later(now, wait));
+    }
+
+    /// The status has changed: it is written now, or once the write that is under way is done.
+    pub(super) fn status_soon(&mut self, vm: u64, now: Timestamp) {
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        if kubelet.registered().is_none() {
+            return;
+        }
+        if kubelet.status_under_way {
+            kubelet.status_due = true;
+        } else {
+            self.wheel.set_earlier(Timer::Status(vm), now);
+        }
+    }
+
+    /// Others have changed the status: it is written again, though not too often.
+    pub(super) fn mend_status(&mut self, vm: u64, now: Timestamp) {
+        let sync = self.settings.status_sync.0;
+        let Some(kubelet) = self.kubelets.get(&vm) else { return };
+        let Some(known) = kubelet.registered() else { return };
+        if kubelet.status_under_way || conditions::are_shown(&kubelet.wanted(), known) {
+            return;
+        }
+        let next = kubelet
+            .status_written
+            .map_or(now, |written| later(written, sync))
+            .max(now);
+        self.wheel.set_earlier(Timer::Status(vm), next);
+    }
+
+    pub(super) fn write_status(&mut self, vm: u64, now: Timestamp) {
+        let external = self.settings.external_cloud_provider;
+        let Some(kubelet) = self.kubelets.get(&vm) else { return };
+        let Some(known) = kubelet.registered() else { return };
+        let pods = self.of_pods(&kubelet.host.node);
+        let clock = kubelet.faults.clock(now);
+        let patch = kubelet
+            .host
+            .status_patch(external, &kubelet.wanted(), known, &pods, clock);
+        let name = kubelet.host.node.clone();
+        if let Some(kubelet) = self.kubelets.get_mut(&vm) {
+            kubelet.status_written = Some(now);
+            kubelet.status_under_way = true;
+            kubelet.status_due = false;
+        }
+        self.call(vm, Request::NodeStatus { name, patch }, now);
+    }
+
+    pub(super) fn status_done(&mut self, vm: u64, outcome: Outcome, now: Timestamp) {
+        let period = self.settings.status_period.0;
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        kubelet.status_under_way = false;
+        let due = std::mem::take(&mut kubelet.status_due);
+        let Stage::Registered(known) = &mut kubelet.stage else {
+            return;
+        };
+        let wait = match outcome {
+            Outcome::Node(facts) if facts.uid == known.uid => {
+                let attached = known.attached != facts.attached;
+                *known = facts;
+                kubelet.failures.status = 0;
+                let node = kubelet.host.node.clone();
+                if attached {
+                    self.volumes_changed(&node, now);
+                }
+                period
+            }
+            Outcome::Gone | Outcome::Node(_) => return self.lose_node(vm, now),
+            _ => {
+                kubelet.failures.status += 1;
+                backoff(kubelet.failures.status, self.settings.status_sync.0)
+            }
+        };
+        let next = if due { now } else { later(now, wait) };
+        self.wheel.set(Timer::Status(vm), next);
+    }
+}
+
+impl Kubelet {
+    /// The conditions that its Node is to show.
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        let readiness = if self.recovering {
+            Readiness::Recovering
+        } else {
+            Readiness::Ready
+        };
+        conditions::wanted(readiness, &self.conditions)
+    }
+
+    /// Whether it reaches the API server and hears of its pods.
+    pub(super) fn hears(&self) -> bool {
+        self.availability == Availability::Up
+    }
+}

@@ -1,0 +1,532 @@
+//! How far a pod is: its containers start in order, run, end, start again, and end for good.
+//!
+//! Everything happens at the time at which it is due, however late the pod is looked at: containers
+//! end by themselves while their kubelet is away, and only the kubelet starts them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::plan::{ContainerPlan, PodPlan, RestartPolicy, Role};
+use crate::kubelet::facts::{SeenContainer, SeenState};
+use crate::model::later;
+
+/// The first pause before a restart, and the longest; each is twice the one before.
+const FIRST_BACKOFF: Duration = Duration::from_secs(10);
+const LAST_BACKOFF: Duration = Duration::from_secs(300);
+/// After a run of this length, pauses begin anew.
+const FORGIVEN: Duration = Duration::from_secs(600);
+
+/// The end of a container's run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::kubelet) struct Exit {
+    pub(in crate::kubelet) code: i32,
+    pub(in crate::kubelet) reason: String,
+    pub(in crate::kubelet) started: Timestamp,
+    pub(in crate::kubelet) finished: Timestamp,
+}
+
+/// What a container does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::kubelet) enum State {
+    /// It has not run since its pod began.
+    Waiting,
+    Running {
+        since: Timestamp,
+        /// Something ends it then, with that code and reason.
+        ended_by: Option<(Timestamp, i32, &'static str)>,
+    },
+    Exited(Exit),
+}
+
+/// One container of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::kubelet) struct ContainerRun {
+    pub(in crate::kubelet) state: State,
+    /// The run before.
+    pub(in crate::kubelet) last: Option<Exit>,
+    pub(in crate::kubelet) restarts: u32,
+    /// The next pause, and when the one before ended.
+    backoff: Option<(Duration, Timestamp)>,
+    pub(in crate::kubelet) started: bool,
+    pub(in crate::kubelet) ready: bool,
+}
+
+/// How a pod ended for good, or why it was not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::kubelet) struct Finish {
+    pub(in crate::kubelet) succeeded: bool,
+    /// Empty when the containers say it all.
+    pub(in crate::kubelet) reason: String,
+    pub(in crate::kubelet) message: String,
+}
+
+/// A pod on a kubelet.
+#[derive(Clone, Debug)]
+pub(in crate::kubelet) struct PodRun {
+    /// When the kubelet took it on.
+    pub(in crate::kubelet) begun: Timestamp,
+    /// Before that no container starts.
+    pub(in crate::kubelet) not_before: Timestamp,
+    pub(in crate::kubelet) containers: Vec<ContainerRun>,
+    /// The init containers have done their work.
+    pub(in crate::kubelet) initialized: bool,
+    pub(in crate::kubelet) finish: Option<Finish>,
+    /// Since when it is to end.
+    ending: Option<Timestamp>,
+}
+
+/// What a pod is to do, as of now.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::kubelet) struct Orders {
+    pub(in crate::kubelet) now: Timestamp,
+    /// Its volumes are there.
+    pub(in crate::kubelet) volumes: bool,
+    /// By when it must have ended, if it is to end.
+    pub(in crate::kubelet) deletion: Option<Timestamp>,
+    /// How long its containers take to end.
+    pub(in crate::kubelet) stop_delay: Duration,
+}
+
+/// What has come of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::kubelet) struct Progress {
+    /// Something is to be reported.
+    pub(in crate::kubelet) changed: bool,
+    /// When to look again.
+    pub(in crate::kubelet) next: Option<Timestamp>,
+}
+
+impl PodRun {
+    /// A pod that nothing was done for yet.
+    pub(in crate::kubelet) fn new(plan: &PodPlan, now: Timestamp, start_delay: Duration) -> Self {
+        let waiting = ContainerRun {
+            state: State::Waiting,
+            last: None,
+            restarts: 0,
+            backoff: None,
+            started: false,
+            ready: false,
+        };
+        Self {
+            begun: now,
+            not_before: later(now, plan.start_after.unwrap_or(start_delay)),
+            containers: vec![waiting; plan.containers.len()],
+            initialized: false,
+            finish: None,
+            ending: None,
+        }
+    }
+
+    /// A pod whose status says that it runs: its containers are taken for what it shows. One of
+    /// which it shows nothing runs since now.
+    pub(in crate::kubelet) fn found(plan: &PodPlan, seen: &[SeenContainer], now: Timestamp) -> Self {
+        let mut run = Self::new(plan, now, Duration::ZERO);
+        run.initialized = true;
+        for (container, plan) in run.containers.iter_mut().zip(&plan.containers) {
+            let seen = seen.iter().find(|seen| seen.name == plan.name);
+            container.restarts = seen.map_or(0, |seen| seen.restarts);
+            container.state = match seen.map(|seen| &seen.state) {
+                Some(SeenState::Running(since)) => State::Running {
+                    since: *since,
+                    ended_by: None,
+                },
+                Some(SeenState::Exited(code, finished)) => State::Exited(Exit {
+                    code: *code,
+                    reason: reason_of(*code).to_owned(),
+                    started: *finished,
+                    finished: *finished,
+                }),
+                Some(SeenState::Waiting) => State::Waiting,
+                None if plan.role == Role::Init => State::Exited(exit(0, "Completed", now, now)),
+                None => State::Running {
+                    since: now,
+                    ended_by: None,
+                },
+            };
+        }
+        run.probe(plan, now);
+        run
+    }
+
+    /// It was refused, before anything ran.
+    pub(in crate::kubelet) fn refuse(&mut self, reason: &str, message: String) {
+        self.finish = Some(Finish {
+            succeeded: false,
+            reason: reason.to_owned(),
+            message,
+        });
+    }
+
+    /// What all its containers ran on is gone: what ran has ended, and init containers run again.
+    pub(in crate::kubelet) fn lose_containers(&mut self, plan: &PodPlan, now: Timestamp, start_delay: Duration) {
+        if self.finish.is_some() {
+            return;
+        }
+        self.not_before = later(now, start_delay);
+        for (container, plan) in self.containers.iter_mut().zip(&plan.containers) {
+            container.started = false;
+            container.ready = false;
+            container.backoff = None;
+            match &container.state {
+                State::Running { since, .. } => {
+                    container.state = State::Exited(exit(255, "Unknown", *since, now));
+                }
+                State::Exited(last) if plan.role == Role::Init => {
+                    container.last = Some(last.clone());
+                    container.state = State::Waiting;
+                    self.initialized = false;
+                }
+                State::Exited(_) | State::Waiting => {}
+            }
+        }
+    }
+
+    /// Ends a running container from outside: out of memory, or killed.
+    pub(in crate::kubelet) fn kill(&mut self, index: usize, reason: &'static str, now: Timestamp) -> bool {
+        match self.containers.get_mut(index).map(|container| &mut container.state) {
+            Some(State::Running { ended_by, .. }) => {
+                *ended_by = Some((now, 137, reason));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether no container runs or will run.
+    pub(in crate::kubelet) fn is_over(&self) -> bool {
+        let nothing_runs = !self
+            .containers
+            .iter()
+            .any(|container| matches!(container.state, State::Running { .. }));
+        (self.finish.is_some() || self.ending.is_some()) && nothing_runs
+    }
+
+    /// Whether a container that is no init container has ever run.
+    pub(in crate::kubelet) fn has_run(&self, plan: &PodPlan) -> bool {
+        let mut both = self.containers.iter().zip(&plan.containers);
+        both.any(|(container, plan)| {
+            plan.role == Role::App && (container.last.is_some() || container.state != State::Waiting)
+        })
+    }
+
+    /// Whether all its containers are ready.
+    pub(in crate::kubelet) fn is_ready(&self, plan: &PodPlan) -> bool {
+        let mut both = self.containers.iter().zip(&plan.containers);
+        self.finish.is_none()
+            && self.initialized
+            && both.all(|(container, plan)| plan.role == Role::Init || container.ready)
+    }
+
+    /// When a container that waits for its restart starts again; `None`: it never does, or runs.
+    pub(in crate::kubelet) fn restarts_at(&self, index: usize, plan: &PodPlan) -> Option<Timestamp> {
+        let (container, of) = (self.containers.get(index)?, plan.containers.get(index)?);
+        let State::Exited(last) = &container.state else {
+            return None;
+        };
+        let again = match (of.role, plan.restart) {
+            (Role::Sidecar, _) => true,
+            (Role::Init, RestartPolicy::Never) | (Role::App, RestartPolicy::Never) => false,
+            (Role::Init, _) | (Role::App, RestartPolicy::OnFailure) => last.code != 0,
+            (Role::App, RestartPolicy::Always) => true,
+        };
+        let at = match container.backoff {
+            Some((pause, since)) if last.finished <= later(since, FORGIVEN) => later(last.finished, pause),
+            _ => last.finished,
+        };
+        again.then(|| at.max(self.not_before))
+    }
+
+    /// Does all that is due.
+    pub(in crate::kubelet) fn step(&mut self, plan: &PodPlan, orders: Orders) -> Progress {
+        let before = self.visible();
+        let now = orders.now;
+        self.tell_to_end(plan, orders);
+        self.end_runs(plan, now);
+        if self.finish.is_none() && self.ending.is_none() {
+            let late = plan.active_for.filter(|active| later(self.begun, *active) <= now);
+            if late.is_some() {
+                let message = "Pod was active on the node longer than the specified deadline".to_owned();
+                self.refuse("DeadlineExceeded", message);
+                self.kill_all(plan, now);
+            } else if now >= self.not_before && orders.volumes {
+                // A container whose run takes no time ends at once. Pauses between restarts end this.
+                loop {
+                    self.start_what_may(plan, now);
+                    if !self.end_runs(plan, now) {
+                        break;
+                    }
+                }
+            }
+            self.finish_when_done(plan, now);
+        }
+        self.finish_when_ended(plan);
+        self.probe(plan, now);
+        Progress {
+            changed: self.visible() != before,
+            next: self.next(plan, orders),
+        }
+    }
+
+    /// What others can see of it.
+    fn visible(&self) -> (Vec<(bool, u32, bool, bool)>, bool, bool) {
+        let containers = self.containers.iter();
+        let visible = containers.map(|container| {
+            let runs = matches!(container.state, State::Running { .. });
+            (runs, container.restarts, container.started, container.ready)
+        });
+        (visible.collect(), self.initialized, self.finish.is_some())
+    }
+
+    /// From when it is to end, each container gets its time, and no more than the pod's grace.
+    fn tell_to_end(&mut self, plan: &PodPlan, orders: Orders) {
+        let Some(deadline) = orders.deletion else { return };
+        let since = *self.ending.get_or_insert(orders.now);
+        let willing = later(since, plan.terminates_after.unwrap_or(orders.stop_delay));
+        let deadline = deadline.max(since);
+        let end = if willing <= deadline {
+            (willing, 0, "Completed")
+        } else {
+            (deadline, 137, "Error")
+        };
+        for container in &mut self.containers {
+            if let State::Running { ended_by, .. } = &mut container.state {
+                let earlier = ended_by.filter(|(at, ..)| *at < end.0);
+                *ended_by = if plan.never_terminates {
+                    None
+                } else {
+                    earlier.or(Some(end))
+                };
+            }
+        }
+    }
+
+    /// Ends the runs whose time is over; answers whether there was one.
+    fn end_runs(&mut self, plan: &PodPlan, now: Timestamp) -> bool {
+        let mut any = false;
+        for (container, plan) in self.containers.iter_mut().zip(&plan.containers) {
+            let State::Running { since, ended_by } = container.state else {
+                continue;
+            };
+            let Some((at, code, reason)) = end_of(plan, since, ended_by).filter(|(at, ..)| *at <= now) else {
+                continue;
+            };
+            container.state = State::Exited(exit(code, &reason, since, at));
+            container.started = false;
+            container.ready = false;
+            any = true;
+        }
+        any
+    }
+
+    /// Starts the containers whose turn it is.
+    fn start_what_may(&mut self, plan: &PodPlan, now: Timestamp) {
+        let mut initialized = true;
+        for index in 0..self.containers.len() {
+            let Some(of) = plan.containers.get(index) else { return };
+            if of.role == Role::App && !initialized {
+                break;
+            }
+            if of.role == Role::Init && self.initialized {
+                continue;
+            }
+            self.start_one(index, plan, of, now);
+            let Some(container) = self.containers.get_mut(index) else {
+                return;
+            };
+            let done = match (of.role, &container.state) {
+                (Role::Init, State::Exited(last)) => last.code == 0,
+                (Role::Sidecar, State::Running { since, .. }) => {
+                    self.initialized || now >= later(*since, of.started_after)
+                }
+                (Role::Sidecar, State::Exited(_)) => self.initialized,
+                (Role::Init, _) | (Role::Sidecar, State::Waiting) => false,
+                (Role::App, _) => true,
+            };
+            if !done {
+                initialized = false;
+                break;
+            }
+        }
+        self.initialized |= initialized;
+    }
+
+    fn start_one(&mut self, index: usize, plan: &PodPlan, of: &ContainerPlan, now: Timestamp) {
+        let due = match self.containers.get(index).map(|container| &container.state) {
+            Some(State::Waiting) => !of.image_pull_fails,
+            Some(State::Exited(_)) => self.restarts_at(index, plan).is_some_and(|at| at <= now),
+            Some(State::Running { .. }) | None => false,
+        };
+        let Some(container) = self.containers.get_mut(index).filter(|_| due) else {
+            return;
+        };
+        let running = State::Running {
+            since: now,
+            ended_by: None,
+        };
+        match std::mem::replace(&mut container.state, running) {
+            State::Exited(last) => {
+                let pause = match container.backoff {
+                    Some((pause, since)) if last.finished <= later(since, FORGIVEN) => (pause * 2).min(LAST_BACKOFF),
+                    _ => FIRST_BACKOFF,
+                };
+                container.backoff = Some((pause, now));
+                container.restarts += 1;
+                container.last = Some(last);
+            }
+            State::Waiting if container.last.is_some() => container.restarts += 1,
+            State::Waiting | State::Running { .. } => {}
+        }
+    }
+
+    /// The pod is over when an init container failed for good, or all others have ended for good.
+    fn finish_when_done(&mut self, plan: &PodPlan, now: Timestamp) {
+        if self.finish.is_some() {
+            return;
+        }
+        let ended = |index: usize| match self.containers.get(index).map(|container| &container.state) {
+            Some(State::Exited(last)) if self.restarts_at(index, plan).is_none() => Some(last.code),
+            _ => None,
+        };
+        let roles = plan.containers.iter().enumerate();
+        let init_failed = !self.initialized
+            && roles
+                .clone()
+                .any(|(index, of)| of.role == Role::Init && ended(index).is_some_and(|code| code != 0));
+        let mut apps = roles
+            .filter(|(_, of)| of.role == Role::App)
+            .map(|(index, _)| ended(index));
+        let codes: Option<Vec<i32>> = apps.by_ref().collect();
+        let succeeded = match codes {
+            _ if init_failed => false,
+            Some(codes) if self.initialized && !codes.is_empty() => codes.iter().all(|code| *code == 0),
+            Some(_) | None => return,
+        };
+        self.finish = Some(Finish {
+            succeeded,
+            reason: String::new(),
+            message: String::new(),
+        });
+        self.kill_all(plan, now);
+    }
+
+    /// A pod that was to end has done so.
+    fn finish_when_ended(&mut self, plan: &PodPlan) {
+        if self.finish.is_some() || !self.is_over() {
+            return;
+        }
+        let both = self.containers.iter().zip(&plan.containers);
+        let apps = both.filter(|(_, of)| of.role == Role::App);
+        let succeeded = apps.map(|(container, _)| &container.state).all(|state| match state {
+            State::Exited(last) => last.code == 0,
+            State::Waiting | State::Running { .. } => false,
+        });
+        self.finish = Some(Finish {
+            succeeded,
+            reason: String::new(),
+            message: String::new(),
+        });
+    }
+
+    /// What still runs when the pod is over ends too.
+    fn kill_all(&mut self, plan: &PodPlan, now: Timestamp) {
+        for (container, of) in self.containers.iter_mut().zip(&plan.containers) {
+            if let State::Running { since, .. } = container.state {
+                let (code, reason) = if of.role == Role::Sidecar {
+                    (0, "Completed")
+                } else {
+                    (137, "Error")
+                };
+                container.state = State::Exited(exit(code, reason, since, now));
+            }
+            container.started = false;
+            container.ready = false;
+        }
+    }
+
+    fn probe(&mut self, plan: &PodPlan, now: Timestamp) {
+        for (container, of) in self.containers.iter_mut().zip(&plan.containers) {
+            match &container.state {
+                State::Running { since, .. } => {
+                    let elapsed = Duration::try_from(now.duration_since(*since)).unwrap_or_default();
+                    container.started = elapsed >= of.started_after;
+                    container.ready = container.started
+                        && elapsed >= of.ready_after
+                        && !of.not_ready.iter().any(|(from, to)| (*from..*to).contains(&elapsed));
+                }
+                State::Exited(last) => {
+                    container.started = false;
+                    container.ready = of.role == Role::Init && last.code == 0;
+                }
+                State::Waiting => {
+                    container.started = false;
+                    container.ready = false;
+                }
+            }
+        }
+    }
+
+    /// When something changes by itself next.
+    fn next(&self, plan: &PodPlan, orders: Orders) -> Option<Timestamp> {
+        let now = orders.now;
+        let active = self.finish.is_none() && self.ending.is_none();
+        let mut times = Vec::new();
+        if active {
+            times.extend(plan.active_for.map(|active| later(self.begun, active)));
+            if orders.volumes {
+                times.push(self.not_before);
+            }
+        }
+        for (index, (container, of)) in self.containers.iter().zip(&plan.containers).enumerate() {
+            match &container.state {
+                State::Running { since, ended_by } => {
+                    times.extend(end_of(of, *since, *ended_by).map(|(at, ..)| at));
+                    if of.role != Role::Init {
+                        let windows = of.not_ready.iter().flat_map(|(from, to)| [*from, *to]);
+                        let probes = [of.started_after, of.ready_after].into_iter().chain(windows);
+                        times.extend(probes.map(|probe| later(*since, probe)));
+                    }
+                }
+                State::Exited(_) if active => times.extend(self.restarts_at(index, plan)),
+                State::Exited(_) | State::Waiting => {}
+            }
+        }
+        times.into_iter().filter(|at| *at > now).min()
+    }
+}
+
+/// When a run ends, with which code and reason.
+fn end_of(
+    of: &ContainerPlan,
+    since: Timestamp,
+    ended_by: Option<(Timestamp, i32, &'static str)>,
+) -> Option<(Timestamp, i32, String)> {
+    let own = of.run_for.map(|run_for| {
+        let reason = of
+            .exit_reason
+            .clone()
+            .unwrap_or_else(|| reason_of(of.exit_code).to_owned());
+        (later(since, run_for), of.exit_code, reason)
+    });
+    let liveness = of
+        .liveness_fails_after
+        .map(|after| (later(since, after), 137, "Error".to_owned()));
+    let outside = ended_by.map(|(at, code, reason)| (at, code, reason.to_owned()));
+    [outside, own, liveness]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(at, ..)| *at)
+}
+
+fn exit(code: i32, reason: &str, started: Timestamp, finished: Timestamp) -> Exit {
+    Exit {
+        code,
+        reason: reason.to_owned(),
+        started,
+        finished,
+    }
+}
+
+fn reason_of(code: i32) -> &'static str {
+    if code == 0 { "Completed" } else { "Error" }
+}

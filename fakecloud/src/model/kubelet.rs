@@ -1,0 +1,543 @@
+//! What is wrong with a VM's kubelet, and the conditions that its Node shows besides the usual.
+//!
+//! What lives here: the faults, which of them a kubelet can have at once, and what they make of it
+//! at a time. What must not: how a kubelet behaves (in `kubelet`), and when faults begin (in
+//! `commands` and the configuration).
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use mcm_api::duration::GoDuration;
+use serde::{Deserialize, Serialize};
+
+use super::later;
+use crate::glob;
+
+/// Something that is wrong with a kubelet. Of those of one [`FaultKind`] it has one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KubeletFault {
+    /// It does not run; the containers on its VM do.
+    Stopped,
+    /// It and its pods run, and the API server is out of its reach.
+    Partitioned,
+    /// It does nothing, and goes on later as if no time had passed.
+    Frozen,
+    /// It is down and up in turn, beginning with down.
+    Flapping(Flapping),
+    /// Each of its API calls comes later by this.
+    Slow(Duration),
+    /// After each of its starts and outages it is not ready for so long.
+    SlowRecovery(Duration),
+    /// All times that it writes are off by this; negative: they are too early.
+    ClockSkew(SignedDuration),
+    /// It registers again when its Node is deleted.
+    Zombie,
+    /// It deletes a Node of its name that belongs to another VM, and registers its own.
+    TakeOver,
+}
+
+/// Being down and up in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flapping {
+    /// How long one time down and one time up take together.
+    pub period: Duration,
+    /// Which part of the period it is up, in percent; 1 to 99.
+    pub up_percent: u32,
+    /// What down means.
+    pub down: Down,
+}
+
+/// How a kubelet is down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Down {
+    /// As [`KubeletFault::Stopped`].
+    Stopped,
+    /// As [`KubeletFault::Partitioned`].
+    #[default]
+    Partitioned,
+    /// As [`KubeletFault::Frozen`].
+    Frozen,
+}
+
+/// Which faults exclude each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// Stopped, partitioned, frozen or flapping.
+    Outage,
+    /// Slow.
+    Slow,
+    /// Slow recovery.
+    SlowRecovery,
+    /// Clock skew.
+    ClockSkew,
+    /// Zombie.
+    Zombie,
+    /// Take-over.
+    TakeOver,
+}
+
+impl KubeletFault {
+    /// The fault's kind.
+    pub fn kind(self) -> FaultKind {
+        match self {
+            Self::Stopped | Self::Partitioned | Self::Frozen | Self::Flapping(_) => FaultKind::Outage,
+            Self::Slow(_) => FaultKind::Slow,
+            Self::SlowRecovery(_) => FaultKind::SlowRecovery,
+            Self::ClockSkew(_) => FaultKind::ClockSkew,
+            Self::Zombie => FaultKind::Zombie,
+            Self::TakeOver => FaultKind::TakeOver,
+        }
+    }
+
+    /// Says what is wrong with the fault's own values.
+    ///
+    /// # Errors
+    /// With the field and the fix.
+    pub fn check(self) -> Result<(), String> {
+        let needed = |field: &str, span: Duration| match span.is_zero() {
+            true => Err(format!("{field} must be longer than zero, for example 30s")),
+            false => Ok(()),
+        };
+        match self {
+            Self::Flapping(flapping) => {
+                if flapping.period < Duration::from_secs(1) {
+                    return Err("period must be at least 1s".to_owned());
+                }
+                if !(1..=99).contains(&flapping.up_percent) {
+                    return Err(format!(
+                        "upPercent is {}, and must be from 1 to 99",
+                        flapping.up_percent
+                    ));
+                }
+                Ok(())
+            }
+            Self::Slow(delay) => needed("delay", delay),
+            Self::SlowRecovery(takes) => needed("delay", takes),
+            Self::ClockSkew(offset) if offset.is_zero() => Err("by must not be zero, for example 30s".to_owned()),
+            Self::ClockSkew(offset) if offset.abs() > SignedDuration::from_hours(24 * 366) => {
+                Err("by must be at most a year".to_owned())
+            }
+            Self::Stopped | Self::Partitioned | Self::Frozen | Self::ClockSkew(_) | Self::Zombie | Self::TakeOver => {
+                Ok(())
+            }
+        }
+    }
+}
+
+impl fmt::Display for KubeletFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("stopped"),
+            Self::Partitioned => f.write_str("partitioned"),
+            Self::Frozen => f.write_str("frozen"),
+            Self::Flapping(flapping) => write!(
+                f,
+                "flapping: {} for {} % of every {}",
+                flapping.down.fault(),
+                100 - flapping.up_percent,
+                GoDuration(flapping.period)
+            ),
+            Self::Slow(delay) => write!(f, "slow: each API call {} later", GoDuration(*delay)),
+            Self::SlowRecovery(takes) => {
+                write!(
+                    f,
+                    "slow recovery: not ready for {} after each outage",
+                    GoDuration(*takes)
+                )
+            }
+            Self::ClockSkew(offset) => {
+                let direction = if offset.is_negative() { "behind" } else { "ahead" };
+                write!(f, "its clock is {} {direction}", GoDuration(offset.unsigned_abs()))
+            }
+            Self::Zombie => f.write_str("zombie: registers again when its Node is deleted"),
+            Self::TakeOver => f.write_str("takes over the Node of another VM"),
+        }
+    }
+}
+
+impl Down {
+    fn fault(self) -> KubeletFault {
+        match self {
+            Self::Stopped => KubeletFault::Stopped,
+            Self::Partitioned => KubeletFault::Partitioned,
+            Self::Frozen => KubeletFault::Frozen,
+        }
+    }
+
+    fn availability(self) -> Availability {
+        match self {
+            Self::Stopped => Availability::Stopped,
+            Self::Partitioned => Availability::Partitioned,
+            Self::Frozen => Availability::Frozen,
+        }
+    }
+}
+
+/// How a kubelet is at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It runs and reaches the API server.
+    Up,
+    /// It does not run.
+    Stopped,
+    /// It runs and does not reach the API server.
+    Partitioned,
+    /// It does nothing.
+    Frozen,
+}
+
+/// All that is wrong with one kubelet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KubeletFaults {
+    outage: Option<(KubeletFault, Timestamp)>,
+    slow: Duration,
+    recovery: Duration,
+    skew: SignedDuration,
+    zombie: bool,
+    take_over: bool,
+}
+
+impl KubeletFaults {
+    /// From `now` on that is wrong; what was wrong of the same kind no longer is.
+    pub fn set(&mut self, fault: KubeletFault, now: Timestamp) {
+        match fault {
+            KubeletFault::Stopped | KubeletFault::Partitioned | KubeletFault::Frozen | KubeletFault::Flapping(_) => {
+                self.outage = Some((fault, now));
+            }
+            KubeletFault::Slow(delay) => self.slow = delay,
+            KubeletFault::SlowRecovery(takes) => self.recovery = takes,
+            KubeletFault::ClockSkew(offset) => self.skew = offset,
+            KubeletFault::Zombie => self.zombie = true,
+            KubeletFault::TakeOver => self.take_over = true,
+        }
+    }
+
+    /// Nothing of that kind is wrong any more.
+    pub fn mend(&mut self, kind: FaultKind) {
+        match kind {
+            FaultKind::Outage => self.outage = None,
+            FaultKind::Slow => self.slow = Duration::ZERO,
+            FaultKind::SlowRecovery => self.recovery = Duration::ZERO,
+            FaultKind::ClockSkew => self.skew = SignedDuration::ZERO,
+            FaultKind::Zombie => self.zombie = false,
+            FaultKind::TakeOver => self.take_over = false,
+        }
+    }
+
+    /// All faults.
+    pub fn list(&self) -> Vec<KubeletFault> {
+        let mut all = Vec::new();
+        all.extend(self.outage.map(|(fault, _)| fault));
+        all.extend((!self.slow.is_zero()).then_some(KubeletFault::Slow(self.slow)));
+        all.extend((!self.recovery.is_zero()).then_some(KubeletFault::SlowRecovery(self.recovery)));
+        all.extend((!self.skew.is_zero()).then_some(KubeletFault::ClockSkew(self.skew)));
+        all.extend(self.zombie.then_some(KubeletFault::Zombie));
+        all.extend(self.take_over.then_some(KubeletFault::TakeOver));
+        all
+    }
+
+    /// Whether a command has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.outage, Some((KubeletFault::Stopped, _)))
+    }
+
+    /// How it is at `now`, and when that changes by itself next.
+    pub fn availability(&self, now: Timestamp) -> (Availability, Option<Timestamp>) {
+        match self.outage {
+            Some((KubeletFault::Stopped, _)) => (Availability::Stopped, None),
+            Some((KubeletFault::Partitioned, _)) => (Availability::Partitioned, None),
+            Some((KubeletFault::Frozen, _)) => (Availability::Frozen, None),
+            Some((KubeletFault::Flapping(flapping), since)) => flapping.at(since, now),
+            Some(_) | None => (Availability::Up, None),
+        }
+    }
+
+    /// By how much each API call is late.
+    pub fn slow(&self) -> Duration {
+        self.slow
+    }
+
+    /// How long it is not ready after a start or an outage.
+    pub fn recovery(&self) -> Duration {
+        self.recovery
+    }
+
+    /// What its clock shows at `now`.
+    pub fn clock(&self, now: Timestamp) -> Timestamp {
+        now.saturating_add(self.skew).unwrap_or(now)
+    }
+
+    /// Whether it registers again when its Node is deleted.
+    pub fn zombie(&self) -> bool {
+        self.zombie
+    }
+
+    /// Whether it deletes a Node of its name that belongs to another VM.
+    pub fn take_over(&self) -> bool {
+        self.take_over
+    }
+}
+
+impl Flapping {
+    fn at(self, since: Timestamp, now: Timestamp) -> (Availability, Option<Timestamp>) {
+        let period = self.period.as_nanos().max(1);
+        let elapsed = u128::try_from(now.duration_since(since).as_nanos()).unwrap_or_default();
+        let (round, place) = (elapsed / period, elapsed % period);
+        let down = period * u128::from(100 - self.up_percent.min(100)) / 100;
+        let after = |nanos: u128| later(since, Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)));
+        if place < down {
+            (self.down.availability(), Some(after(round * period + down)))
+        } else {
+            (Availability::Up, Some(after((round + 1) * period)))
+        }
+    }
+}
+
+/// A condition that a Node is to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeCondition {
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Empty: one is chosen by type and status.
+    pub reason: String,
+    /// For people; empty: one is chosen.
+    pub message: String,
+}
+
+/// Whether a condition may have that type and status.
+pub(super) fn check_condition(kind: &str, condition: &NodeCondition) -> Result<(), String> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'/');
+    if kind.is_empty() || kind.len() > 253 || !kind.bytes().all(known) {
+        return Err(format!(
+            "type: {kind:?} is no condition type; write one such as DiskPressure or KernelDeadlock"
+        ));
+    }
+    if !["True", "False", "Unknown"].contains(&condition.status.as_str()) {
+        return Err(format!(
+            "status: {:?} is none; write True, False or Unknown",
+            condition.status
+        ));
+    }
+    Ok(())
+}
+
+/// A fault that the configuration gives to kubelets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KubeletFaultRule {
+    /// A glob on the machine's `NAME` or `NAMESPACE/NAME`. Absent: all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+    /// A glob on the zone. Absent: all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// From the VM's first boot to the fault's beginning.
+    #[serde(default)]
+    pub after: GoDuration,
+    /// How long it lasts. Absent: until it is mended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<GoDuration>,
+    /// What is wrong.
+    pub mode: KubeletMode,
+    /// Of `slow` and `slowRecovery`: for how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<GoDuration>,
+    /// Of `clockAhead` and `clockBehind`: by how much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<GoDuration>,
+    /// Of `flapping`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<GoDuration>,
+    /// Of `flapping`; 50 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_percent: Option<u32>,
+    /// Of `flapping`: what down means; `partitioned` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Down>,
+}
+
+/// The faults by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KubeletMode {
+    /// [`KubeletFault::Stopped`].
+    Stopped,
+    /// [`KubeletFault::Partitioned`].
+    Partitioned,
+    /// [`KubeletFault::Frozen`].
+    Frozen,
+    /// [`KubeletFault::Flapping`].
+    Flapping,
+    /// [`KubeletFault::Slow`].
+    Slow,
+    /// [`KubeletFault::SlowRecovery`].
+    SlowRecovery,
+    /// [`KubeletFault::ClockSkew`] into the future.
+    ClockAhead,
+    /// [`KubeletFault::ClockSkew`] into the past.
+    ClockBehind,
+    /// [`KubeletFault::Zombie`].
+    Zombie,
+    /// [`KubeletFault::TakeOver`].
+    TakeOver,
+}
+
+impl KubeletFaultRule {
+    /// The fault that the rule gives.
+    ///
+    /// # Errors
+    /// With the field that is missing, does not belong to the mode or makes no sense.
+    pub fn fault(&self) -> Result<KubeletFault, String> {
+        let mode = self.mode;
+        let fields = [
+            (
+                "delay",
+                self.delay.is_some(),
+                matches!(mode, KubeletMode::Slow | KubeletMode::SlowRecovery),
+            ),
+            (
+                "by",
+                self.by.is_some(),
+                matches!(mode, KubeletMode::ClockAhead | KubeletMode::ClockBehind),
+            ),
+            ("period", self.period.is_some(), mode == KubeletMode::Flapping),
+        ];
+        for (field, given, belongs) in fields {
+            match (given, belongs) {
+                (true, false) => return Err(format!("{field} does not belong to this mode; remove it")),
+                (false, true) => return Err(format!("{field} is missing, for example {field}: 30s")),
+                (true, true) | (false, false) => {}
+            }
+        }
+        if mode != KubeletMode::Flapping && (self.up_percent.is_some() || self.down.is_some()) {
+            return Err("upPercent and down belong to the mode flapping; remove them".to_owned());
+        }
+        if self.lasts.is_some_and(|lasts| lasts.0.is_zero()) {
+            return Err("lasts must be longer than zero; leave it out for a fault without end".to_owned());
+        }
+        let span = |span: Option<GoDuration>| span.unwrap_or_default().0;
+        let offset = SignedDuration::try_from(span(self.by)).unwrap_or(SignedDuration::MAX);
+        let fault = match mode {
+            KubeletMode::Stopped => KubeletFault::Stopped,
+            KubeletMode::Partitioned => KubeletFault::Partitioned,
+            KubeletMode::Frozen => KubeletFault::Frozen,
+            KubeletMode::Flapping => KubeletFault::Flapping(Flapping {
+                period: span(self.period),
+                up_percent: self.up_percent.unwrap_or(50),
+                down: self.down.unwrap_or_default(),
+            }),
+            KubeletMode::Slow => KubeletFault::Slow(span(self.delay)),
+            KubeletMode::SlowRecovery => KubeletFault::SlowRecovery(span(self.delay)),
+            KubeletMode::ClockAhead => KubeletFault::ClockSkew(offset),
+            KubeletMode::ClockBehind => KubeletFault::ClockSkew(-offset),
+            KubeletMode::Zombie => KubeletFault::Zombie,
+            KubeletMode::TakeOver => KubeletFault::TakeOver,
+        };
+        fault.check()?;
+        Ok(fault)
+    }
+
+    /// Whether the rule is about a machine in that zone.
+    pub(super) fn matches(&self, machine: &str, zone: &str) -> bool {
+        (self.machine.is_empty() || glob::matches_machine(&self.machine, machine))
+            && (self.zone.is_empty() || glob::matches(&self.zone, zone))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds)
+    }
+
+    fn flapping(up_percent: u32, down: Down) -> KubeletFault {
+        KubeletFault::Flapping(Flapping {
+            period: Duration::from_secs(100),
+            up_percent,
+            down,
+        })
+    }
+
+    #[rstest]
+    #[case::down_first(10, Availability::Frozen, 80)]
+    #[case::the_last_moment_down(79, Availability::Frozen, 80)]
+    #[case::up(80, Availability::Up, 110)]
+    #[case::down_again(110, Availability::Frozen, 180)]
+    #[case::far_later(1000 + 95, Availability::Up, 1110)]
+    fn a_flapping_kubelet_is_down_first_in_each_period(
+        #[case] now: i64,
+        #[case] expected: Availability,
+        #[case] until: i64,
+    ) {
+        let mut faults = KubeletFaults::default();
+        faults.set(flapping(30, Down::Frozen), at(10));
+        assert_eq!(faults.availability(at(now)), (expected, Some(at(until))));
+    }
+
+    #[test]
+    fn faults_of_one_kind_replace_each_other_and_others_stay() {
+        let mut faults = KubeletFaults::default();
+        faults.set(KubeletFault::Stopped, at(0));
+        faults.set(KubeletFault::Zombie, at(0));
+        faults.set(KubeletFault::Frozen, at(1));
+        assert_eq!(faults.list(), [KubeletFault::Frozen, KubeletFault::Zombie]);
+        assert!(!faults.is_stopped());
+        faults.mend(FaultKind::Outage);
+        faults.mend(FaultKind::Zombie);
+        assert_eq!(faults, KubeletFaults::default());
+    }
+
+    #[test]
+    fn every_fault_is_listed_as_it_was_set_and_mended_by_its_kind() {
+        let all = [
+            KubeletFault::Stopped,
+            KubeletFault::Partitioned,
+            KubeletFault::Frozen,
+            flapping(50, Down::Stopped),
+            KubeletFault::Slow(Duration::from_secs(1)),
+            KubeletFault::SlowRecovery(Duration::from_secs(1)),
+            KubeletFault::ClockSkew(SignedDuration::from_secs(-3)),
+            KubeletFault::Zombie,
+            KubeletFault::TakeOver,
+        ];
+        for fault in all {
+            let mut faults = KubeletFaults::default();
+            faults.set(fault, at(0));
+            assert_eq!(faults.list(), [fault]);
+            faults.mend(fault.kind());
+            assert_eq!(faults, KubeletFaults::default());
+        }
+    }
+
+    #[rstest]
+    #[case("{mode: slow}", "delay is missing")]
+    #[case("{mode: slow, delay: 0s}", "delay must be longer than zero")]
+    #[case("{mode: frozen, delay: 3s}", "delay does not belong")]
+    #[case("{mode: flapping, period: 1m, upPercent: 100}", "upPercent is 100")]
+    #[case("{mode: flapping, period: 10ms}", "period must be at least 1s")]
+    #[case("{mode: zombie, down: frozen}", "belong to the mode flapping")]
+    #[case("{mode: clockAhead}", "by is missing")]
+    #[case("{mode: stopped, lasts: 0s}", "lasts must be longer")]
+    fn a_rule_that_makes_no_sense_says_what_to_mend(#[case] rule: &str, #[case] said: &str) {
+        let rule: KubeletFaultRule = serde_saphyr::from_str(rule).unwrap();
+        let error = rule.fault().unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_rule_gives_the_fault_that_it_names() {
+        let rule: KubeletFaultRule =
+            serde_saphyr::from_str("{machine: a-*, mode: clockBehind, by: 2m, after: 1h, lasts: 10m}").unwrap();
+        assert_eq!(
+            rule.fault(),
+            Ok(KubeletFault::ClockSkew(SignedDuration::from_secs(-120)))
+        );
+        assert!(rule.matches("default/a-1", "z") && !rule.matches("default/b-1", "z"));
+    }
+}

@@ -1,0 +1,298 @@
+//! Breaking and mending kubelets, at once and in the course of time, and the conditions of Nodes.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::kubelet::check_condition;
+use super::{
+    Caller, Cloud, CommandError, FaultKind, KubeletFault, NodeCondition, Record, RecordKind, Reference, Vm, VmState,
+    later,
+};
+
+/// What happens to a VM's kubelet by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Planned {
+    /// A fault ends.
+    End(FaultKind),
+    /// The fault of the configuration's rule of that number begins.
+    Begin(usize),
+}
+
+const LIVE: [VmState; 3] = [VmState::Pending, VmState::Running, VmState::Stopped];
+const NEEDED: &str = "pending, running or stopped";
+
+impl Cloud {
+    /// Something is wrong with a VM's kubelet from now on; for so long, or until it is mended.
+    ///
+    /// # Errors
+    /// When the fault makes no sense, no single VM fits, or it is deleted.
+    pub fn break_kubelet(
+        &mut self,
+        reference: &Reference,
+        fault: KubeletFault,
+        lasts: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<&Vm, CommandError> {
+        fault.check().map_err(CommandError::Unusable)?;
+        if lasts.is_some_and(|lasts| lasts.is_zero()) {
+            return Err(CommandError::Unusable(
+                "lasts must be longer than zero; leave it out for a fault without end".to_owned(),
+            ));
+        }
+        let ordinal = self.command(reference, "BreakKubelet", &LIVE, NEEDED, now)?;
+        self.break_now(ordinal, fault, lasts, now);
+        self.say(ordinal, Caller::Control, "KubeletBroken", &fault.to_string(), now);
+        self.answer(ordinal, reference)
+    }
+
+    /// Nothing of these kinds is wrong with a VM's kubelet any more; without kinds, nothing at all.
+    ///
+    /// # Errors
+    /// When no single VM fits, or it is deleted.
+    pub fn mend_kubelet(
+        &mut self,
+        reference: &Reference,
+        kinds: &[FaultKind],
+        now: Timestamp,
+    ) -> Result<&Vm, CommandError> {
+        let ordinal = self.command(reference, "MendKubelet", &LIVE, NEEDED, now)?;
+        let all: Vec<FaultKind> = match self.vms.get(&ordinal) {
+            Some(vm) if kinds.is_empty() => vm.kubelet.list().into_iter().map(KubeletFault::kind).collect(),
+            _ => kinds.to_vec(),
+        };
+        for kind in all {
+            self.mend_now(ordinal, kind);
+        }
+        self.answer(ordinal, reference)
+    }
+
+    /// A VM's Node shows that condition, as if its kubelet or a node-problem-detector set it. Its
+    /// kubelet writes it, so nothing is seen while that is down.
+    ///
+    /// # Errors
+    /// When the condition makes no sense, no single VM fits, or it is deleted.
+    pub fn set_node_condition(
+        &mut self,
+        reference: &Reference,
+        kind: &str,
+        condition: NodeCondition,
+        now: Timestamp,
+    ) -> Result<&Vm, CommandError> {
+        check_condition(kind, &condition).map_err(CommandError::Unusable)?;
+        let ordinal = self.command(reference, "SetNodeCondition", &LIVE, NEEDED, now)?;
+        let text = format!("{kind} is {}", condition.status);
+        if let Some(vm) = self.vms.get_mut(&ordinal) {
+            vm.conditions.insert(kind.to_owned(), Some(condition));
+        }
+        self.say(ordinal, Caller::Control, "NodeCondition", &text, now);
+        self.answer(ordinal, reference)
+    }
+
+    /// A VM's Node shows a condition as a healthy kubelet does; one that is none of a kubelet's is
+    /// removed.
+    ///
+    /// # Errors
+    /// When the condition was not set, no single VM fits, or it is deleted.
+    pub fn clear_node_condition(
+        &mut self,
+        reference: &Reference,
+        kind: &str,
+        now: Timestamp,
+    ) -> Result<&Vm, CommandError> {
+        let ordinal = self.command(reference, "ClearNodeCondition", &LIVE, NEEDED, now)?;
+        let vm = self.vms.get_mut(&ordinal);
+        let Some(set) = vm
+            .and_then(|vm| vm.conditions.get_mut(kind))
+            .filter(|set| set.is_some())
+        else {
+            return Err(CommandError::Unusable(format!(
+                "type: no condition {kind:?} was set; set one first, or look at the list of kubelets"
+            )));
+        };
+        *set = None;
+        self.say(
+            ordinal,
+            Caller::Control,
+            "NodeCondition",
+            &format!("{kind} is cleared"),
+            now,
+        );
+        self.answer(ordinal, reference)
+    }
+
+    pub(super) fn break_now(&mut self, ordinal: u64, fault: KubeletFault, lasts: Option<Duration>, now: Timestamp) {
+        self.forget_end(ordinal, fault.kind());
+        let Some(vm) = self.vms.get_mut(&ordinal) else { return };
+        vm.kubelet.set(fault, now);
+        if let Some(lasts) = lasts {
+            let end = later(now, lasts);
+            vm.fault_ends.insert(fault.kind(), end);
+            self.planned.insert((end, ordinal, Planned::End(fault.kind())));
+        }
+    }
+
+    pub(super) fn mend_now(&mut self, ordinal: u64, kind: FaultKind) {
+        self.forget_end(ordinal, kind);
+        if let Some(vm) = self.vms.get_mut(&ordinal) {
+            vm.kubelet.mend(kind);
+        }
+    }
+
+    fn forget_end(&mut self, ordinal: u64, kind: FaultKind) {
+        if let Some(end) = self.vms.get_mut(&ordinal).and_then(|vm| vm.fault_ends.remove(&kind)) {
+            self.planned.remove(&(end, ordinal, Planned::End(kind)));
+        }
+    }
+
+    /// A VM has booted for the first time: the configuration's faults are to come.
+    pub(super) fn plan_faults(&mut self, ordinal: u64, now: Timestamp) {
+        let Some(vm) = self.vms.get(&ordinal) else { return };
+        let machine = vm.owner.key();
+        let matching = self.config.kubelet.faults.iter().enumerate();
+        let begins = matching
+            .filter(|(_, rule)| rule.matches(&machine, &vm.zone))
+            .map(|(index, rule)| (later(now, rule.after.0), ordinal, Planned::Begin(index)));
+        self.planned.extend(begins);
+    }
+
+    /// Does what was planned for a VM that is still there.
+    pub(super) fn carry_out(&mut self, ordinal: u64, planned: Planned, now: Timestamp) {
+        if !self.vms.get(&ordinal).is_some_and(|vm| LIVE.contains(&vm.state)) {
+            return;
+        }
+        match planned {
+            Planned::End(kind) => {
+                self.mend_now(ordinal, kind);
+                self.say(ordinal, Caller::Cloud, "KubeletMended", "the fault's time is over", now);
+            }
+            Planned::Begin(index) => {
+                let Some(rule) = self.config.kubelet.faults.get(index) else {
+                    return;
+                };
+                let lasts = rule.lasts.map(|lasts| lasts.0);
+                if let Ok(fault) = rule.fault() {
+                    self.break_now(ordinal, fault, lasts, now);
+                    self.say(ordinal, Caller::Cloud, "KubeletBroken", &fault.to_string(), now);
+                }
+            }
+        }
+    }
+
+    fn say(&mut self, ordinal: u64, caller: Caller, operation: &'static str, message: &str, now: Timestamp) {
+        if let Some(vm) = self.vms.get(&ordinal) {
+            let record = Record::new(RecordKind::Kubelet, caller, operation, now).about(vm);
+            self.log.append(record.saying(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Seed;
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::Config;
+    use crate::model::{Availability, test_request as request};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap() + SignedDuration::from_secs(seconds)
+    }
+
+    fn a() -> Reference {
+        Reference::Machine("a".to_owned())
+    }
+
+    fn cloud(yaml: &str) -> Cloud {
+        let mut cloud = Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1));
+        cloud.create_machine(&request("a"), at(0)).result.unwrap();
+        cloud.advance(at(2));
+        cloud
+    }
+
+    fn availability(cloud: &mut Cloud, seconds: i64) -> Availability {
+        cloud.advance(at(seconds));
+        cloud.find(&a()).unwrap().kubelet.availability(at(seconds)).0
+    }
+
+    #[test]
+    fn a_configured_fault_begins_after_the_first_boot_and_ends_in_its_time() {
+        let mut cloud = cloud("kubelet: {faults: [{machine: a, mode: frozen, after: 1m, lasts: 30s}]}");
+        assert_eq!(availability(&mut cloud, 61), Availability::Up);
+        assert_eq!(cloud.next_deadline(), Some(at(62)));
+        assert_eq!(availability(&mut cloud, 62), Availability::Frozen);
+        assert_eq!(availability(&mut cloud, 91), Availability::Frozen);
+        assert_eq!(availability(&mut cloud, 92), Availability::Up);
+        cloud.reboot_vm(&a(), at(100)).unwrap();
+        assert_eq!(cloud.next_deadline(), None, "it does not come again with the next boot");
+    }
+
+    #[test]
+    fn a_fault_that_replaces_another_does_not_end_with_it() {
+        let mut cloud = cloud("{}");
+        let minute = Some(Duration::from_secs(60));
+        cloud.break_kubelet(&a(), KubeletFault::Frozen, minute, at(10)).unwrap();
+        cloud
+            .break_kubelet(&a(), KubeletFault::Partitioned, None, at(20))
+            .unwrap();
+        assert_eq!(availability(&mut cloud, 1000), Availability::Partitioned);
+        cloud.mend_kubelet(&a(), &[], at(1001)).unwrap();
+        assert_eq!(availability(&mut cloud, 1001), Availability::Up);
+    }
+
+    #[test]
+    fn commands_that_make_no_sense_change_nothing_and_say_why() {
+        let mut cloud = cloud("{}");
+        let last = cloud.log().last();
+        let zero = Some(Duration::ZERO);
+        let errors = [
+            cloud.break_kubelet(&a(), KubeletFault::Zombie, zero, at(3)).map(drop),
+            cloud
+                .break_kubelet(&a(), KubeletFault::Slow(Duration::ZERO), None, at(3))
+                .map(drop),
+            cloud
+                .set_node_condition(
+                    &a(),
+                    "Disk Pressure",
+                    NodeCondition {
+                        status: "True".to_owned(),
+                        reason: String::new(),
+                        message: String::new(),
+                    },
+                    at(3),
+                )
+                .map(drop),
+            cloud
+                .set_node_condition(
+                    &a(),
+                    "DiskPressure",
+                    NodeCondition {
+                        status: "true".to_owned(),
+                        reason: String::new(),
+                        message: String::new(),
+                    },
+                    at(3),
+                )
+                .map(drop),
+        ];
+        for error in errors {
+            assert!(matches!(error, Err(CommandError::Unusable(_))), "{error:?}");
+        }
+        assert_eq!(cloud.log().last(), last);
+        let error = cloud.clear_node_condition(&a(), "KernelDeadlock", at(3)).unwrap_err();
+        assert!(
+            error.to_string().contains("no condition \"KernelDeadlock\" was set"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn nothing_planned_happens_to_a_vm_that_is_gone() {
+        let mut cloud = cloud("kubelet: {faults: [{mode: stopped, after: 1m}]}");
+        cloud.delete_vm(&a(), at(10)).unwrap();
+        let last = cloud.log().last();
+        cloud.advance(at(100));
+        assert_eq!(cloud.log().last(), last);
+    }
+}
