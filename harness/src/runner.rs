@@ -242,7 +242,10 @@ pub fn run_simulated(job: &Job) -> RunResult {
 /// Runs a job on the wall clock, with a control plane that is its own.
 pub async fn run_on_wall_clock(job: &Job) -> RunResult {
     timed(job, async {
-        let timeouts = Timeouts::short();
+        let timeouts = match job.stage {
+            StageKind::Envtest => Timeouts::on_etcd(),
+            _ => Timeouts::short(),
+        };
         let plane = match job.stage {
             StageKind::Envtest => envtest::ControlPlane::start(&timeouts, NAMESPACE)
                 .await

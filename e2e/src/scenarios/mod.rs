@@ -4,10 +4,14 @@ mod crash;
 mod create_errors;
 mod delete_while_creating;
 mod drain;
+mod drain_timeout;
+mod edits;
 mod failover;
+mod flaky_cloud;
 mod initialize;
 mod kubelet_pause;
 mod lifecycle;
+mod node_deleted;
 mod rolling_restart;
 mod vm_dies;
 
@@ -26,6 +30,10 @@ pub fn scenarios() -> Vec<Scenario> {
         initialize::scenario(),
         delete_while_creating::scenario(),
         drain::scenario(),
+        drain_timeout::scenario(),
+        flaky_cloud::scenario(),
+        edits::scenario(),
+        node_deleted::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
     ]

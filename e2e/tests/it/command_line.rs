@@ -4,6 +4,16 @@ use rstest::rstest;
 
 use crate::drydock::{drydock, said};
 
+/// A kubeconfig of a server at a port where nobody listens.
+const NOBODY: &str = "
+apiVersion: v1
+kind: Config
+clusters: [{name: nobody, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}]
+users: [{name: me, user: {token: none}}]
+contexts: [{name: nobody, context: {cluster: nobody, user: me}}]
+current-context: nobody
+";
+
 #[rstest]
 #[case::a_mistyped_scenario(&["run", "lifecicle"], "near it are: lifecycle")]
 #[case::a_strange_scenario(&["run", "qqqqqqqqqqqq"], "`drydock list` lists them")]
@@ -11,6 +21,23 @@ use crate::drydock::{drydock, said};
 #[case::a_file_that_is_no_scenario(&["run", "--file", "bad.yaml"], "bad.yaml: ")]
 #[case::a_controller_in_virtual_time(&["run", "--stage", "sim", "--controller", "x"], "use --stage embedded")]
 #[case::a_crash_on_a_wall_clock(&["run", "--stage", "embedded", "--crash", "before:1"], "--stage sim")]
+#[case::a_cluster_for_another_stage(&["run", "--stage", "embedded", "--cluster", "a"], "--cluster is for --stage kind")]
+#[case::a_kubeconfig_for_another_stage(&["run", "--kubeconfig", "k"], "--kubeconfig is for --stage kubeconfig")]
+#[case::no_kubeconfig(&["run", "--stage", "kubeconfig"], "needs --kubeconfig FILE")]
+#[case::a_kubeconfig_that_is_not_there(
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "nowhere"], "--kubeconfig nowhere: "
+)]
+#[case::nobody_who_agrees(&["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig"], "say --yes")]
+#[case::a_server_that_does_not_answer(
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--yes"], "https://127.0.0.1:1 cannot be used"
+)]
+#[case::a_context_that_is_not_there(
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--context", "x"], "it has no context \"x\""
+)]
+#[case::two_at_once_on_one_cluster(
+    &["run", "--stage", "kubeconfig", "--kubeconfig", "nobody.kubeconfig", "--jobs", "2"], "one after another"
+)]
+#[case::a_person_on_a_stage_without(&["up", "--stage", "sim"], "embedded, envtest or kind")]
 #[case::no_jobs(&["run", "--stage", "sim", "--jobs", "0"], "from 1")]
 fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
@@ -19,6 +46,7 @@ fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expe
         "name: bad\nabout: x\nsteps:\n- wiat: 3s\n",
     )
     .unwrap();
+    std::fs::write(folder.path().join("nobody.kubeconfig"), NOBODY).unwrap();
     let output = drydock(folder.path(), arguments);
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
@@ -27,7 +55,7 @@ fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expe
 }
 
 #[rstest]
-#[case::a_stage_of_another_build(&["run", "--stage", "kind"], "sim and embedded")]
+#[case::a_stage_that_is_none(&["run", "--stage", "minikube"], "kubeconfig, kind")]
 #[case::seeds_that_are_none(&["run", "--seeds", "many"], "such as 20")]
 #[case::a_crash_point_that_is_none(&["run", "--crash", "during:3"], "before:N or after:N")]
 fn a_bad_value_says_what_would_do(#[case] arguments: &[&str], #[case] expected: &str) {
@@ -56,5 +84,38 @@ fn the_list_names_every_scenario_and_its_stages() {
     for scenario in e2e::scenarios() {
         let line = words.lines().find(|line| line.starts_with(&scenario.name));
         assert!(line.is_some_and(|line| line.contains("sim")), "{words}");
+    }
+}
+
+#[test]
+fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = said(&drydock(folder.path(), &["list"]));
+    for scenario in e2e::scenarios() {
+        for stage in harness::StageKind::ALL {
+            let Some(reason) = scenario.why_not_on(stage) else {
+                continue;
+            };
+            assert!(
+                !reason.trim().is_empty(),
+                "{} does not run on {stage}, for no reason",
+                scenario.name
+            );
+            assert!(words.contains(&format!("not on {stage}: {reason}")), "{words}");
+        }
+    }
+    let on_kind = e2e::scenarios()
+        .into_iter()
+        .filter(|scenario| scenario.runs_on(harness::StageKind::Kind));
+    assert!(on_kind.count() > 0, "{words}");
+}
+
+#[test]
+fn the_doctor_speaks_of_every_stage() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = said(&drydock(folder.path(), &["doctor"]));
+    for stage in harness::StageKind::ALL {
+        let line = words.lines().find(|line| line.starts_with(&stage.to_string()));
+        assert!(line.is_some(), "{stage}: {words}");
     }
 }

@@ -40,9 +40,33 @@ pub fn simulate(folder: &Path, arguments: &[&str]) -> (Output, Vec<Value>) {
     (output, document["runs"].as_array().unwrap().clone())
 }
 
-/// What may be in no report: the class's credential, rendered user data, bootstrap tokens.
+/// How a private key in PEM begins in a Secret or a kubeconfig, which hold it in Base64.
+const ENCODED_KEY: &str = "LS0tLS1CRUdJTiBQUklWQVRF";
+
+/// What may be in no report: the class's credential, rendered user data, bootstrap tokens, private keys, and
+/// tokens of service accounts.
 pub fn holds_secret(text: &str) -> bool {
-    text.contains(harness::scenario::fixtures::API_TOKEN) || text.contains("join --token") || holds_token(text)
+    text.contains(harness::scenario::fixtures::API_TOKEN)
+        || text.contains("join --token")
+        || text.contains("PRIVATE KEY")
+        || text.contains(ENCODED_KEY)
+        || holds_web_token(text)
+        || holds_token(text)
+}
+
+/// Whether there is a signed token of JSON, whose header and claims are objects in Base64.
+fn holds_web_token(text: &str) -> bool {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.".contains(letter))
+        .filter_map(|word| word.split_once('.'))
+        .any(|(header, rest)| header.starts_with("eyJ") && rest.starts_with("eyJ"))
+}
+
+#[test]
+fn a_token_of_a_service_account_is_known_by_its_form() {
+    assert!(holds_web_token(
+        "authorization: Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJtY20ifQ.c2ln"
+    ));
+    assert!(!holds_web_token("eyJ is no token, nor is a.b"));
 }
 
 /// Whether there is a bootstrap token: six letters or digits, a dot, sixteen of them.

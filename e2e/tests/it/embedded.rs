@@ -5,8 +5,10 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
+use harness::stage::plane::envtest;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rstest::rstest;
 
 use crate::drydock::{drydock_with_programs, holds_secret, said};
 
@@ -64,7 +66,7 @@ fn another_controller_is_tested_by_the_same_scenario() {
         .port();
     let script = format!(
         "exec '{}' --driver=grpc://$FAKECLOUD_ADDRESS --control-kubeconfig=$KUBECONFIG \\
-           --target-kubeconfig=$KUBECONFIG --namespace=default --address=127.0.0.1 --port={free} --short-retry=200ms",
+           --target-kubeconfig=$KUBECONFIG --namespace=$DRYDOCK_NAMESPACE --address=127.0.0.1 --port={free} --short-retry=200ms",
         mcm.display()
     );
     std::fs::write(folder.path().join("controller.sh"), script).unwrap();
@@ -153,4 +155,78 @@ fn a_port_in_use_is_one_clear_line() {
     );
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Interrupts `drydock run` at the moment that a program is started; then nothing of it is there.
+fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = drydock_with_programs()
+        .args(["run", "vm_dies", "--stage", stage])
+        .env("TMPDIR", folder.path())
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The moment that is meant is when the program that writes this log has been started.
+    while child.try_wait().unwrap().is_none() && !has_file(folder.path(), log) {
+        std::thread::yield_now();
+    }
+    signal(&child, Signal::SIGINT);
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(2), "{stage} {log}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "{stage} {log}: {left:?}");
+    assert_eq!(processes_of(folder.path()), Vec::<String>::new(), "{stage} {log}");
+}
+
+fn has_file(folder: &Path, name: &str) -> bool {
+    let folders = std::fs::read_dir(folder).unwrap().flatten();
+    folders.into_iter().any(|entry| entry.path().join(name).exists())
+}
+
+/// The command lines of processes that name this folder.
+fn processes_of(folder: &Path) -> Vec<String> {
+    let name = folder.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(name))
+        .collect()
+}
+
+#[rstest]
+#[case::as_the_cloud_starts("fakecloud.log")]
+#[case::as_mcm_starts("mcm.log")]
+fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
+    interrupted_run_leaves_nothing("embedded", log);
+}
+
+#[rstest]
+#[case::as_etcd_starts("etcd.log")]
+#[case::as_the_server_starts("kube-apiserver.log")]
+#[case::as_the_cloud_starts("fakecloud.log")]
+fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) {
+    if envtest::Programs::find().is_ok() {
+        interrupted_run_leaves_nothing("envtest", log);
+    }
+}
+
+#[test]
+fn two_worlds_side_by_side_do_not_disturb_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        drydock_with_programs()
+            .args(["run", "lifecycle", "failover", "--stage", "embedded"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    for child in [run(), run()] {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+    }
 }

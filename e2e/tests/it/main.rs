@@ -11,4 +11,5 @@ mod drydock;
 mod embedded;
 mod files;
 mod product;
+mod roles;
 mod scenarios;

@@ -13,6 +13,10 @@ use crate::drydock::{said, simulate};
 #[case::initialize("initialize")]
 #[case::delete_while_creating("delete_while_creating")]
 #[case::drain("drain")]
+#[case::drain_timeout("drain_timeout")]
+#[case::flaky_cloud("flaky_cloud")]
+#[case::edits("edits")]
+#[case::node_deleted("node_deleted")]
 #[case::failover("failover")]
 #[case::rolling_restart("rolling_restart")]
 fn the_scenario_passes_with_every_seed(#[case] name: &str) {

@@ -2,9 +2,9 @@
 
 use std::net::TcpListener;
 
-use super::{Ended, Outcome};
-use crate::stage::child;
+use super::{Ended, Outcome, block_on};
 use crate::stage::plane::envtest;
+use crate::stage::{child, kind};
 
 pub(super) fn execute() -> Ended {
     let exact = if ::sim::exact_replay() {
@@ -35,6 +35,10 @@ pub(super) fn execute() -> Ended {
             programs.folder().display()
         ),
         Err(lack) => println!("envtest   not ready: {lack}"),
+    }
+    match block_on(kind::lacks())? {
+        None => println!("kind      ready; a session that was killed may have left a cluster: kind get clusters"),
+        Some(lack) => println!("kind      not ready: {lack}"),
     }
     println!("kubeconfig name the cluster: --kubeconfig FILE [--context NAME]; it is left as it was");
     let kubectl = match which::which("kubectl") {

@@ -27,7 +27,13 @@ pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments
     block_on(async {
         let progress = Progress::new(jobs.len());
         if let Some(shared) = jobs.first().map(|job| job.stage).filter(|stage| stage.is_shared()) {
-            return session::run(shared, &jobs, stage, |result| progress.finished(result)).await;
+            let start = session::Start {
+                stage: shared,
+                arguments: stage,
+                reports: &jobs[0].reports,
+                progress: progress.teller(),
+            };
+            return session::run(start, &jobs, |result| progress.finished(result)).await;
         }
         let work = async {
             let mut results: Vec<(usize, RunResult)> = futures::stream::iter(jobs.iter().enumerate())

@@ -1,12 +1,14 @@
 //! What is shown while jobs run: a live line on a terminal, plain lines without one.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::engine::evaluate::short;
 use crate::runner::RunResult;
+use crate::stage::kind;
 
 /// The progress of a number of jobs.
 #[derive(Debug)]
@@ -25,6 +27,12 @@ impl Progress {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         Self(bar)
+    }
+
+    /// Shows lines that others say, above the live one.
+    pub(super) fn teller(&self) -> kind::Progress {
+        let bar = self.0.clone();
+        Arc::new(move |line| bar.suspend(|| println!("     {line}")))
     }
 
     /// Shows one result.

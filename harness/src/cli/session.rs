@@ -1,36 +1,55 @@
 //! A session with a cluster that all jobs share: it begins, the jobs run one after another, it ends, whatever happens.
 
+use std::path::Path;
+
 use super::stage::StageArguments;
 use super::{Interrupts, Usage};
 use crate::runner::{self, Job, Ran, RunResult};
 use crate::stage::StageKind;
+use crate::stage::kind::{self, Progress};
 use crate::stage::plane::existing;
 
 /// A cluster that is up, and what of it goes at the end.
 enum Session {
     Kubeconfig(existing::Session),
+    Kind(kind::Cluster),
 }
 
 impl Session {
-    async fn start(stage: StageKind, arguments: &StageArguments) -> Result<Self, Usage> {
-        match stage {
-            StageKind::Kubeconfig => {
-                let access = arguments.agreed()?;
-                Ok(Self::Kubeconfig(existing::Session::start(&access).await?))
+    /// Begins. Interrupted, it leaves nothing: a cluster of kind's is dropped on the way; what is made in a cluster
+    /// that is there is made in a few seconds, and then removed.
+    async fn start(how: Start<'_>, interrupts: &mut Interrupts) -> Result<Self, Usage> {
+        if how.stage == StageKind::Kind {
+            let options = how.arguments.kind_options(how.reports);
+            return tokio::select! {
+                biased;
+                () = interrupts.next() => Err(Usage("interrupted".to_owned())),
+                cluster = kind::Cluster::start(&options, how.progress) => Ok(Self::Kind(cluster?)),
+            };
+        }
+        let access = how.arguments.agreed()?;
+        let mut starting = std::pin::pin!(existing::Session::start(&access));
+        tokio::select! {
+            biased;
+            () = interrupts.next() => {
+                starting.await?.end().await?;
+                Err(Usage("interrupted".to_owned()))
             }
-            _ => Err(Usage(format!("stage {stage} is not available in this build"))),
+            session = &mut starting => Ok(Self::Kubeconfig(session?)),
         }
     }
 
     async fn run(&self, job: &Job) -> Ran {
         match self {
             Self::Kubeconfig(session) => session.run(job).await,
+            Self::Kind(cluster) => cluster.run(job).await,
         }
     }
 
     async fn end(self) -> Result<(), String> {
         match self {
             Self::Kubeconfig(session) => session.end().await,
+            Self::Kind(cluster) => cluster.end().await,
         }
     }
 
@@ -38,29 +57,27 @@ impl Session {
     fn leaves(&self) -> String {
         match self {
             Self::Kubeconfig(session) => session.leaves(),
+            Self::Kind(cluster) => format!("what this session made in cluster {}", cluster.name()),
         }
     }
 }
 
+/// How a session begins.
+pub(super) struct Start<'a> {
+    pub(super) stage: StageKind,
+    pub(super) arguments: &'a StageArguments,
+    /// Where a start that fails leaves its logs.
+    pub(super) reports: &'a Path,
+    /// Who hears of the steps.
+    pub(super) progress: Progress,
+}
+
 /// Runs all jobs on one cluster. Interrupted, it removes what is there before it returns.
-pub(super) async fn run(
-    stage: StageKind,
-    jobs: &[Job],
-    arguments: &StageArguments,
-    finished: impl Fn(&RunResult),
-) -> Result<Vec<RunResult>, Usage> {
+pub(super) async fn run(how: Start<'_>, jobs: &[Job], finished: impl Fn(&RunResult)) -> Result<Vec<RunResult>, Usage> {
     let mut interrupts = Interrupts::new()?;
-    let (session, interrupted) = {
-        // What is begun is finished, so that it can be ended.
-        let mut starting = std::pin::pin!(Session::start(stage, arguments));
-        tokio::select! {
-            biased;
-            () = interrupts.next() => (starting.await?, true),
-            session = &mut starting => (session?, false),
-        }
-    };
+    let session = Session::start(how, &mut interrupts).await?;
     let mut results = Vec::new();
-    let mut interrupted = interrupted;
+    let mut interrupted = false;
     for job in jobs {
         if interrupted {
             break;

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::Usage;
 use crate::stage::StageKind;
+use crate::stage::kind::{ImageNames, KindOptions};
 use crate::stage::plane::existing::Access;
 
 /// What only some stages know.
@@ -29,6 +30,10 @@ pub(super) struct StageArguments {
     #[arg(long, value_name = "FILE")]
     kind_config: Option<PathBuf>,
 
+    /// Finished images in the place of those that are built here: mcm=IMAGE,fakecloud=IMAGE (stage kind)
+    #[arg(long, value_name = "IMAGES")]
+    images: Option<ImageNames>,
+
     /// The cluster that is used (stage kubeconfig)
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
@@ -50,6 +55,7 @@ impl StageArguments {
             ("--keep", self.keep),
             ("--node-image", self.node_image.is_some()),
             ("--kind-config", self.kind_config.is_some()),
+            ("--images", self.images.is_some()),
         ];
         let of_kubeconfig = [
             ("--kubeconfig", self.kubeconfig.is_some()),
@@ -71,6 +77,18 @@ impl StageArguments {
             ));
         }
         Ok(())
+    }
+
+    /// What cluster of kind's is wanted.
+    pub(super) fn kind_options(&self, reports: &Path) -> KindOptions {
+        KindOptions {
+            cluster: self.cluster.clone(),
+            keep: self.keep,
+            node_image: self.node_image.clone(),
+            config: self.kind_config.clone(),
+            images: self.images.clone().unwrap_or_default(),
+            reports: reports.to_owned(),
+        }
     }
 
     /// The cluster that is there, after a person agreed.

@@ -1,23 +1,31 @@
 //! `drydock up`: a world to play with, until Ctrl-C.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
-use super::{Ended, Outcome, Usage, block_on, interrupted};
+use super::stage::StageArguments;
+use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 use crate::scenario::{Cloud, Timeouts};
+use crate::stage::kind::Cluster;
 use crate::stage::plane::{Plane, embedded, envtest};
 use crate::stage::processes::{Controller, Plan, ProcessStage};
 use crate::stage::{Stage, StageKind};
 
 /// Where kubectl puts what names no namespace, as the examples do.
 const NAMESPACE: &str = "default";
+/// Where a start that fails leaves its logs.
+const REPORTS: &str = ".drydock/reports";
 
 #[derive(Args, Debug)]
 pub(super) struct Up {
     /// What the control plane is
     #[arg(long, default_value = "embedded", value_enum)]
     stage: StageKind,
+
+    #[command(flatten)]
+    on: StageArguments,
 
     /// Leaves parts out, for people who bring their own; without fakecloud there is no mcm either
     #[arg(long, value_name = "PART", value_delimiter = ',')]
@@ -52,6 +60,15 @@ impl Up {
             None => Controller::Mcm,
         };
         let alone = self.without.contains(&Part::Fakecloud);
+        self.on.check(self.stage)?;
+        if self.stage == StageKind::Kind {
+            if controller != Controller::Mcm {
+                return Err(Usage(
+                    "--without and --controller are for stages of processes; on stage kind mcm is a Deployment".into(),
+                ));
+            }
+            return block_on(stay_up_in_kind(&self.on))?;
+        }
         if self.port != 0 && self.stage != StageKind::Embedded {
             return Err(Usage(format!(
                 "--port is for --stage embedded; the stage is {}",
@@ -63,7 +80,10 @@ impl Up {
             cloud: Cloud::default(),
             replicas: 1,
             controller,
-            timeouts: Timeouts::short(),
+            timeouts: match self.stage {
+                StageKind::Envtest => Timeouts::on_etcd(),
+                _ => Timeouts::short(),
+            },
         };
         let (stage, port) = (self.stage, self.port);
         block_on(async {
@@ -76,6 +96,56 @@ impl Up {
     }
 }
 
+/// Until Ctrl-C, or until something breaks.
+async fn stay_up_in_kind(on: &StageArguments) -> Ended {
+    let mut interrupts = Interrupts::new()?;
+    let options = on.kind_options(Path::new(REPORTS));
+    let cluster = tokio::select! {
+        biased;
+        () = interrupts.next() => return Ok(Outcome::Passed),
+        cluster = Cluster::start(&options, Arc::new(|line| println!("{line}"))) => cluster?,
+    };
+    let broken = tokio::select! {
+        biased;
+        () = interrupts.next() => None,
+        reason = deployed(&cluster) => Some(reason),
+    };
+    let mut ending = std::pin::pin!(cluster.end());
+    let ended = loop {
+        tokio::select! {
+            biased;
+            ended = &mut ending => break ended,
+            () = interrupts.next() => eprintln!("drydock: still removing the cluster; wait"),
+        }
+    };
+    ended?;
+    match broken {
+        None => Ok(Outcome::Passed),
+        Some(reason) => Err(Usage(reason)),
+    }
+}
+
+/// Deploys a world, tells a person of it, and returns when something breaks.
+async fn deployed(cluster: &Cluster) -> String {
+    let mut up = match cluster.up().await {
+        Ok(up) => up,
+        Err(reason) => return reason,
+    };
+    println!(
+        "mcm and fakecloud run in namespace {}. In another terminal:\n",
+        up.namespace()
+    );
+    println!("  export KUBECONFIG={}", cluster.kubeconfig().display());
+    println!(
+        "  sed 's/namespace: default/namespace: {}/' examples/machine.yaml | kubectl apply -f -",
+        up.namespace()
+    );
+    println!("  kubectl get machines,nodes -A --watch\n");
+    println!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
+    print_end();
+    up.trouble().await
+}
+
 /// Ends only when something breaks.
 async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool) -> Result<Outcome, String> {
     let mut plane = match stage {
@@ -86,7 +156,7 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool) -> Result
         StageKind::Envtest => Plane::Envtest(envtest::ControlPlane::start(&plan.timeouts, NAMESPACE).await?),
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
             return Err(format!(
-                "drydock up starts a control plane of its own, on stage embedded or envtest; stage {stage} is for drydock run"
+                "drydock up starts a cluster of its own, on stage embedded, envtest or kind; stage {stage} is for drydock run"
             ));
         }
     };

@@ -19,7 +19,7 @@ pub struct Kind {
 
 const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
 
-static KINDS: [Kind; 13] = [
+static KINDS: [Kind; 14] = [
     Kind {
         api_version: MACHINE_API,
         kind: "Machine",
@@ -109,6 +109,13 @@ static KINDS: [Kind; 13] = [
         kind: "PodDisruptionBudget",
         plural: "poddisruptionbudgets",
         namespaced: true,
+        watched: false,
+    },
+    Kind {
+        api_version: "storage.k8s.io/v1",
+        kind: "VolumeAttachment",
+        plural: "volumeattachments",
+        namespaced: false,
         watched: false,
     },
 ];

@@ -10,8 +10,8 @@ use super::expect::{
     VmCount,
 };
 use super::step::{
-    Apply, CloudCall, Crash, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Process, ProcessAction,
-    ProcessStep, Step, VmAction, VmStep,
+    Annotate, Apply, CloudCall, Crash, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Patch, Process,
+    ProcessAction, ProcessStep, Step, VmAction, VmStep,
 };
 use super::{Scenario, Stages, World};
 use crate::stage::StageKind;
@@ -137,6 +137,11 @@ pub fn creation_timeout() -> DurationExpression {
     Named::CreationTimeout.into()
 }
 
+/// See [`Named::DrainTimeout`].
+pub fn drain_timeout() -> DurationExpression {
+    Named::DrainTimeout.into()
+}
+
 /// See [`Named::NodeGrace`].
 pub fn node_grace() -> DurationExpression {
     Named::NodeGrace.into()
@@ -190,6 +195,33 @@ pub fn delete_machine(name: &str) -> Step {
     })
 }
 
+/// Deletes an object.
+pub fn delete(kind: &str, name: &str) -> Step {
+    Step::Delete(ObjectReference {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// Sets an annotation.
+pub fn annotate(kind: &str, name: &str, key: &str, value: &str) -> Step {
+    Step::Annotate(Annotate {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        annotations: [(key.to_owned(), Some(value.to_owned()))].into(),
+    })
+}
+
+/// Merges into an object's status.
+pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        merge,
+        status: true,
+    })
+}
+
 /// Lets time pass.
 pub fn wait(time: impl Into<DurationExpression>) -> Step {
     Step::Wait(time.into())
@@ -240,6 +272,39 @@ pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Cod
         latency: None,
         after_effect: false,
     })
+}
+
+/// Every call of that kind for a machine fails with `code`, until the rule is lifted.
+pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Step {
+    Step::Inject(Fault {
+        name: name.to_owned(),
+        call,
+        machine: Some(machine.to_owned()),
+        skip: 0,
+        times: None,
+        code: Some(code),
+        latency: None,
+        after_effect: false,
+    })
+}
+
+/// Every call of that kind for a machine takes so much longer.
+pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<DurationExpression>) -> Step {
+    Step::Inject(Fault {
+        name: name.to_owned(),
+        call,
+        machine: Some(machine.to_owned()),
+        skip: 0,
+        times: None,
+        code: None,
+        latency: Some(latency.into()),
+        after_effect: false,
+    })
+}
+
+/// Takes the rule of that name away.
+pub fn lift(rule: &str) -> Step {
+    Step::Lift(rule.to_owned())
 }
 
 /// Creates an object, or merges it into the one that is there.

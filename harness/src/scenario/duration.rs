@@ -130,12 +130,22 @@ impl Timeouts {
         }
     }
 
+    /// Short values with a real etcd, which answers more slowly.
+    pub fn on_etcd() -> Self {
+        Self {
+            lease_duration: Duration::from_secs(10),
+            slack: Duration::from_secs(10),
+            ..Self::short()
+        }
+    }
+
     /// Short values beside a real controller manager that takes `node_grace` to notice a dead kubelet.
     pub fn on_cluster(node_grace: Duration) -> Self {
         Self {
             health: Duration::from_secs(8),
             node_grace,
             lease_period: Duration::from_secs(1),
+            lease_duration: Duration::from_secs(15),
             slack: Duration::from_secs(15),
             ..Self::short()
         }

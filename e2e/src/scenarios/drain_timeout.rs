@@ -1,0 +1,53 @@
+//! A disruption budget forbids the eviction of a pod for longer than a drain may take: then the pod is deleted, what
+//! is attached to the node is detached, and the VM goes.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, apply, create_machine, delete_machine, drain_timeout, exists, field, patch_status, phase, slack, vm_count,
+};
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::{joining, nothing_left};
+
+pub(super) fn scenario() -> Scenario {
+    let budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": "always-one" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "worker" } } },
+    });
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "worker", "labels": { "app": "worker" } },
+        "spec": { "nodeName": "m-1", "containers": [{ "name": "worker", "image": "worker" }] },
+    });
+    let attachment = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": { "name": "of-worker" },
+        "spec": {
+            "attacher": "nobody.example.com",
+            "nodeName": "m-1",
+            "source": { "persistentVolumeName": "of-worker" },
+        },
+    });
+    let attached = json!({ "status": { "volumesAttached": [{ "name": "of-worker", "devicePath": "" }] } });
+    Scenario::new(
+        "drain_timeout",
+        "A budget forbids an eviction for longer than a drain may take: the pod is deleted before the VM goes.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(apply(budget))
+    .step(apply(pod))
+    .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
+    .step(apply(attachment))
+    .step(patch_status("Node", "m-1", attached))
+    .never(drain_timeout(), all([exists("Pod", "worker"), vm_count("m-1", 0)]))
+    .meanwhile()
+    .step(delete_machine("m-1"))
+    .always(drain_timeout() / 2, all([exists("Pod", "worker"), vm_count("m-1", 1)]))
+    .eventually(drain_timeout() + slack(), nothing_left("m-1"))
+}

@@ -1,0 +1,143 @@
+//! mcm and fakecloud have exactly the roles that they need: what `deploy/rbac` grants is what they ask for, over all
+//! scenarios, and no more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::deploy;
+use harness::runner::RunResult;
+use harness::stage::NAMESPACE;
+use harness::stage::audit::Access;
+use serde_json::Value;
+
+use crate::drydock::{drydock_with_programs, said, simulate};
+
+/// What is asked for only when two writers race, which virtual time gives no scenario at will: mcm reads a machine again
+/// after a write that came too late. (The scenario `edits` does it on a wall clock.)
+const ONLY_IN_RACES: [(&str, &str, &str); 1] = [(deploy::MCM_ACCOUNT, "get", "machines")];
+
+/// What the rules of `deploy/rbac` allow, each with the object that has the rule.
+fn granted() -> BTreeMap<Access, String> {
+    let objects = deploy::rbac(NAMESPACE).unwrap();
+    let mut granted = BTreeMap::new();
+    for binding in objects.iter().filter(|object| object.get("roleRef").is_some()) {
+        let (role, namespace) = (&binding["roleRef"], &binding["metadata"]["namespace"]);
+        let role = objects.iter().find(|object| {
+            let metadata = &object["metadata"];
+            object["kind"] == role["kind"] && metadata["name"] == role["name"] && metadata["namespace"] == *namespace
+        });
+        let role = role.unwrap_or_else(|| panic!("no role for {binding}"));
+        let account = binding["subjects"][0]["name"].as_str().unwrap();
+        for rule in role["rules"].as_array().unwrap() {
+            for access in accesses(rule, account, namespace.as_str()) {
+                let origin = format!(
+                    "{} {}",
+                    role["kind"].as_str().unwrap(),
+                    role["metadata"]["name"].as_str().unwrap()
+                );
+                granted.insert(access, origin);
+            }
+        }
+    }
+    granted
+}
+
+fn accesses(rule: &Value, account: &str, namespace: Option<&str>) -> Vec<Access> {
+    let words = |field: &str| -> Vec<String> {
+        let list = rule[field]
+            .as_array()
+            .unwrap_or_else(|| panic!("{rule} has no {field}"));
+        list.iter().map(|word| word.as_str().unwrap().to_owned()).collect()
+    };
+    let mut accesses = Vec::new();
+    for group in words("apiGroups") {
+        for resource in words("resources") {
+            for verb in words("verbs") {
+                assert!(
+                    [&group, &resource, &verb].iter().all(|word| *word != "*"),
+                    "{rule} allows too much"
+                );
+                accesses.push(Access {
+                    account: account.to_owned(),
+                    verb,
+                    group: group.clone(),
+                    resource: resource.clone(),
+                    namespace: namespace.map(str::to_owned),
+                });
+            }
+        }
+    }
+    accesses
+}
+
+fn is_of_races(access: &Access) -> bool {
+    ONLY_IN_RACES.contains(&(&access.account, &access.verb, &access.resource))
+}
+
+/// What was asked for over all scenarios.
+fn asked() -> BTreeSet<Access> {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, runs) = simulate(folder.path(), &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let runs: Vec<RunResult> = runs
+        .into_iter()
+        .map(|run| serde_json::from_value(run).unwrap())
+        .collect();
+    assert_eq!(runs.len(), e2e::scenarios().len());
+    runs.into_iter().flat_map(|run| run.requests).collect()
+}
+
+#[test]
+fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
+    let (granted, asked) = (granted(), asked());
+    let missing: Vec<String> = asked
+        .iter()
+        .filter(|access| !granted.contains_key(access))
+        .map(|access| format!("no rule allows what was asked for: {access}"))
+        .collect();
+    let idle: Vec<String> = granted
+        .iter()
+        .filter(|(access, _)| !asked.contains(access) && !is_of_races(access))
+        .map(|(access, origin)| format!("no scenario needs what {origin} allows: {access}"))
+        .collect();
+    assert!(
+        missing.is_empty() && idle.is_empty(),
+        "{}",
+        [missing, idle].concat().join("\n")
+    );
+}
+
+#[test]
+fn mcm_and_fakecloud_are_refused_nothing_over_https() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock_with_programs()
+        .args([
+            "run",
+            "lifecycle",
+            "drain",
+            "failover",
+            "--stage",
+            "embedded",
+            "--json",
+            "result.json",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    // A refusal fails its run.
+    assert!(output.status.success(), "{}", said(&output));
+    let document: Value = serde_json::from_slice(&std::fs::read(folder.path().join("result.json")).unwrap()).unwrap();
+    let granted = granted();
+    for run in document["runs"].as_array().unwrap() {
+        let run: RunResult = serde_json::from_value(run.clone()).unwrap();
+        let accounts: BTreeSet<&str> = run.requests.iter().map(|access| access.account.as_str()).collect();
+        assert_eq!(
+            accounts,
+            BTreeSet::from([deploy::FAKECLOUD_ACCOUNT, deploy::MCM_ACCOUNT]),
+            "{}",
+            run.scenario
+        );
+        for access in &run.requests {
+            assert!(granted.contains_key(access), "{}: {access}", run.scenario);
+        }
+    }
+}
