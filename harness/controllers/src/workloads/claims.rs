@@ -7,8 +7,8 @@ use k8s_openapi::Metadata;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::meta::{self, Owner};
-use crate::Kind;
 use super::plan::Plan;
+use crate::Kind;
 
 /// Plans adoptions and releases among `candidates`, and returns those that are the owner's.
 ///
@@ -86,7 +86,10 @@ mod tests {
             let reference = json!(
                 { "apiVersion": "v1", "kind": "K", "name": "k", "uid": controller, "controller": true }
             );
-            pod["metadata"]["ownerReferences"].as_array_mut().unwrap().push(reference);
+            pod["metadata"]["ownerReferences"]
+                .as_array_mut()
+                .unwrap()
+                .push(reference);
         }
         if pod_deleting {
             pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -94,7 +97,9 @@ mod tests {
         let pod: Arc<Pod> = Arc::new(serde_json::from_value(pod).unwrap());
         let selector = serde_json::from_value(json!({ "matchLabels": { "app": "a" } })).unwrap();
         let mut plan = Plan::default();
-        let kept = claim(&mut plan, Kind::Pod, &owner(owner_deleting), &selector, &[pod], |_| true);
+        let kept = claim(&mut plan, Kind::Pod, &owner(owner_deleting), &selector, &[pod], |_| {
+            true
+        });
         assert_eq!(!kept.is_empty(), claimed);
         let owners: Option<Vec<Value>> = plan.actions.first().map(|action| match action {
             Action::Patch { patch, .. } => {

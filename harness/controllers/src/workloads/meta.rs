@@ -190,7 +190,6 @@ pub fn later(moment: Timestamp, seconds: i64) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-
 /// A count as upstream writes it: left out when it is none.
 pub fn counted(count: i32) -> Option<i32> {
     (count != 0).then_some(count)
@@ -236,11 +235,7 @@ mod tests {
     #[case("Exists", &[], true)]
     #[case("DoesNotExist", &[], false)]
     #[case("Resembles", &["a"], false)]
-    fn expressions_select_by_their_operator(
-        #[case] operator: &str,
-        #[case] values: &[&str],
-        #[case] expected: bool,
-    ) {
+    fn expressions_select_by_their_operator(#[case] operator: &str, #[case] values: &[&str], #[case] expected: bool) {
         let selector = LabelSelector {
             match_expressions: Some(vec![LabelSelectorRequirement {
                 key: "app".to_owned(),

@@ -38,21 +38,6 @@ pub enum Object {
 }
 
 impl Object {
-    /// Its metadata.
-    pub fn metadata(&self) -> &ObjectMeta {
-        match self {
-            Self::Pod(object) => &object.metadata,
-            Self::Claim(object) => &object.metadata,
-            Self::ReplicaSet(object) => &object.metadata,
-            Self::Deployment(object) => &object.metadata,
-            Self::DaemonSet(object) => &object.metadata,
-            Self::StatefulSet(object) => &object.metadata,
-            Self::Revision(object) => &object.metadata,
-            Self::Job(object) => &object.metadata,
-            Self::EndpointSlice(object) => &object.metadata,
-        }
-    }
-
     /// Which kind it is.
     pub fn kind(&self) -> Kind {
         match self {
@@ -295,13 +280,11 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The writes whose failure shows in a status.
+/// The writes whose failure shows in a status; conflicts and names that are taken do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// A creation.
     Create,
     /// A deletion.
     Delete,
-    /// Any other write.
-    Other,
 }

@@ -83,7 +83,10 @@ pub fn node(pod: &Pod) -> Option<&str> {
 
 /// The most restarts that one of its containers had.
 pub fn restarts(pod: &Pod) -> i32 {
-    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_deref());
     statuses
         .unwrap_or_default()
         .iter()

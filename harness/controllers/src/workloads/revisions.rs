@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::{Value, json};
 
 use super::meta::{self, Owner};
-use crate::Kind;
 use super::plan::Plan;
+use crate::Kind;
 
 /// The data of a revision: what would have to be patched into the owner to come back to it.
 pub fn data_of(template: &PodTemplateSpec) -> Value {
@@ -44,7 +44,9 @@ pub fn new(
     annotations: Option<&ObjectMeta>,
 ) -> ControllerRevision {
     let described = template.metadata.as_ref();
-    let mut labels = described.and_then(|described| described.labels.clone()).unwrap_or_default();
+    let mut labels = described
+        .and_then(|described| described.labels.clone())
+        .unwrap_or_default();
     labels.insert(hash_label.to_owned(), hash.to_owned());
     ControllerRevision {
         metadata: ObjectMeta {
@@ -70,7 +72,11 @@ pub enum Current {
 
 /// Finds the revision of `template`. One that is found and is not the latest becomes that.
 pub fn find(revisions: &[Arc<ControllerRevision>], template: &PodTemplateSpec) -> Current {
-    let latest = revisions.iter().map(|revision| revision.revision).max().unwrap_or_default();
+    let latest = revisions
+        .iter()
+        .map(|revision| revision.revision)
+        .max()
+        .unwrap_or_default();
     let found = revisions
         .iter()
         .filter(|revision| remembers(revision, template))

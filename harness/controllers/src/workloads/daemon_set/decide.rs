@@ -10,13 +10,13 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use super::eligible::{Eligibility, eligibility};
 use super::pod::{self, HASH};
 use super::{status, update};
+use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta::{self, Owner};
-use crate::Kind;
-use crate::workloads::plan::{Action, Note, Plan, Target};
-use crate::workloads::revisions::{self, Current};
+use crate::workloads::plan::{Note, Plan};
 use crate::workloads::pods;
+use crate::workloads::revisions::{self, Current};
 
 /// At most so many pods are created, and so many deleted, at one look.
 const BURST: usize = 250;
@@ -55,7 +55,8 @@ impl Backoff {
         Self { wait, since: now }
     }
 
-    fn until(self) -> Timestamp {
+    /// When the wait is over.
+    pub(super) fn until(self) -> Timestamp {
         self.since.saturating_add(self.wait).unwrap_or(Timestamp::MAX)
     }
 }
@@ -120,7 +121,14 @@ pub fn decide(view: &View, now: Timestamp) -> Decision {
     if owner.deleting {
         return decision;
     }
-    let owned = claim(plan, Kind::ControllerRevision, &owner, &spec.selector, &view.revisions, |_| true);
+    let owned = claim(
+        plan,
+        Kind::ControllerRevision,
+        &owner,
+        &spec.selector,
+        &view.revisions,
+        |_| true,
+    );
     let Some(hash) = current_hash(plan, view, spec, &owner, &owned) else {
         return decision;
     };
@@ -188,7 +196,11 @@ fn current_hash(
             let collisions = view.set.status.as_ref().and_then(|status| status.collision_count);
             let hash = template_hash(&spec.template, collisions);
             let name = format!("{}-{hash}", owner.name);
-            if view.revisions.iter().any(|revision| meta::name(&revision.metadata) == name) {
+            if view
+                .revisions
+                .iter()
+                .any(|revision| meta::name(&revision.metadata) == name)
+            {
                 let mut changed = DaemonSet::clone(&view.set);
                 let status = changed.status.get_or_insert_default();
                 *status.collision_count.get_or_insert_default() += 1;
@@ -259,13 +271,19 @@ fn keep_one(scene: &Scene<'_>, node: &str, decision: &mut Decision, changes: &mu
                     decision.plan.wake(Some(until));
                     continue;
                 }
-                let message = format!("Found failed daemon pod {}/{name} on node {node}, will try to kill it", scene.namespace());
+                let message = format!(
+                    "Found failed daemon pod {}/{name} on node {node}, will try to kill it",
+                    scene.namespace()
+                );
                 decision.plan.record(Note::warning("FailedDaemonPod", message));
                 decision.failed_on.push(node.to_owned());
                 changes.delete.push(Arc::clone(pod));
             }
             "Succeeded" => {
-                let message = format!("Found succeeded daemon pod {}/{name} on node {node}, will try to delete it", scene.namespace());
+                let message = format!(
+                    "Found succeeded daemon pod {}/{name} on node {node}, will try to delete it",
+                    scene.namespace()
+                );
                 decision.plan.record(Note::normal("SucceededDaemonPod", message));
                 changes.delete.push(Arc::clone(pod));
             }
@@ -298,19 +316,4 @@ impl Scene<'_> {
 pub(super) fn oldest_first(pod: &Pod) -> (bool, Timestamp, String) {
     let name = meta::name(&pod.metadata).to_owned();
     (pods::node(pod).is_none(), meta::created(&pod.metadata), name)
-}
-
-/// What a plan deletes, for tests.
-#[cfg(test)]
-pub(super) fn deleted(plan: &Plan) -> Vec<&str> {
-    plan.actions
-        .iter()
-        .filter_map(|action| match action {
-            Action::Delete {
-                target: Target { name, .. },
-                ..
-            } => Some(name.as_str()),
-            _ => None,
-        })
-        .collect()
 }

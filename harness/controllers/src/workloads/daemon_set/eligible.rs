@@ -23,7 +23,11 @@ pub fn eligibility(spec: &PodSpec, node: &Node) -> Eligibility {
         return Eligibility::Excluded;
     }
     let tolerations = spec.tolerations.as_deref().unwrap_or_default();
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let taints = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.as_deref())
+        .unwrap_or_default();
     let untolerated = |effect: &str| {
         taints
             .iter()

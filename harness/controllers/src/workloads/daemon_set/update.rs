@@ -29,8 +29,14 @@ fn bound(
         return 0;
     }
     let strategy = scene.spec.update_strategy.as_ref();
-    let value = strategy.and_then(|strategy| strategy.rolling_update.as_ref()).and_then(of);
-    let wanted = scene.nodes.values().filter(|node| **node == Eligibility::Wanted).count();
+    let value = strategy
+        .and_then(|strategy| strategy.rolling_update.as_ref())
+        .and_then(of);
+    let wanted = scene
+        .nodes
+        .values()
+        .filter(|node| **node == Eligibility::Wanted)
+        .count();
     let value = value.unwrap_or(IntOrString::Int(default));
     amount(&value, count(wanted), Rounding::Up)
 }

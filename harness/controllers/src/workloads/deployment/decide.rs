@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::sets::{Scene, Sets};
 use super::{numbers, progress, recreate, revisions, rolling, scale};
+use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner};
-use crate::Kind;
 use crate::workloads::plan::{Failure, Note, Plan};
 
 /// What a decision about a Deployment rests on.
@@ -41,7 +41,9 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
         observe_only(&mut plan, view, message);
         return plan;
     }
-    let mut claimed = claim(&mut plan, Kind::ReplicaSet, &owner, &spec.selector, &view.sets, |_| true);
+    let mut claimed = claim(&mut plan, Kind::ReplicaSet, &owner, &spec.selector, &view.sets, |_| {
+        true
+    });
     claimed.sort_by(|one, other| revisions::by_age(one, other));
     let sets = Sets::new(claimed, &spec.template);
     let mut scene = Scene {
@@ -95,7 +97,11 @@ fn finish(mut plan: Plan, scene: Scene<'_>) -> Plan {
     plan.wake(progress::deadline(&scene.deployment, scene.spec, scene.now));
     let status = (scene.deployment != *scene.view.deployment).then_some(scene.deployment);
     // After a failed attempt the status says so before it is tried again.
-    let (first, last) = if scene.view.failure.is_some() { (status, None) } else { (None, status) };
+    let (first, last) = if scene.view.failure.is_some() {
+        (status, None)
+    } else {
+        (None, status)
+    };
     if let Some(status) = first {
         plan.update_status(status);
     }
@@ -114,7 +120,11 @@ fn finish(mut plan: Plan, scene: Scene<'_>) -> Plan {
 
 /// Says why nothing is done, once for each generation.
 fn observe_only(plan: &mut Plan, view: &View, message: &str) {
-    let observed = view.deployment.status.as_ref().and_then(|status| status.observed_generation);
+    let observed = view
+        .deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
     if observed >= view.deployment.metadata.generation {
         return;
     }

@@ -41,7 +41,10 @@ pub fn max_unavailable(spec: &DeploymentSpec) -> i32 {
 
 /// Surge rounds up, unavailable down; both none would be a standstill, so one may be missing then.
 fn fenceposts(spec: &DeploymentSpec) -> (i32, i32) {
-    let rolling = spec.strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+    let rolling = spec
+        .strategy
+        .as_ref()
+        .and_then(|strategy| strategy.rolling_update.as_ref());
     let part = |value: Option<&IntOrString>, rounding| {
         let quarter = IntOrString::String("25%".to_owned());
         amount(value.unwrap_or(&quarter), replicas(spec), rounding)

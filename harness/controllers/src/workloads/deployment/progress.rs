@@ -43,7 +43,11 @@ fn remove_condition(status: &mut DeploymentStatus, type_: &str) {
 }
 
 fn condition_of<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
-    status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
+    status
+        .conditions
+        .iter()
+        .flatten()
+        .find(|condition| condition.type_ == type_)
 }
 
 fn progressing(deployment: &Deployment) -> Option<&DeploymentCondition> {
@@ -66,7 +70,8 @@ fn has_reason(condition: Option<&DeploymentCondition>, reason: &str) -> bool {
 }
 
 fn has_deadline(spec: &DeploymentSpec) -> bool {
-    spec.progress_deadline_seconds.is_some_and(|seconds| seconds != i32::MAX)
+    spec.progress_deadline_seconds
+        .is_some_and(|seconds| seconds != i32::MAX)
 }
 
 fn say(scene: &mut Scene<'_>, status: &str, reason: &str, message: String) {
@@ -84,7 +89,12 @@ pub fn note_pause(scene: &mut Scene<'_>) {
     if scene.is_paused() && !was_paused {
         say(scene, "Unknown", PAUSED, "Deployment is paused".to_owned());
     } else if !scene.is_paused() && was_paused {
-        say(scene, "Unknown", "DeploymentResumed", "Deployment is resumed".to_owned());
+        say(
+            scene,
+            "Unknown",
+            "DeploymentResumed",
+            "Deployment is resumed".to_owned(),
+        );
     }
 }
 
@@ -101,7 +111,12 @@ pub fn note_created(scene: &mut Scene<'_>, name: &str) {
     if !has_deadline(scene.spec) {
         return;
     }
-    match scene.view.failure.as_ref().filter(|failure| failure.what == Attempt::Create) {
+    match scene
+        .view
+        .failure
+        .as_ref()
+        .filter(|failure| failure.what == Attempt::Create)
+    {
         Some(failure) => {
             let message = failure.message.clone();
             say(scene, "False", "ReplicaSetCreateError", message);
@@ -206,7 +221,12 @@ pub fn deadline(deployment: &Deployment, spec: &DeploymentSpec, now: Timestamp) 
 
 /// Whether every pod is of the current template and available.
 pub fn is_complete(scene: &Scene<'_>) -> bool {
-    scene.view.deployment.status.as_ref().is_some_and(|status| complete(scene, status))
+    scene
+        .view
+        .deployment
+        .status
+        .as_ref()
+        .is_some_and(|status| complete(scene, status))
 }
 
 fn complete(scene: &Scene<'_>, status: &DeploymentStatus) -> bool {

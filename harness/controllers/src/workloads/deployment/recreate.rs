@@ -35,12 +35,7 @@ fn old_pods_run(scene: &Scene<'_>) -> bool {
     if scene.sets.old.iter().map(Set::actual).sum::<i32>() > 0 {
         return true;
     }
-    let old: BTreeSet<&str> = scene
-        .sets
-        .old
-        .iter()
-        .map(|set| meta::uid(&set.now.metadata))
-        .collect();
+    let old: BTreeSet<&str> = scene.sets.old.iter().map(|set| meta::uid(&set.now.metadata)).collect();
     scene.view.pods.iter().any(|pod| {
         let controller = meta::controller_of(&pod.metadata);
         !pods::is_terminal(pod) && controller.is_some_and(|controller| old.contains(controller.uid.as_str()))

@@ -57,7 +57,9 @@ pub fn sync(scene: &mut Scene<'_>) {
         spec.min_ready_seconds = min_ready;
     }
     let name = set.name().to_owned();
-    let revision = meta::annotation(&set.now.metadata, REVISION).unwrap_or_default().to_owned();
+    let revision = meta::annotation(&set.now.metadata, REVISION)
+        .unwrap_or_default()
+        .to_owned();
     meta::annotate(&mut scene.deployment.metadata, REVISION, revision);
     progress::note_found(scene, &name);
 }
@@ -65,7 +67,12 @@ pub fn sync(scene: &mut Scene<'_>) {
 /// Gives a set the number of this rollout, and remembers the one that it had.
 fn raise_revision(set: &mut ObjectMeta, next: i64) {
     let old = meta::annotation(set, REVISION).map(str::to_owned);
-    if old.as_deref().and_then(|old| old.parse::<i64>().ok()).unwrap_or_default() >= next {
+    if old
+        .as_deref()
+        .and_then(|old| old.parse::<i64>().ok())
+        .unwrap_or_default()
+        >= next
+    {
         return;
     }
     meta::annotate(set, REVISION, next.to_string());
@@ -104,7 +111,9 @@ fn next_hash(deployment: &Deployment) -> Option<String> {
 }
 
 fn create(scene: &mut Scene<'_>) -> bool {
-    let Some(hash) = next_hash(&scene.deployment) else { return false };
+    let Some(hash) = next_hash(&scene.deployment) else {
+        return false;
+    };
     let name = format!("{}-{hash}", scene.owner.name);
     if scene.view.names.contains(&name) {
         let status = scene.deployment.status.get_or_insert_default();

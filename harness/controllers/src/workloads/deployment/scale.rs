@@ -49,7 +49,11 @@ fn is_saturated(scene: &Scene<'_>) -> bool {
 
 fn in_proportion(scene: &mut Scene<'_>) {
     let (spec, wanted) = (scene.spec, numbers::replicas(scene.spec));
-    let most = if wanted > 0 { wanted + numbers::max_surge(spec) } else { 0 };
+    let most = if wanted > 0 {
+        wanted + numbers::max_surge(spec)
+    } else {
+        0
+    };
     let to_add = most - scene.sets.total();
     let status_replicas = scene.deployment.status.as_ref().and_then(|status| status.replicas);
 

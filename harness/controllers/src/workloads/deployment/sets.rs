@@ -55,7 +55,11 @@ impl Set {
 
     /// How many pods it is to have.
     pub fn replicas(&self) -> i32 {
-        self.now.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or_default()
+        self.now
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.replicas)
+            .unwrap_or_default()
     }
 
     pub fn set_replicas(&mut self, replicas: i32) {
@@ -79,7 +83,9 @@ impl Set {
 
     pub fn terminating(&self) -> i32 {
         let status = self.now.status.as_ref();
-        status.and_then(|status| status.terminating_replicas).unwrap_or_default()
+        status
+            .and_then(|status| status.terminating_replicas)
+            .unwrap_or_default()
     }
 
     /// What the server has, of a set that exists.

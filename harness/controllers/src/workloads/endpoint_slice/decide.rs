@@ -9,8 +9,8 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::endpoint::{Family, endpoint, families, ports};
-use crate::workloads::meta::{self, Owner};
 use crate::Kind;
+use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::Plan;
 
 /// At most so many endpoints are in one slice.
@@ -183,7 +183,11 @@ fn note_trigger(metadata: &mut ObjectMeta, view: &View) {
     let ready = view
         .pods
         .iter()
-        .filter_map(|pod| crate::workloads::pods::ready_condition(pod)?.last_transition_time.as_ref())
+        .filter_map(|pod| {
+            crate::workloads::pods::ready_condition(pod)?
+                .last_transition_time
+                .as_ref()
+        })
         .map(|time| time.0)
         .max();
     let time = ready.unwrap_or(meta::created(&view.service.metadata));

@@ -41,20 +41,25 @@ pub fn families(service: &Service) -> Vec<Family> {
     families
 }
 
-/// The pod as an endpoint; nothing for one that has ended or has no address of the family.
+/// The pod as an endpoint; nothing for one that has ended, has no address of the family, or is on a
+/// node that is not there, unless the Service wants every address.
 pub fn endpoint(service: &Service, pod: &Pod, node: Option<&Node>, family: Family) -> Option<Endpoint> {
     if pods::is_terminal(pod) {
         return None;
     }
     let address = address(pod, family)?;
     let spec = service.spec.clone().unwrap_or_default();
+    let publishes_all = spec.publish_not_ready_addresses == Some(true);
+    if node.is_none() && !publishes_all {
+        return None;
+    }
     let ready = pods::is_ready(pod);
     let terminating = meta::is_deleting(&pod.metadata);
     let zone = node.and_then(|node| meta::label(&node.metadata, ZONE));
     Some(Endpoint {
         addresses: vec![address],
         conditions: Some(EndpointConditions {
-            ready: Some(spec.publish_not_ready_addresses == Some(true) || (ready && !terminating)),
+            ready: Some(publishes_all || (ready && !terminating)),
             serving: Some(ready),
             terminating: Some(terminating),
         }),

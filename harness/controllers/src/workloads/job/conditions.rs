@@ -40,7 +40,11 @@ fn condition_of<'a>(status: &'a JobStatus, type_: &str) -> Option<&'a JobConditi
 /// When a job ended, if it has.
 pub(super) fn finished_at(status: &JobStatus) -> Option<Timestamp> {
     let end = condition_of(status, "Complete").or_else(|| condition_of(status, "Failed"))?;
-    Some(end.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
+    Some(
+        end.last_transition_time
+            .as_ref()
+            .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+    )
 }
 
 /// What has been decided before, or follows from failures and time.

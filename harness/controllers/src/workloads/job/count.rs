@@ -49,9 +49,8 @@ pub(super) fn tally(scene: &Scene<'_>) -> Tally {
         let uid = meta::uid(&pod.metadata);
         is_tracked(pod) && !known.succeeded.contains(uid) && !known.failed.contains(uid)
     };
-    let new = |holds: &dyn Fn(&Pod) -> bool| {
-        meta::count(scene.pods.iter().filter(is_new).filter(|pod| holds(pod)).count())
-    };
+    let new =
+        |holds: &dyn Fn(&Pod) -> bool| meta::count(scene.pods.iter().filter(is_new).filter(|pod| holds(pod)).count());
     let succeeded = if scene.is_indexed() {
         meta::count(scene.succeeded_indexes().len())
     } else {
@@ -59,9 +58,8 @@ pub(super) fn tally(scene: &Scene<'_>) -> Tally {
             + meta::count(known.succeeded.len())
             + new(&|pod| pods::phase(pod) == "Succeeded")
     };
-    let failed = scene.status.failed.unwrap_or_default()
-        + meta::count(known.failed.len())
-        + new(&|pod| scene.has_failed(pod));
+    let failed =
+        scene.status.failed.unwrap_or_default() + meta::count(known.failed.len()) + new(&|pod| scene.has_failed(pod));
     Tally {
         succeeded,
         failed,
@@ -72,7 +70,12 @@ pub(super) fn tally(scene: &Scene<'_>) -> Tally {
 /// The end of the back-off that the failures since the last success ask for.
 fn wait_until(scene: &Scene<'_>) -> Option<Timestamp> {
     let ends = |holds: &dyn Fn(&Pod) -> bool| -> Vec<Timestamp> {
-        scene.pods.iter().filter(|pod| holds(pod)).map(|pod| ended_at(pod)).collect()
+        scene
+            .pods
+            .iter()
+            .filter(|pod| holds(pod))
+            .map(|pod| ended_at(pod))
+            .collect()
     };
     let last_success = ends(&|pod| pods::phase(pod) == "Succeeded").into_iter().max();
     let failures: Vec<Timestamp> = ends(&|pod| scene.has_failed(pod))
@@ -87,7 +90,10 @@ fn wait_until(scene: &Scene<'_>) -> Option<Timestamp> {
 
 /// When a pod ended: by its containers, its Ready condition, its deletion, or else its creation.
 fn ended_at(pod: &Pod) -> Timestamp {
-    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_deref());
+    let statuses = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.container_statuses.as_deref());
     let containers = statuses
         .unwrap_or_default()
         .iter()
@@ -127,7 +133,7 @@ pub(super) fn count(scene: &Scene<'_>, verdict: &Verdict) -> Counted {
         .filter(|pod| is_tracked(pod))
         .map(|pod| meta::uid(&pod.metadata))
         .collect();
-    let mut into_counter = |uids: &mut BTreeSet<String>, counter: &mut Option<i32>| {
+    let into_counter = |uids: &mut BTreeSet<String>, counter: &mut Option<i32>| {
         let before = uids.len();
         uids.retain(|uid| tracked.contains(uid.as_str()));
         let left = meta::count(before - uids.len());

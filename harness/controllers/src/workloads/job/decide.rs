@@ -8,12 +8,11 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::conditions::{self, Verdict};
-use super::{count, indexes, manage};
+use super::{conditions, count, indexes, manage};
+use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner, counted};
-use crate::Kind;
-use crate::workloads::plan::{Action, Failure, Note, Plan, Target};
+use crate::workloads::plan::{Action, Failure, Plan, Target};
 use crate::workloads::pods;
 
 /// Holds an ended pod until it has been counted.
@@ -87,14 +86,22 @@ impl Scene<'_> {
 
 /// Whether a pod has not been counted yet.
 pub(super) fn is_tracked(pod: &Pod) -> bool {
-    pod.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == TRACKING)
+    pod.metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .any(|finalizer| finalizer == TRACKING)
 }
 
 /// What to do about a Job.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let Some(spec) = &view.job.spec else { return plan };
-    if spec.managed_by.as_deref().is_some_and(|manager| manager != "kubernetes.io/job-controller") {
+    if spec
+        .managed_by
+        .as_deref()
+        .is_some_and(|manager| manager != "kubernetes.io/job-controller")
+    {
         return plan;
     }
     let status = view.job.status.clone().unwrap_or_default();
@@ -149,7 +156,11 @@ fn decide_running(plan: &mut Plan, view: &View, mut scene: Scene<'_>) {
     if retrying {
         active = scene.active().len();
     }
-    let deletes = steps.actions.iter().filter(|action| matches!(action, Action::Delete { .. })).count();
+    let deletes = steps
+        .actions
+        .iter()
+        .filter(|action| matches!(action, Action::Delete { .. }))
+        .count();
     let terminating = scene.terminating() + if retrying { 0 } else { deletes };
     let ready = scene.active().iter().filter(|pod| pods::is_ready(pod)).count();
 
@@ -200,13 +211,16 @@ fn expire(plan: &mut Plan, view: &View, spec: &JobSpec, finished: Timestamp, now
     plan.actions.push(Action::Delete {
         target: Target::new(Kind::Job, &view.job.metadata),
         foreground: true,
-        note: None::<Note>,
+        note: None,
     });
 }
 
 /// Lets go of the pods of a job that counts no more.
 fn release(plan: &mut Plan, pods: &[Arc<Pod>], owner: &Owner) {
-    for pod in pods.iter().filter(|pod| owner.controls(&pod.metadata) && is_tracked(pod)) {
+    for pod in pods
+        .iter()
+        .filter(|pod| owner.controls(&pod.metadata) && is_tracked(pod))
+    {
         plan.remove_finalizer(Kind::Pod, &pod.metadata, TRACKING);
     }
 }

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod}
 use super::count::Tally;
 use super::decide::{Scene, TRACKING, is_tracked};
 use super::indexes::{self, INDEX};
-use crate::workloads::meta::{self, size};
 use crate::Kind;
+use crate::workloads::meta::{self, size};
 use crate::workloads::plan::Plan;
 use crate::workloads::{pods, ranking};
 
@@ -33,7 +33,11 @@ pub(super) fn manage(plan: &mut Plan, scene: &Scene<'_>, tally: &Tally) -> usize
         }
         return active.len() - surplus.len();
     }
-    let leaving = if scene.replaces_failed_only() { scene.terminating() } else { 0 };
+    let leaving = if scene.replaces_failed_only() {
+        scene.terminating()
+    } else {
+        0
+    };
     let missing = wanted.saturating_sub(active.len() + leaving).min(BURST);
     if missing == 0 {
         return active.len();
@@ -92,7 +96,10 @@ fn surplus(scene: &Scene<'_>, active: &[&Arc<Pod>], at_least: usize) -> Vec<Arc<
 
 fn new_pod(scene: &Scene<'_>, prefix: String) -> Pod {
     let mut pod = pods::from_template(&scene.spec.template, &scene.owner, prefix);
-    pod.metadata.finalizers.get_or_insert_default().push(TRACKING.to_owned());
+    pod.metadata
+        .finalizers
+        .get_or_insert_default()
+        .push(TRACKING.to_owned());
     pod
 }
 

@@ -8,9 +8,9 @@ use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetSpec
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner, count, counted, size};
-use crate::Kind;
 use crate::workloads::plan::{Attempt, Failure, Plan};
 use crate::workloads::{pods, ranking};
 
@@ -59,7 +59,14 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
 }
 
 /// Creates what is missing or deletes what is too much.
-fn scale(plan: &mut Plan, view: &View, spec: &ReplicaSetSpec, owner: &Owner, mut active: Vec<Arc<Pod>>, now: Timestamp) {
+fn scale(
+    plan: &mut Plan,
+    view: &View,
+    spec: &ReplicaSetSpec,
+    owner: &Owner,
+    mut active: Vec<Arc<Pod>>,
+    now: Timestamp,
+) {
     let wanted = size(spec.replicas.unwrap_or(1));
     let template = spec.template.clone().unwrap_or_default();
     for _ in 0..wanted.saturating_sub(active.len()).min(BURST) {
@@ -89,7 +96,9 @@ fn status(
     now: Timestamp,
 ) -> ReplicaSetStatus {
     let template = spec.template.as_ref().and_then(|template| template.metadata.as_ref());
-    let template_labels = template.and_then(|template| template.labels.clone()).unwrap_or_default();
+    let template_labels = template
+        .and_then(|template| template.labels.clone())
+        .unwrap_or_default();
     let fully_labeled = |pod: &&Arc<Pod>| {
         template_labels
             .iter()
@@ -112,10 +121,9 @@ fn status(
 fn conditions(view: &View, now: Timestamp) -> Option<Vec<ReplicaSetCondition>> {
     let status = view.set.status.as_ref();
     let mut conditions = status.and_then(|status| status.conditions.clone()).unwrap_or_default();
-    let failure = view.failure.as_ref().and_then(|failure| match failure.what {
-        Attempt::Create => Some(("FailedCreate", &failure.message)),
-        Attempt::Delete => Some(("FailedDelete", &failure.message)),
-        Attempt::Other => None,
+    let failure = view.failure.as_ref().map(|failure| match failure.what {
+        Attempt::Create => ("FailedCreate", &failure.message),
+        Attempt::Delete => ("FailedDelete", &failure.message),
     });
     match failure {
         None => conditions.retain(|condition| condition.type_ != REPLICA_FAILURE),

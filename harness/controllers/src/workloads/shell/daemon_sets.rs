@@ -55,7 +55,13 @@ impl Workload for DaemonSets {
             set: Arc::clone(set),
             pods: scene.dependents(&set.metadata),
             revisions: scene.dependents(&set.metadata),
-            nodes: scene.view.caches.nodes.iter().map(|(_, node)| Arc::clone(node)).collect(),
+            nodes: scene
+                .view
+                .caches
+                .nodes
+                .iter()
+                .map(|(_, node)| Arc::clone(node))
+                .collect(),
             backoffs: self.backoffs.get(uid).cloned().unwrap_or_default(),
         };
         let now = scene.view.now;

@@ -39,7 +39,7 @@ impl Workload for EndpointSlices {
             }
         } else if let Some(transition) = change.of::<Node>() {
             let zone = |node: Option<&Node>| {
-                node.and_then(|node| meta::label(&node.metadata, "topology.kubernetes.io/zone").map(str::to_owned))
+                node.map(|node| meta::label(&node.metadata, "topology.kubernetes.io/zone").map(str::to_owned))
             };
             if zone(transition.before) != zone(transition.after) {
                 for pod in view.caches.pods.indexed(&change.key.name) {
@@ -64,7 +64,12 @@ impl Workload for EndpointSlices {
         let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| pods::node(pod)).collect();
         let nodes = nodes
             .into_iter()
-            .filter_map(|name| Some((name.to_owned(), Arc::clone(caches.nodes.get(&ObjectKey::cluster(name))?))))
+            .filter_map(|name| {
+                Some((
+                    name.to_owned(),
+                    Arc::clone(caches.nodes.get(&ObjectKey::cluster(name))?),
+                ))
+            })
             .collect();
         let slices = caches
             .endpoint_slices
@@ -83,7 +88,13 @@ impl Workload for EndpointSlices {
 }
 
 /// What an endpoint is made of.
-fn as_endpoint(pod: &Pod) -> (ObjectMeta, Option<String>, Option<k8s_openapi::api::core::v1::PodStatus>) {
+fn as_endpoint(
+    pod: &Pod,
+) -> (
+    ObjectMeta,
+    Option<String>,
+    Option<k8s_openapi::api::core::v1::PodStatus>,
+) {
     let mut status = pod.status.clone();
     if let Some(status) = &mut status {
         status.container_statuses = None;

@@ -42,7 +42,9 @@ fn related(set: &ReplicaSet, scene: &Scene<'_>) -> Vec<Arc<Pod>> {
     let caches = scene.view.caches;
     let controller = meta::controller_of(&set.metadata).map(|controller| controller.uid.as_str());
     let siblings = controller.into_iter().flat_map(|uid| caches.replica_sets.owned_by(uid));
-    let uids = siblings.map(|sibling| meta::uid(&sibling.metadata)).chain([meta::uid(&set.metadata)]);
+    let uids = siblings
+        .map(|sibling| meta::uid(&sibling.metadata))
+        .chain([meta::uid(&set.metadata)]);
     let owned = uids.flat_map(|uid| caches.pods.owned_by(uid));
     let active = owned.filter(|pod| pods::is_active(pod));
     let by_uid: BTreeMap<&str, &Arc<Pod>> = active.map(|pod| (meta::uid(&pod.metadata), pod)).collect();

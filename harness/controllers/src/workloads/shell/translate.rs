@@ -42,7 +42,11 @@ pub(super) fn requests<K: Cached>(plan: plan::Plan, root: Option<&K>, notes: &[N
     };
     let say = |requests: &mut Plan<Reason>, note: &Note| {
         let Some(root) = root else { return };
-        let severity = if note.warning { Severity::Warning } else { Severity::Normal };
+        let severity = if note.warning {
+            Severity::Warning
+        } else {
+            Severity::Normal
+        };
         let event = Action::event(root, severity, note.reason, note.message.clone());
         requests.push(Reason::Event, event);
     };
@@ -95,7 +99,11 @@ fn place(target: &plan::Target) -> Target {
 }
 
 fn delete(target: &plan::Target, foreground: bool) -> Action {
-    let propagation = if foreground { Propagation::Foreground } else { Propagation::Background };
+    let propagation = if foreground {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
     Action::Delete {
         target: place(target),
         deletion: Deletion {

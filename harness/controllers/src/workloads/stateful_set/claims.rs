@@ -21,7 +21,11 @@ pub fn claim_name(template: &str, set: &str, ordinal: i32) -> String {
 pub fn claims_of<'a>(set: &StatefulSet, pods: impl IntoIterator<Item = &'a Pod>) -> BTreeSet<String> {
     let Some(spec) = &set.spec else { return BTreeSet::new() };
     let name = meta::name(&set.metadata);
-    let start = spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or_default();
+    let start = spec
+        .ordinals
+        .as_ref()
+        .and_then(|ordinals| ordinals.start)
+        .unwrap_or_default();
     let wanted = start..start.saturating_add(spec.replicas.unwrap_or(1));
     let present = pods.into_iter().filter_map(|pod| identity::ordinal_of(name, pod));
     wanted
@@ -99,7 +103,7 @@ fn create(scene: &Scene<'_>, mut claim: PersistentVolumeClaim, name: &str, ordin
         object: claim.into(),
         note: Some(Note::normal(
             "SuccessfulCreate",
-            format!("create Claim {name} Pod {pod} in StatefulSet {} success", set.name),
+            format!("Create Claim {name} Pod {pod} in StatefulSet {} success", set.name),
         )),
     }
 }

@@ -8,10 +8,10 @@ use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetSpe
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
 
 use super::{claims, identity, status, update};
+use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta::{self, Owner};
-use crate::Kind;
 use crate::workloads::plan::{Action, Note, Plan, Target};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
@@ -55,7 +55,11 @@ pub(super) struct Scene<'a> {
 
 impl Scene<'_> {
     pub fn start(&self) -> i32 {
-        self.spec.ordinals.as_ref().and_then(|ordinals| ordinals.start).unwrap_or_default()
+        self.spec
+            .ordinals
+            .as_ref()
+            .and_then(|ordinals| ordinals.start)
+            .unwrap_or_default()
     }
 
     pub fn replicas(&self) -> i32 {
@@ -108,7 +112,14 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     if meta::selects_all(&spec.selector) {
         return plan;
     }
-    let owned = claim(&mut plan, Kind::ControllerRevision, &owner, &spec.selector, &view.revisions, |_| true);
+    let owned = claim(
+        &mut plan,
+        Kind::ControllerRevision,
+        &owner,
+        &spec.selector,
+        &view.revisions,
+        |_| true,
+    );
     let pods = claim(&mut plan, Kind::Pod, &owner, &spec.selector, &view.pods, |pod| {
         identity::ordinal_of(&owner.name, pod).is_some()
     });
@@ -226,10 +237,13 @@ fn walk(plan: &mut Plan, scene: &Scene<'_>) {
         claims::retain(plan, scene, pod, *ordinal, true);
     }
     let missing = |ordinal: i32| by_ordinal.get(&ordinal).is_none_or(|pod| !is_healthy(pod));
-    let first_unhealthy = wanted
-        .clone()
-        .find(|ordinal| missing(*ordinal))
-        .or_else(|| condemned.iter().rev().find(|(_, pod)| !is_healthy(pod)).map(|(ordinal, _)| *ordinal));
+    let first_unhealthy = wanted.clone().find(|ordinal| missing(*ordinal)).or_else(|| {
+        condemned
+            .iter()
+            .rev()
+            .find(|(_, pod)| !is_healthy(pod))
+            .map(|(ordinal, _)| *ordinal)
+    });
     for (ordinal, pod) in &condemned {
         if condemn(plan, scene, *ordinal, pod, first_unhealthy) == Next::Wait {
             return;
@@ -259,8 +273,9 @@ fn visit(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: Option<&Arc<Pod>
         return stop_if(scene.is_ordered());
     };
     if pods::is_terminal(pod) {
+        // It makes room for another of its name.
         if !meta::is_deleting(&pod.metadata) {
-            recreate(plan, scene, pod);
+            delete(plan, scene, pod);
         }
         return Next::Wait;
     }
@@ -283,7 +298,7 @@ fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
     let version = scene.version_of(ordinal);
     let pod = identity::new(&scene.view.set, scene.spec, &version.template, &version.name, ordinal);
     let message = format!(
-        "create Pod {} in StatefulSet {} successful",
+        "Create Pod {} in StatefulSet {} successful",
         meta::name(&pod.metadata),
         scene.owner.name
     );
@@ -293,21 +308,9 @@ fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
     });
 }
 
-/// A pod that has ended makes room for another of its name.
-fn recreate(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod) {
-    let (name, owner) = (meta::name(&pod.metadata), &scene.owner);
-    let set = format!("StatefulSet {}/{}", owner.namespace, owner.name);
-    plan.record(if pods::phase(pod) == "Failed" {
-        Note::warning("RecreatingFailedPod", format!("{set} is recreating failed Pod {name}"))
-    } else {
-        Note::normal("RecreatingTerminatedPod", format!("{set} is recreating terminated Pod {name}"))
-    });
-    delete(plan, scene, pod);
-}
-
 pub(super) fn delete(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod) {
     let message = format!(
-        "delete Pod {} in StatefulSet {} successful",
+        "Delete Pod {} in StatefulSet {} successful",
         meta::name(&pod.metadata),
         scene.owner.name
     );

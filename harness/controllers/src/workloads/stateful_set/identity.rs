@@ -79,7 +79,11 @@ pub fn has_identity(pod: &Pod, spec: &StatefulSetSpec, set: &str, ordinal: i32) 
     let ordinal_text = ordinal.to_string();
     let labelled = meta::label(&pod.metadata, POD_NAME) == Some(&name)
         && meta::label(&pod.metadata, POD_INDEX) == Some(&ordinal_text);
-    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+    let volumes = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.volumes.as_deref())
+        .unwrap_or_default();
     let claimed = spec.volume_claim_templates.iter().flatten().all(|template| {
         let volume = meta::name(&template.metadata);
         let claim = claims::claim_name(volume, set, ordinal);

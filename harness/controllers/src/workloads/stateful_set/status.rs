@@ -14,9 +14,8 @@ pub(super) fn status(scene: &Scene<'_>) -> StatefulSetStatus {
     let created = |pod: &Pod| !pods::phase(pod).is_empty();
     let counted_if =
         |holds: &dyn Fn(&Pod) -> bool| count(scene.pods.iter().filter(|pod| created(pod) && holds(pod)).count());
-    let of_version = |name: &str| {
-        counted_if(&|pod| !meta::is_deleting(&pod.metadata) && identity::revision_of(pod) == name)
-    };
+    let of_version =
+        |name: &str| counted_if(&|pod| !meta::is_deleting(&pod.metadata) && identity::revision_of(pod) == name);
     let replicas = counted_if(&|_| true);
     let ready = counted_if(&is_running_and_ready);
     let updated = of_version(&scene.update.name);

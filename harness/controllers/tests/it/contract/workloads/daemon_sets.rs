@@ -50,9 +50,7 @@ fn a_daemons_pod_tolerates_what_befalls_nodes() {
         node(site, "one", json!({})).await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
         let pod = pods(site, "agent", 1).await.remove(0);
-        let exists = |key: &str, effect: &str| {
-            json!({ "key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": effect })
-        };
+        let exists = |key: &str, effect: &str| json!({ "key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": effect });
         let expected = json!([
             exists("not-ready", "NoExecute"),
             exists("unreachable", "NoExecute"),
@@ -75,10 +73,16 @@ fn a_node_that_joins_gets_a_pod_and_one_that_leaves_the_selector_loses_it() {
         let first = pods(site, "agent", 1).await.remove(0);
         node(site, "two", json!({})).await;
         ready(site, &pods(site, "agent", 2).await).await;
-        site.merge(&format!("/api/v1/nodes/{one}"), json!({ "metadata": { "labels": { "case": "none" } } })).await;
-        site.until(&path_of(&first), "deleted", |pod| pod.is_none_or(is_deleting)).await;
+        site.merge(
+            &format!("/api/v1/nodes/{one}"),
+            json!({ "metadata": { "labels": { "case": "none" } } }),
+        )
+        .await;
+        site.until(&path_of(&first), "deleted", |pod| pod.is_none_or(is_deleting))
+            .await;
         let set = path(site, "DaemonSet", "agent");
-        site.until_it(&set, "one wanted", |set| set["status"]["desiredNumberScheduled"] == 1).await;
+        site.until_it(&set, "one wanted", |set| set["status"]["desiredNumberScheduled"] == 1)
+            .await;
     });
 }
 
@@ -86,7 +90,11 @@ fn a_node_that_joins_gets_a_pod_and_one_that_leaves_the_selector_loses_it() {
 fn a_cordoned_node_keeps_and_gets_daemon_pods() {
     contract!(async |site: &Site| {
         let one = node(site, "one", json!({})).await;
-        site.merge(&format!("/api/v1/nodes/{one}"), json!({ "spec": { "unschedulable": true } })).await;
+        site.merge(
+            &format!("/api/v1/nodes/{one}"),
+            json!({ "spec": { "unschedulable": true } }),
+        )
+        .await;
         site.create(workload("DaemonSet", "agent", json!({}))).await;
         pods(site, "agent", 1).await;
     });
@@ -123,7 +131,8 @@ fn a_no_execute_taint_takes_the_pod_away() {
         let pod = pods(site, "agent", 1).await.remove(0);
         let taint = json!({ "spec": { "taints": [{ "key": "own", "effect": "NoExecute" }] } });
         site.merge(&format!("/api/v1/nodes/{one}"), taint).await;
-        site.until(&path_of(&pod), "deleted", |pod| pod.is_none_or(is_deleting)).await;
+        site.until(&path_of(&pod), "deleted", |pod| pod.is_none_or(is_deleting))
+            .await;
     });
 }
 
@@ -150,12 +159,20 @@ fn a_daemons_template_is_remembered_in_a_revision() {
         let set = site.create(workload("DaemonSet", "agent", json!({}))).await;
         let pod = pods(site, "agent", 1).await.remove(0);
         let revisions = "/apis/apps/v1/namespaces/{ns}/controllerrevisions";
-        let revision = site.until_all(revisions, "a revision", |all| all.len() == 1).await.remove(0);
-        let hash = revision["metadata"]["labels"]["controller-revision-hash"].as_str().unwrap();
+        let revision = site
+            .until_all(revisions, "a revision", |all| all.len() == 1)
+            .await
+            .remove(0);
+        let hash = revision["metadata"]["labels"]["controller-revision-hash"]
+            .as_str()
+            .unwrap();
         assert_eq!(name(&revision), format!("agent-{hash}"));
         assert_eq!(pod["metadata"]["labels"]["controller-revision-hash"], hash);
         assert_eq!(revision["revision"], 1);
-        assert_eq!(revision["metadata"]["ownerReferences"][0]["uid"], set["metadata"]["uid"]);
+        assert_eq!(
+            revision["metadata"]["ownerReferences"][0]["uid"],
+            set["metadata"]["uid"]
+        );
         let template = &revision["data"]["spec"]["template"];
         assert_eq!(template["$patch"], "replace");
         assert_eq!(template["spec"]["containers"][0]["image"], "image:1");
@@ -172,10 +189,15 @@ fn a_daemon_is_updated_one_node_after_the_other() {
         let old = pods(site, "agent", 2).await;
         ready(site, &old).await;
         let set = path(site, "DaemonSet", "agent");
-        site.until_it(&set, "two available", |set| set["status"]["numberAvailable"] == 2).await;
+        site.until_it(&set, "two available", |set| set["status"]["numberAvailable"] == 2)
+            .await;
         site.merge(&set, image("image:2")).await;
         let is_new = |pod: &Value| pod["spec"]["containers"][0]["image"] == "image:2";
-        let left = |pods: &[Value]| pods.iter().filter(|pod| old.iter().any(|old| name(old) == name(pod))).count();
+        let left = |pods: &[Value]| {
+            pods.iter()
+                .filter(|pod| old.iter().any(|old| name(old) == name(pod)))
+                .count()
+        };
         for round in 1..=2 {
             // The kubelet's part, where the scheduler has bound them.
             let going = site
@@ -210,12 +232,14 @@ fn a_daemon_that_surges_keeps_the_old_pod_until_the_new_one_is_available() {
         let old = pods(site, "agent", 1).await;
         ready(site, &old).await;
         let set = path(site, "DaemonSet", "agent");
-        site.until_it(&set, "available", |set| set["status"]["numberAvailable"] == 1).await;
+        site.until_it(&set, "available", |set| set["status"]["numberAvailable"] == 1)
+            .await;
         site.merge(&set, image("image:2")).await;
         let both = pods(site, "agent", 2).await;
         let new: Vec<Value> = both.into_iter().filter(|pod| name(pod) != name(&old[0])).collect();
         ready(site, &new).await;
-        site.until(&path_of(&old[0]), "deleted", |pod| pod.is_none_or(is_deleting)).await;
+        site.until(&path_of(&old[0]), "deleted", |pod| pod.is_none_or(is_deleting))
+            .await;
     });
 }
 
@@ -232,7 +256,10 @@ fn a_daemon_that_is_updated_on_deletion_waits_for_it() {
             set["status"]["observedGeneration"] == 2 && set["status"]["updatedNumberScheduled"].is_null()
         })
         .await;
-        site.never(&path_of(&old), Duration::from_secs(1), "deleted", |pod| pod.is_none_or(is_deleting)).await;
+        site.never(&path_of(&old), Duration::from_secs(1), "deleted", |pod| {
+            pod.is_none_or(is_deleting)
+        })
+        .await;
         site.delete(&path_of(&old), json!({ "gracePeriodSeconds": 0 })).await;
         let new = site
             .until_all(&pods_of("agent"), "a new pod", |pods| {

@@ -17,7 +17,10 @@ pub(super) fn sets_of(app: &str) -> String {
 pub(super) async fn sets(site: &Site, app: &str, count: usize) -> Vec<Value> {
     let mut sets = site
         .until_all(&sets_of(app), &format!("{count} sets"), |sets| {
-            sets.len() == count && sets.iter().all(|set| !set["metadata"]["annotations"][REVISION].is_null())
+            sets.len() == count
+                && sets
+                    .iter()
+                    .all(|set| !set["metadata"]["annotations"][REVISION].is_null())
         })
         .await;
     sets.sort_by_key(revision);
@@ -35,7 +38,12 @@ pub(super) fn image(image: &str) -> Value {
 
 /// A deployment whose pods are all ready.
 pub(super) async fn settled(site: &Site, replicas: usize, change: Value) -> String {
-    site.create(workload("Deployment", "web", with(json!({ "replicas": replicas }), change))).await;
+    site.create(workload(
+        "Deployment",
+        "web",
+        with(json!({ "replicas": replicas }), change),
+    ))
+    .await;
     let pods = pods(site, "web", replicas).await;
     ready(site, &pods).await;
     let deployment = path(site, "Deployment", "web");
@@ -49,11 +57,20 @@ pub(super) async fn settled(site: &Site, replicas: usize, change: Value) -> Stri
 #[test]
 fn a_deployment_makes_a_set_named_by_its_template() {
     contract!(async |site: &Site| {
-        let deployment = site.create(workload("Deployment", "web", json!({ "replicas": 2, "minReadySeconds": 1 }))).await;
+        let deployment = site
+            .create(workload(
+                "Deployment",
+                "web",
+                json!({ "replicas": 2, "minReadySeconds": 1 }),
+            ))
+            .await;
         let set = sets(site, "web", 1).await.remove(0);
         let hash = set["metadata"]["labels"]["pod-template-hash"].as_str().unwrap();
         assert_eq!(name(&set), format!("web-{hash}"));
-        assert_eq!(set["spec"]["selector"]["matchLabels"], json!({ "app": "web", "pod-template-hash": hash }));
+        assert_eq!(
+            set["spec"]["selector"]["matchLabels"],
+            json!({ "app": "web", "pod-template-hash": hash })
+        );
         assert_eq!(set["spec"]["template"]["metadata"]["labels"]["pod-template-hash"], hash);
         assert_eq!(set["spec"]["replicas"], 2);
         assert_eq!(set["spec"]["minReadySeconds"], 1);
@@ -68,17 +85,23 @@ fn a_deployment_makes_a_set_named_by_its_template() {
         }]);
         assert_eq!(set["metadata"]["ownerReferences"], owner);
         let event = site.until_event("web", "ScalingReplicaSet").await;
-        assert_eq!(event["message"], format!("Scaled up replica set web-{hash} from 0 to 2"));
+        assert_eq!(
+            event["message"],
+            format!("Scaled up replica set web-{hash} from 0 to 2")
+        );
     });
 }
 
 #[test]
 fn a_new_deployment_tells_what_it_lacks() {
     contract!(async |site: &Site| {
-        site.create(workload("Deployment", "web", json!({ "replicas": 2 }))).await;
+        site.create(workload("Deployment", "web", json!({ "replicas": 2 })))
+            .await;
         let deployment = path(site, "Deployment", "web");
         let seen = site
-            .until_it(&deployment, "two replicas", |deployment| deployment["status"]["replicas"] == 2)
+            .until_it(&deployment, "two replicas", |deployment| {
+                deployment["status"]["replicas"] == 2
+            })
             .await;
         let mut status = seen["status"].clone();
         status["conditions"].take();
@@ -156,10 +179,16 @@ fn going_back_to_a_template_takes_its_set_up_again() {
         assert_eq!(revision(&second), 2);
         site.merge(&deployment, image("image:1")).await;
         let back = site
-            .until_it(&path(site, "ReplicaSet", name(&first)), "revision 3", |set| revision(set) == 3)
+            .until_it(&path(site, "ReplicaSet", name(&first)), "revision 3", |set| {
+                revision(set) == 3
+            })
             .await;
-        assert_eq!(back["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"], "1");
-        site.until_it(&deployment, "revision 3", |deployment| revision(deployment) == 3).await;
+        assert_eq!(
+            back["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"],
+            "1"
+        );
+        site.until_it(&deployment, "revision 3", |deployment| revision(deployment) == 3)
+            .await;
         assert_eq!(sets(site, "web", 2).await.len(), 2);
     });
 }
@@ -171,7 +200,10 @@ fn old_sets_go_beyond_the_history() {
         for (number, name) in ["image:2", "image:3", "image:4"].into_iter().enumerate() {
             site.merge(&deployment, image(name)).await;
             let wanted = i64::try_from(number).unwrap() + 2;
-            site.until_it(&deployment, "next revision", |deployment| revision(deployment) == wanted).await;
+            site.until_it(&deployment, "next revision", |deployment| {
+                revision(deployment) == wanted
+            })
+            .await;
         }
         let left = site
             .until_all(&sets_of("web"), "two sets", |sets| {
@@ -200,7 +232,8 @@ fn a_paused_deployment_does_not_roll() {
         })
         .await;
         let second = Duration::from_secs(1);
-        site.never_all(&sets_of("web"), second, "a second set", |sets| sets.len() > 1).await;
+        site.never_all(&sets_of("web"), second, "a second set", |sets| sets.len() > 1)
+            .await;
         site.merge(&deployment, json!({ "spec": { "paused": false } })).await;
         sets(site, "web", 2).await;
     });
@@ -210,7 +243,8 @@ fn a_paused_deployment_does_not_roll() {
 fn a_paused_deployment_is_scaled() {
     contract!(async |site: &Site| {
         let deployment = settled(site, 1, json!({})).await;
-        site.merge(&deployment, json!({ "spec": { "paused": true, "replicas": 2 } })).await;
+        site.merge(&deployment, json!({ "spec": { "paused": true, "replicas": 2 } }))
+            .await;
         pods(site, "web", 2).await;
     });
 }
@@ -218,7 +252,8 @@ fn a_paused_deployment_is_scaled() {
 #[test]
 fn a_rollout_that_stands_still_is_overdue_after_its_deadline() {
     contract!(async |site: &Site| {
-        site.create(workload("Deployment", "web", json!({ "progressDeadlineSeconds": 3 }))).await;
+        site.create(workload("Deployment", "web", json!({ "progressDeadlineSeconds": 3 })))
+            .await;
         let deployment = path(site, "Deployment", "web");
         let seen = site
             .until_it(&deployment, "overdue", |deployment| {
@@ -241,10 +276,13 @@ fn a_rollout_that_stands_still_is_overdue_after_its_deadline() {
 fn a_deployment_passes_on_why_its_set_fails() {
     contract!(async |site: &Site| {
         let template = json!({ "spec": { "priorityClassName": "none-of-{ns}" } });
-        site.create(workload("Deployment", "web", json!({ "template": template }))).await;
+        site.create(workload("Deployment", "web", json!({ "template": template })))
+            .await;
         let deployment = path(site, "Deployment", "web");
         let seen = site
-            .until_it(&deployment, "failing", |deployment| !condition(deployment, "ReplicaFailure").is_null())
+            .until_it(&deployment, "failing", |deployment| {
+                !condition(deployment, "ReplicaFailure").is_null()
+            })
             .await;
         let failure = condition(&seen, "ReplicaFailure");
         assert_eq!(failure["status"], "True");
@@ -255,7 +293,9 @@ fn a_deployment_passes_on_why_its_set_fails() {
 #[test]
 fn a_set_without_an_owner_is_adopted_with_its_pods() {
     contract!(async |site: &Site| {
-        let set = site.create(workload("ReplicaSet", "web", json!({}))).await;
+        let mut set = workload("ReplicaSet", "web", json!({}));
+        set["metadata"]["labels"] = json!({ "app": "web" });
+        let set = site.create(set).await;
         let pod = pods(site, "web", 1).await.remove(0);
         let mut deployment = workload("Deployment", "web", json!({}));
         deployment["metadata"]["name"] = json!("owner");
@@ -268,7 +308,9 @@ fn a_set_without_an_owner_is_adopted_with_its_pods() {
         assert_eq!(adopted["metadata"]["uid"], set["metadata"]["uid"]);
         assert_eq!(name(&pods(site, "web", 1).await[0]), name(&pod));
         let owner = path(site, "Deployment", "owner");
-        let seen = site.until_it(&owner, "counted", |owner| owner["status"]["updatedReplicas"] == 1).await;
+        let seen = site
+            .until_it(&owner, "counted", |owner| owner["status"]["updatedReplicas"] == 1)
+            .await;
         assert_eq!(seen["status"]["replicas"], 1);
     });
 }

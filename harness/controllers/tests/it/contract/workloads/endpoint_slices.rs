@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{contract, end, is_deleting, name, node, path_of, remove, run, with};
 use crate::contract::Site;
 
-const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices?labelSelector=kubernetes.io/service-name%3Dweb";
+const SLICES: &str =
+    "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices?labelSelector=kubernetes.io/service-name%3Dweb";
 
 fn service(change: Value) -> Value {
     let base = json!({
@@ -18,6 +19,11 @@ fn service(change: Value) -> Value {
     with(base, json!({ "spec": change }))
 }
 
+/// A node, for there are no endpoints without one.
+async fn home(site: &Site) -> String {
+    node(site, "n", json!({})).await
+}
+
 /// A pod of the app with an address, ready or not.
 async fn pod(site: &Site, suffix: u8, is_ready: bool, change: Value) -> Value {
     let base = json!({
@@ -25,10 +31,12 @@ async fn pod(site: &Site, suffix: u8, is_ready: bool, change: Value) -> Value {
         "metadata": { "name": format!("web-{suffix}"), "labels": { "app": "web" } },
         "spec": super::template("web")["spec"],
     });
+    let base = with(base, json!({ "spec": { "nodeName": "{ns}-n" } }));
     let made = site.create(with(base, json!({ "spec": change }))).await;
     run(site, &made, is_ready).await;
     let ip = format!("10.1.0.{suffix}");
-    site.set_status(&path_of(&made), json!({ "podIP": ip, "podIPs": [{ "ip": ip }] })).await
+    site.set_status(&path_of(&made), json!({ "podIP": ip, "podIPs": [{ "ip": ip }] }))
+        .await
 }
 
 fn endpoints(slices: &[Value]) -> Vec<&Value> {
@@ -71,12 +79,14 @@ fn a_service_without_pods_has_an_empty_slice() {
 #[test]
 fn a_ready_pod_is_a_ready_endpoint() {
     contract!(async |site: &Site| {
+        home(site).await;
         site.create(service(json!({}))).await;
         let pod = pod(site, 1, true, json!({})).await;
         let slice = slice(site, 1).await;
         let expected = json!([{
             "addresses": ["10.1.0.1"],
             "conditions": { "ready": true, "serving": true, "terminating": false },
+            "nodeName": format!("{}-n", site.namespace()),
             "targetRef": {
                 "kind": "Pod", "name": "web-1", "namespace": site.namespace(), "uid": pod["metadata"]["uid"],
             },
@@ -87,8 +97,22 @@ fn a_ready_pod_is_a_ready_endpoint() {
 }
 
 #[test]
+fn a_pod_without_a_node_is_no_endpoint() {
+    contract!(async |site: &Site| {
+        site.create(service(json!({}))).await;
+        pod(site, 1, true, json!({ "nodeName": null })).await;
+        slice(site, 0).await;
+        site.never_all(SLICES, Duration::from_secs(1), "an endpoint", |slices| {
+            !endpoints(slices).is_empty()
+        })
+        .await;
+    });
+}
+
+#[test]
 fn readiness_follows_the_pod() {
     contract!(async |site: &Site| {
+        home(site).await;
         site.create(service(json!({}))).await;
         let pod = pod(site, 1, false, json!({})).await;
         let first = slice(site, 1).await;
@@ -108,7 +132,7 @@ fn a_terminating_pod_serves_and_is_not_ready() {
         let zone = json!({ "metadata": { "labels": { "topology.kubernetes.io/zone": "zone-a" } } });
         let node = node(site, "n", zone).await;
         site.create(service(json!({}))).await;
-        let pod = pod(site, 1, true, json!({ "nodeName": node })).await;
+        let pod = pod(site, 1, true, json!({})).await;
         let first = slice(site, 1).await;
         assert_eq!(first["endpoints"][0]["nodeName"], node);
         assert_eq!(first["endpoints"][0]["zone"], "zone-a");
@@ -127,6 +151,7 @@ fn a_terminating_pod_serves_and_is_not_ready() {
 #[test]
 fn an_ended_pod_is_no_endpoint() {
     contract!(async |site: &Site| {
+        home(site).await;
         site.create(service(json!({}))).await;
         let pod = pod(site, 1, true, json!({})).await;
         slice(site, 1).await;
@@ -139,7 +164,7 @@ fn an_ended_pod_is_no_endpoint() {
 fn addresses_may_be_published_before_they_are_ready() {
     contract!(async |site: &Site| {
         site.create(service(json!({ "publishNotReadyAddresses": true }))).await;
-        pod(site, 1, false, json!({})).await;
+        pod(site, 1, false, json!({ "nodeName": null })).await;
         let slice = slice(site, 1).await;
         let expected = json!({ "ready": true, "serving": false, "terminating": false });
         assert_eq!(slice["endpoints"][0]["conditions"], expected);
@@ -149,6 +174,7 @@ fn addresses_may_be_published_before_they_are_ready() {
 #[test]
 fn a_headless_service_has_slices_and_names_hosts() {
     contract!(async |site: &Site| {
+        home(site).await;
         site.create(service(json!({ "clusterIP": "None" }))).await;
         pod(site, 1, true, json!({ "hostname": "one", "subdomain": "web" })).await;
         let slice = slice(site, 1).await;
@@ -161,13 +187,15 @@ fn a_headless_service_has_slices_and_names_hosts() {
 fn a_service_without_a_selector_has_no_slices() {
     contract!(async |site: &Site| {
         site.create(service(json!({ "selector": null }))).await;
-        site.never_all(SLICES, Duration::from_secs(1), "a slice", |slices| !slices.is_empty()).await;
+        site.never_all(SLICES, Duration::from_secs(1), "a slice", |slices| !slices.is_empty())
+            .await;
     });
 }
 
 #[test]
 fn pods_that_name_their_ports_differently_are_in_slices_of_their_own() {
     contract!(async |site: &Site| {
+        home(site).await;
         let named = json!({ "ports": [{ "name": "http", "port": 80, "targetPort": "web" }] });
         site.create(service(named)).await;
         for (suffix, port) in [(1, 8080), (2, 9090)] {
@@ -177,13 +205,19 @@ fn pods_that_name_their_ports_differently_are_in_slices_of_their_own() {
         }
         let slices = site
             .until_all(SLICES, "two slices of one", |slices| {
-                slices.len() == 2 && slices.iter().all(|slice| endpoints(std::slice::from_ref(slice)).len() == 1)
+                slices.len() == 2
+                    && slices
+                        .iter()
+                        .all(|slice| endpoints(std::slice::from_ref(slice)).len() == 1)
             })
             .await;
         for slice in &slices {
             let target = slice["endpoints"][0]["targetRef"]["name"].as_str().unwrap();
             let port = if target == "web-1" { 8080 } else { 9090 };
-            assert_eq!(slice["ports"], json!([{ "name": "http", "port": port, "protocol": "TCP" }]));
+            assert_eq!(
+                slice["ports"],
+                json!([{ "name": "http", "port": port, "protocol": "TCP" }])
+            );
         }
     });
 }
@@ -191,6 +225,7 @@ fn pods_that_name_their_ports_differently_are_in_slices_of_their_own() {
 #[test]
 fn a_slice_holds_at_most_a_hundred_endpoints() {
     contract!(async |site: &Site| {
+        home(site).await;
         site.create(service(json!({}))).await;
         for suffix in 1..=101 {
             pod(site, suffix, true, json!({})).await;
@@ -198,7 +233,9 @@ fn a_slice_holds_at_most_a_hundred_endpoints() {
         let slices = site
             .until_all(SLICES, "101 endpoints", |slices| {
                 endpoints(slices).len() == 101
-                    && slices.iter().all(|slice| endpoints(std::slice::from_ref(slice)).len() <= 100)
+                    && slices
+                        .iter()
+                        .all(|slice| endpoints(std::slice::from_ref(slice)).len() <= 100)
             })
             .await;
         assert_eq!(slices.len(), 2);

@@ -36,7 +36,8 @@ async fn active(site: &Site, count: usize) -> Vec<Value> {
 }
 
 async fn ended(site: &Site, type_: &str) -> Value {
-    site.until_it(JOB, type_, |job| condition(job, type_)["status"] == "True").await
+    site.until_it(JOB, type_, |job| condition(job, type_)["status"] == "True")
+        .await
 }
 
 #[test]
@@ -53,7 +54,10 @@ fn a_job_is_complete_when_enough_pods_have_succeeded() {
         let done = ended(site, "Complete").await;
         for type_ in ["SuccessCriteriaMet", "Complete"] {
             assert_eq!(condition(&done, type_)["reason"], "CompletionsReached");
-            assert_eq!(condition(&done, type_)["message"], "Reached expected number of succeeded pods");
+            assert_eq!(
+                condition(&done, type_)["message"],
+                "Reached expected number of succeeded pods"
+            );
         }
         assert_eq!(done["status"]["succeeded"], 2);
         assert_eq!(done["status"]["active"], json!(null));
@@ -73,7 +77,8 @@ fn a_counted_pod_is_let_go() {
         let pod = active(site, 1).await.remove(0);
         end(site, &pod, "Succeeded").await;
         ended(site, "Complete").await;
-        site.until_it(&path_of(&pod), "let go", |pod| pod["metadata"]["finalizers"].is_null()).await;
+        site.until_it(&path_of(&pod), "let go", |pod| pod["metadata"]["finalizers"].is_null())
+            .await;
     });
 }
 
@@ -89,7 +94,9 @@ fn so_many_pods_run_at_once_as_asked_for() {
         .await;
         site.merge(JOB, json!({ "spec": { "parallelism": 1 } })).await;
         active(site, 1).await;
-        let seen = site.until_it(JOB, "one active", |job| job["status"]["active"] == 1).await;
+        let seen = site
+            .until_it(JOB, "one active", |job| job["status"]["active"] == 1)
+            .await;
         assert_eq!(seen["status"]["failed"], json!(null), "pods taken away have not failed");
     });
 }
@@ -101,7 +108,8 @@ fn no_more_pods_run_than_completions_are_left() {
         for pod in active(site, 2).await {
             end(site, &pod, "Succeeded").await;
         }
-        site.until_it(JOB, "two succeeded", |job| job["status"]["succeeded"] == 2).await;
+        site.until_it(JOB, "two succeeded", |job| job["status"]["succeeded"] == 2)
+            .await;
         let last = active(site, 1).await;
         end(site, &last[0], "Succeeded").await;
         ended(site, "Complete").await;
@@ -114,8 +122,11 @@ fn a_job_without_completions_ends_with_its_first_success_and_last_pod() {
         site.create(job(json!({ "parallelism": 2 }))).await;
         let pods = active(site, 2).await;
         end(site, &pods[0], "Succeeded").await;
-        site.until_it(JOB, "one succeeded", |job| job["status"]["succeeded"] == 1).await;
-        let seen = site.until_it(JOB, "one active", |job| job["status"]["active"] == 1).await;
+        site.until_it(JOB, "one succeeded", |job| job["status"]["succeeded"] == 1)
+            .await;
+        let seen = site
+            .until_it(JOB, "one active", |job| job["status"]["active"] == 1)
+            .await;
         assert!(condition(&seen, "Complete").is_null());
         end(site, &pods[1], "Succeeded").await;
         assert_eq!(ended(site, "Complete").await["status"]["succeeded"], 2);
@@ -131,7 +142,10 @@ fn a_job_fails_beyond_its_backoff_limit() {
         let failed = ended(site, "Failed").await;
         for type_ in ["FailureTarget", "Failed"] {
             assert_eq!(condition(&failed, type_)["reason"], "BackoffLimitExceeded");
-            assert_eq!(condition(&failed, type_)["message"], "Job has reached the specified backoff limit");
+            assert_eq!(
+                condition(&failed, type_)["message"],
+                "Job has reached the specified backoff limit"
+            );
         }
         assert_eq!(failed["status"]["failed"], 1);
         assert!(failed["status"]["completionTime"].is_null());
@@ -146,8 +160,12 @@ fn a_failed_pod_is_followed_by_another_after_ten_seconds() {
         site.create(job(json!({ "backoffLimit": 1 }))).await;
         let first = active(site, 1).await.remove(0);
         end(site, &first, "Failed").await;
-        site.until_it(JOB, "one failed", |job| job["status"]["failed"] == 1).await;
-        site.never_all(&pods_of("task"), Duration::from_secs(5), "another too early", |pods| pods.len() > 1).await;
+        site.until_it(JOB, "one failed", |job| job["status"]["failed"] == 1)
+            .await;
+        site.never_all(&pods_of("task"), Duration::from_secs(5), "another too early", |pods| {
+            pods.len() > 1
+        })
+        .await;
         let second = active(site, 1).await.remove(0);
         assert_ne!(name(&second), name(&first));
         end(site, &second, "Succeeded").await;
@@ -165,8 +183,10 @@ fn a_deleted_pod_counts_as_failed_and_is_replaced() {
         let pod = active(site, 1).await.remove(0);
         run(site, &pod, true).await;
         site.delete(&path_of(&pod), json!({})).await;
-        site.until_it(JOB, "one failed", |job| job["status"]["failed"] == 1).await;
-        site.until_it(&path_of(&pod), "let go", |pod| pod["metadata"]["finalizers"].is_null()).await;
+        site.until_it(JOB, "one failed", |job| job["status"]["failed"] == 1)
+            .await;
+        site.until_it(&path_of(&pod), "let go", |pod| pod["metadata"]["finalizers"].is_null())
+            .await;
         remove(site, &pod).await;
         active(site, 1).await;
     });
@@ -175,11 +195,17 @@ fn a_deleted_pod_counts_as_failed_and_is_replaced() {
 #[test]
 fn a_job_fails_when_it_has_been_active_for_too_long() {
     contract!(async |site: &Site| {
-        site.create(job(json!({ "activeDeadlineSeconds": 3, "parallelism": 2, "completions": 2 }))).await;
+        site.create(job(
+            json!({ "activeDeadlineSeconds": 3, "parallelism": 2, "completions": 2 }),
+        ))
+        .await;
         active(site, 2).await;
         let failed = ended(site, "Failed").await;
         assert_eq!(condition(&failed, "Failed")["reason"], "DeadlineExceeded");
-        assert_eq!(condition(&failed, "Failed")["message"], "Job was active longer than specified deadline");
+        assert_eq!(
+            condition(&failed, "Failed")["message"],
+            "Job was active longer than specified deadline"
+        );
         assert_eq!(failed["status"]["failed"], 2);
         active(site, 0).await;
     });
@@ -190,7 +216,8 @@ fn a_failing_job_waits_for_its_pods_to_end() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let template = json!({ "spec": { "nodeName": node } });
-        site.create(job(json!({ "activeDeadlineSeconds": 3, "template": template }))).await;
+        site.create(job(json!({ "activeDeadlineSeconds": 3, "template": template })))
+            .await;
         let pod = active(site, 1).await.remove(0);
         run(site, &pod, true).await;
         let failing = ended(site, "FailureTarget").await;
@@ -215,7 +242,8 @@ fn a_finished_job_goes_after_its_time_to_live() {
         let pod = active(site, 1).await.remove(0);
         end(site, &pod, "Succeeded").await;
         ended(site, "Complete").await;
-        site.until(JOB, "gone or going", |job| job.is_none_or(is_deleting)).await;
+        site.until(JOB, "gone or going", |job| job.is_none_or(is_deleting))
+            .await;
     });
 }
 
@@ -254,7 +282,10 @@ fn suspending_a_job_takes_its_pods_away_without_failing_them() {
 #[test]
 fn an_indexed_job_gives_each_pod_its_index() {
     contract!(async |site: &Site| {
-        site.create(job(json!({ "completionMode": "Indexed", "completions": 3, "parallelism": 3 }))).await;
+        site.create(job(
+            json!({ "completionMode": "Indexed", "completions": 3, "parallelism": 3 }),
+        ))
+        .await;
         let mut pods = active(site, 3).await;
         pods.sort_by(|one, other| name(one).cmp(name(other)));
         for (index, pod) in pods.iter().enumerate() {
@@ -270,7 +301,8 @@ fn an_indexed_job_gives_each_pod_its_index() {
         }
         end(site, &pods[0], "Succeeded").await;
         end(site, &pods[2], "Succeeded").await;
-        site.until_it(JOB, "two indexes", |job| job["status"]["completedIndexes"] == "0,2").await;
+        site.until_it(JOB, "two indexes", |job| job["status"]["completedIndexes"] == "0,2")
+            .await;
         end(site, &pods[1], "Succeeded").await;
         let done = ended(site, "Complete").await;
         assert_eq!(done["status"]["completedIndexes"], "0-2");

@@ -172,7 +172,9 @@ pub(super) async fn node(site: &Site, suffix: &str, change: Value) -> String {
     let created = site.create(with(base, change)).await;
     let path = format!("/api/v1/nodes/{}", name(&created));
     site.until_it(&path, "not tainted as not ready", |node| {
-        !node["spec"]["taints"].to_string().contains("node.kubernetes.io/not-ready")
+        !node["spec"]["taints"]
+            .to_string()
+            .contains("node.kubernetes.io/not-ready")
     })
     .await;
     name(&created).to_owned()

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{condition, contract, end, is_deleting, name, node, path, path_of, pods, pods_of, ready, remove, run, workload};
+use super::{
+    condition, contract, end, is_deleting, name, node, path, path_of, pods, pods_of, ready, remove, run, workload,
+};
 use crate::contract::Site;
 
 #[test]
 fn a_replica_set_makes_its_pods_and_says_so() {
     contract!(async |site: &Site| {
-        let set = site.create(workload("ReplicaSet", "web", json!({ "replicas": 2 }))).await;
+        let set = site
+            .create(workload("ReplicaSet", "web", json!({ "replicas": 2 })))
+            .await;
         let pods = pods(site, "web", 2).await;
         for pod in &pods {
             assert!(name(pod).starts_with("web-"));
@@ -30,7 +34,8 @@ fn a_replica_set_makes_its_pods_and_says_so() {
 #[test]
 fn the_status_of_a_replica_set_counts_pods_by_what_they_are() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 })))
+            .await;
         let pods = pods(site, "web", 3).await;
         ready(site, &pods[..2]).await;
         run(site, &pods[2], false).await;
@@ -50,7 +55,8 @@ fn the_status_of_a_replica_set_counts_pods_by_what_they_are() {
 #[test]
 fn a_replica_set_follows_its_number_up_and_down() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
+            .await;
         pods(site, "web", 1).await;
         let set = path(site, "ReplicaSet", "web");
         site.merge(&set, json!({ "spec": { "replicas": 4 } })).await;
@@ -69,7 +75,8 @@ fn a_replica_set_follows_its_number_up_and_down() {
 #[test]
 fn a_pod_that_is_deleted_is_replaced() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 2 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 2 })))
+            .await;
         let before = pods(site, "web", 2).await;
         site.delete(&path_of(&before[0]), json!({})).await;
         site.until_gone(&path_of(&before[0])).await;
@@ -81,13 +88,15 @@ fn a_pod_that_is_deleted_is_replaced() {
 #[test]
 fn a_failed_pod_is_replaced_and_stays_to_be_looked_at() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
+            .await;
         let failed = pods(site, "web", 1).await.remove(0);
         end(site, &failed, "Failed").await;
         let both = pods(site, "web", 2).await;
         assert!(both.iter().any(|pod| name(pod) == name(&failed)));
         let set = path(site, "ReplicaSet", "web");
-        site.until_it(&set, "one replica", |set| set["status"]["replicas"] == 1).await;
+        site.until_it(&set, "one replica", |set| set["status"]["replicas"] == 1)
+            .await;
     });
 }
 
@@ -96,7 +105,12 @@ fn a_terminating_pod_is_replaced_at_once_and_counted_apart() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let template = json!({ "spec": { "nodeName": node } });
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1, "template": template }))).await;
+        site.create(workload(
+            "ReplicaSet",
+            "web",
+            json!({ "replicas": 1, "template": template }),
+        ))
+        .await;
         let old = pods(site, "web", 1).await.remove(0);
         run(site, &old, true).await;
         site.delete(&path_of(&old), json!({})).await;
@@ -110,7 +124,8 @@ fn a_terminating_pod_is_replaced_at_once_and_counted_apart() {
         })
         .await;
         remove(site, &old).await;
-        site.until_it(&set, "none going", |set| set["status"]["terminatingReplicas"] == 0).await;
+        site.until_it(&set, "none going", |set| set["status"]["terminatingReplicas"] == 0)
+            .await;
     });
 }
 
@@ -123,7 +138,9 @@ fn an_orphan_that_is_selected_is_adopted() {
             "spec": super::template("web")["spec"],
         });
         site.create(orphan).await;
-        let set = site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 }))).await;
+        let set = site
+            .create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
+            .await;
         let stray = site
             .until_it("/api/v1/namespaces/{ns}/pods/stray", "adopted", |pod| {
                 !pod["metadata"]["ownerReferences"].is_null()
@@ -140,7 +157,8 @@ fn an_orphan_that_is_selected_is_adopted() {
 #[test]
 fn an_orphan_too_many_is_adopted_and_deleted() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
+            .await;
         let own = pods(site, "web", 1).await;
         ready(site, &own).await;
         let orphan = json!({
@@ -157,11 +175,15 @@ fn an_orphan_too_many_is_adopted_and_deleted() {
 #[test]
 fn a_pod_that_is_no_longer_selected_is_released_and_replaced() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1 })))
+            .await;
         let pod = pods(site, "web", 1).await.remove(0);
-        site.merge(&path_of(&pod), json!({ "metadata": { "labels": { "app": "other" } } })).await;
+        site.merge(&path_of(&pod), json!({ "metadata": { "labels": { "app": "other" } } }))
+            .await;
         let released = site
-            .until_it(&path_of(&pod), "released", |pod| pod["metadata"]["ownerReferences"].is_null())
+            .until_it(&path_of(&pod), "released", |pod| {
+                pod["metadata"]["ownerReferences"].is_null()
+            })
             .await;
         assert_eq!(released["metadata"]["labels"]["app"], "other");
         pods(site, "web", 1).await;
@@ -171,13 +193,15 @@ fn a_pod_that_is_no_longer_selected_is_released_and_replaced() {
 #[test]
 fn pods_that_are_not_ready_go_first() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 })))
+            .await;
         let before = pods(site, "web", 3).await;
         run(site, &before[0], true).await;
         run(site, &before[1], false).await;
         run(site, &before[2], true).await;
         let set = path(site, "ReplicaSet", "web");
-        site.until_it(&set, "two ready", |set| set["status"]["readyReplicas"] == 2).await;
+        site.until_it(&set, "two ready", |set| set["status"]["readyReplicas"] == 2)
+            .await;
         site.merge(&set, json!({ "spec": { "replicas": 2 } })).await;
         let after = pods(site, "web", 2).await;
         assert!(after.iter().all(|pod| name(pod) != name(&before[1])));
@@ -187,16 +211,16 @@ fn pods_that_are_not_ready_go_first() {
 #[test]
 fn among_equals_the_cheapest_pod_goes_first() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 3 })))
+            .await;
         let before = pods(site, "web", 3).await;
         ready(site, &before).await;
-        let cost = |cost: &str| {
-            json!({ "metadata": { "annotations": { "controller.kubernetes.io/pod-deletion-cost": cost } } })
-        };
+        let cost = |cost: &str| json!({ "metadata": { "annotations": { "controller.kubernetes.io/pod-deletion-cost": cost } } });
         site.merge(&path_of(&before[0]), cost("10")).await;
         site.merge(&path_of(&before[2]), cost("-10")).await;
         let set = path(site, "ReplicaSet", "web");
-        site.until_it(&set, "all ready", |set| set["status"]["readyReplicas"] == 3).await;
+        site.until_it(&set, "all ready", |set| set["status"]["readyReplicas"] == 3)
+            .await;
         site.merge(&set, json!({ "spec": { "replicas": 1 } })).await;
         let after = pods(site, "web", 1).await;
         assert_eq!(name(&after[0]), name(&before[0]));
@@ -206,13 +230,21 @@ fn among_equals_the_cheapest_pod_goes_first() {
 #[test]
 fn a_ready_pod_is_available_after_a_while() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 1, "minReadySeconds": 3 }))).await;
+        site.create(workload(
+            "ReplicaSet",
+            "web",
+            json!({ "replicas": 1, "minReadySeconds": 3 }),
+        ))
+        .await;
         let pods = pods(site, "web", 1).await;
         ready(site, &pods).await;
         let set = path(site, "ReplicaSet", "web");
-        let first = site.until_it(&set, "ready", |set| set["status"]["readyReplicas"] == 1).await;
+        let first = site
+            .until_it(&set, "ready", |set| set["status"]["readyReplicas"] == 1)
+            .await;
         assert_eq!(first["status"]["availableReplicas"], json!(null));
-        site.until_it(&set, "available", |set| set["status"]["availableReplicas"] == 1).await;
+        site.until_it(&set, "available", |set| set["status"]["availableReplicas"] == 1)
+            .await;
     });
 }
 
@@ -220,10 +252,13 @@ fn a_ready_pod_is_available_after_a_while() {
 fn a_replica_set_says_why_it_cannot_make_pods() {
     contract!(async |site: &Site| {
         let template = json!({ "spec": { "priorityClassName": "none-of-{ns}" } });
-        site.create(workload("ReplicaSet", "web", json!({ "template": template }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "template": template })))
+            .await;
         let set = path(site, "ReplicaSet", "web");
         let failing = site
-            .until_it(&set, "failing", |set| condition(set, "ReplicaFailure")["status"] == "True")
+            .until_it(&set, "failing", |set| {
+                condition(set, "ReplicaFailure")["status"] == "True"
+            })
             .await;
         assert_eq!(condition(&failing, "ReplicaFailure")["reason"], "FailedCreate");
         assert_eq!(failing["status"]["replicas"], 0);
@@ -237,25 +272,33 @@ fn a_replica_set_says_why_it_cannot_make_pods() {
 fn a_replica_set_recovers_from_failures() {
     contract!(async |site: &Site| {
         let template = json!({ "spec": { "priorityClassName": "later-{ns}" } });
-        site.create(workload("ReplicaSet", "web", json!({ "template": template }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "template": template })))
+            .await;
         let set = path(site, "ReplicaSet", "web");
-        site.until_it(&set, "failing", |set| !condition(set, "ReplicaFailure").is_null()).await;
+        site.until_it(&set, "failing", |set| !condition(set, "ReplicaFailure").is_null())
+            .await;
         let class = json!({
             "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
             "metadata": { "name": "later-{ns}" }, "value": 7,
         });
         site.create(class).await;
         pods(site, "web", 1).await;
-        site.until_it(&set, "not failing", |set| condition(set, "ReplicaFailure").is_null()).await;
+        site.until_it(&set, "not failing", |set| condition(set, "ReplicaFailure").is_null())
+            .await;
     });
 }
 
 #[test]
 fn a_replica_set_of_none_keeps_none() {
     contract!(async |site: &Site| {
-        site.create(workload("ReplicaSet", "web", json!({ "replicas": 0 }))).await;
+        site.create(workload("ReplicaSet", "web", json!({ "replicas": 0 })))
+            .await;
         let set = path(site, "ReplicaSet", "web");
-        site.until_it(&set, "observed", |set| set["status"]["observedGeneration"] == 1).await;
-        site.never_all(&pods_of("web"), Duration::from_secs(1), "a pod", |pods| !pods.is_empty()).await;
+        site.until_it(&set, "observed", |set| set["status"]["observedGeneration"] == 1)
+            .await;
+        site.never_all(&pods_of("web"), Duration::from_secs(1), "a pod", |pods| {
+            !pods.is_empty()
+        })
+        .await;
     });
 }

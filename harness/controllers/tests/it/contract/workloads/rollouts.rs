@@ -10,13 +10,16 @@ use crate::contract::Site;
 fn sizes(sets: &[Value]) -> Vec<i64> {
     let mut sets: Vec<&Value> = sets.iter().collect();
     sets.sort_by_key(|set| revision(set));
-    sets.iter().map(|set| set["spec"]["replicas"].as_i64().unwrap()).collect()
+    sets.iter()
+        .map(|set| set["spec"]["replicas"].as_i64().unwrap())
+        .collect()
 }
 
 /// Waits until the sets are to have so many pods.
 async fn sized(site: &Site, expected: &[i64]) {
     let what = format!("sets of {expected:?}");
-    site.until_all(&sets_of("web"), &what, |sets| sizes(sets) == expected).await;
+    site.until_all(&sets_of("web"), &what, |sets| sizes(sets) == expected)
+        .await;
 }
 
 /// The pods of the latest set, so many.
@@ -25,7 +28,8 @@ async fn new_pods(site: &Site, count: usize) -> Vec<Value> {
     let newest = sets.iter().max_by_key(|set| revision(set)).unwrap();
     let hash = newest["metadata"]["labels"]["pod-template-hash"].as_str().unwrap();
     let path = format!("{}%2Cpod-template-hash%3D{hash}", pods_of("web"));
-    site.until_all(&path, &format!("{count} new pods"), |pods| pods.len() == count).await
+    site.until_all(&path, &format!("{count} new pods"), |pods| pods.len() == count)
+        .await
 }
 
 fn rolling(surge: Value, unavailable: Value) -> Value {
@@ -152,12 +156,15 @@ fn recreate_waits_until_every_old_pod_is_gone() {
         let old = pods(site, "web", 2).await;
         site.merge(&deployment, image("image:2")).await;
         let going = site
-            .until_all(&pods_of("web"), "all on their way out", |pods| pods.iter().all(is_deleting))
+            .until_all(&pods_of("web"), "all on their way out", |pods| {
+                pods.iter().all(is_deleting)
+            })
             .await;
         assert_eq!(going.len(), 2);
         remove(site, &old[0]).await;
         let second = std::time::Duration::from_secs(1);
-        site.never_all(&sets_of("web"), second, "a second set", |sets| sets.len() > 1).await;
+        site.never_all(&sets_of("web"), second, "a second set", |sets| sets.len() > 1)
+            .await;
         remove(site, &old[1]).await;
         sets(site, "web", 2).await;
         let new = pods(site, "web", 2).await;

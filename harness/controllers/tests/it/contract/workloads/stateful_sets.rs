@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::deployments::image;
-use super::{contract, end, is_deleting, name, names, node, path, path_of, pods, pods_of, ready, remove, run, with, workload};
+use super::{
+    contract, end, is_deleting, name, names, node, path, path_of, pods, pods_of, ready, remove, run, with, workload,
+};
 use crate::contract::Site;
 
 fn stateful(change: Value) -> Value {
@@ -35,7 +37,8 @@ async fn settle(site: &Site, count: usize) -> Vec<Value> {
         ready(site, &pods[present - 1..]).await;
     }
     let set = path(site, "StatefulSet", "db");
-    site.until_it(&set, "all ready", |set| set["status"]["readyReplicas"] == count).await;
+    site.until_it(&set, "all ready", |set| set["status"]["readyReplicas"] == count)
+        .await;
     pods(site, "db", count).await
 }
 
@@ -46,11 +49,14 @@ fn pods_come_one_after_the_other_by_name() {
         let first = pods(site, "db", 1).await.remove(0);
         assert_eq!(name(&first), "db-0");
         let second = Duration::from_secs(1);
-        site.never_all(&pods_of("db"), second, "another before it is ready", |pods| pods.len() > 1).await;
+        site.never_all(&pods_of("db"), second, "another before it is ready", |pods| {
+            pods.len() > 1
+        })
+        .await;
         run(site, &first, true).await;
         assert_eq!(names(&pods(site, "db", 2).await), ["db-0", "db-1"]);
         let event = site.until_event("db", "SuccessfulCreate").await;
-        assert_eq!(event["message"], "create Pod db-0 in StatefulSet db successful");
+        assert_eq!(event["message"], "Create Pod db-0 in StatefulSet db successful");
     });
 }
 
@@ -67,7 +73,9 @@ fn a_stateful_pod_knows_who_it_is() {
         assert_eq!(pod["spec"]["subdomain"], "db");
         assert_eq!(pod["metadata"]["ownerReferences"][0]["uid"], set["metadata"]["uid"]);
         let set = site
-            .until_it(&path(site, "StatefulSet", "db"), "counted", |set| set["status"]["replicas"] == 1)
+            .until_it(&path(site, "StatefulSet", "db"), "counted", |set| {
+                set["status"]["replicas"] == 1
+            })
             .await;
         assert_eq!(labels["controller-revision-hash"], set["status"]["updateRevision"]);
     });
@@ -76,7 +84,8 @@ fn a_stateful_pod_knows_who_it_is() {
 #[test]
 fn parallel_pods_come_together() {
     contract!(async |site: &Site| {
-        site.create(stateful(json!({ "replicas": 3, "podManagementPolicy": "Parallel" }))).await;
+        site.create(stateful(json!({ "replicas": 3, "podManagementPolicy": "Parallel" })))
+            .await;
         assert_eq!(names(&pods(site, "db", 3).await), ["db-0", "db-1", "db-2"]);
     });
 }
@@ -95,7 +104,8 @@ fn the_highest_ordinal_goes_first_and_the_next_waits_for_it() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
         let template = json!({ "spec": { "nodeName": node } });
-        site.create(stateful(json!({ "replicas": 3, "template": template }))).await;
+        site.create(stateful(json!({ "replicas": 3, "template": template })))
+            .await;
         let all = settle(site, 3).await;
         let set = path(site, "StatefulSet", "db");
         site.merge(&set, json!({ "spec": { "replicas": 1 } })).await;
@@ -114,7 +124,8 @@ fn the_highest_ordinal_goes_first_and_the_next_waits_for_it() {
 #[test]
 fn a_claim_is_made_for_each_pod_and_stays() {
     contract!(async |site: &Site| {
-        site.create(stateful(json!({ "replicas": 2, "volumeClaimTemplates": claims() }))).await;
+        site.create(stateful(json!({ "replicas": 2, "volumeClaimTemplates": claims() })))
+            .await;
         let pods_made = settle(site, 2).await;
         let made = site.until_all(CLAIMS, "two claims", |claims| claims.len() == 2).await;
         assert_eq!(names(&made), ["data-db-0", "data-db-1"]);
@@ -123,7 +134,8 @@ fn a_claim_is_made_for_each_pod_and_stays() {
         let volume = &pods_made[0]["spec"]["volumes"][0];
         assert_eq!(volume["name"], "data");
         assert_eq!(volume["persistentVolumeClaim"]["claimName"], "data-db-0");
-        site.merge(&path(site, "StatefulSet", "db"), json!({ "spec": { "replicas": 1 } })).await;
+        site.merge(&path(site, "StatefulSet", "db"), json!({ "spec": { "replicas": 1 } }))
+            .await;
         pods(site, "db", 1).await;
         assert_eq!(site.list(CLAIMS).await.len(), 2);
     });
@@ -161,7 +173,8 @@ fn claims_that_go_with_their_pod_belong_to_it_when_it_is_scaled_away() {
         });
         site.create(stateful(change)).await;
         let pod = settle(site, 1).await.remove(0);
-        site.merge(&path(site, "StatefulSet", "db"), json!({ "spec": { "replicas": 0 } })).await;
+        site.merge(&path(site, "StatefulSet", "db"), json!({ "spec": { "replicas": 0 } }))
+            .await;
         let claim = site
             .until_it(&format!("{CLAIMS}/data-db-0"), "owned", |claim| {
                 !claim["metadata"]["ownerReferences"].is_null()
@@ -178,13 +191,18 @@ fn claims_that_go_with_their_pod_belong_to_it_when_it_is_scaled_away() {
 fn a_pod_is_replaced_under_its_name_once_it_is_gone() {
     contract!(async |site: &Site| {
         let node = node(site, "n", json!({})).await;
-        site.create(stateful(json!({ "template": { "spec": { "nodeName": node } } }))).await;
+        site.create(stateful(json!({ "template": { "spec": { "nodeName": node } } })))
+            .await;
         let old = settle(site, 1).await.remove(0);
         site.delete(&path_of(&old), json!({})).await;
         let same = |pod: Option<&Value>| pod.is_none_or(|pod| pod["metadata"]["uid"] != old["metadata"]["uid"]);
-        site.never(&path_of(&old), Duration::from_secs(1), "replaced too early", same).await;
+        site.never(&path_of(&old), Duration::from_secs(1), "replaced too early", same)
+            .await;
         remove(site, &old).await;
-        site.until_it(&path_of(&old), "replaced", |pod| pod["metadata"]["uid"] != old["metadata"]["uid"]).await;
+        site.until_it(&path_of(&old), "replaced", |pod| {
+            pod["metadata"]["uid"] != old["metadata"]["uid"]
+        })
+        .await;
     });
 }
 
@@ -198,8 +216,8 @@ fn a_failed_stateful_pod_is_made_again() {
             pod.is_some_and(|pod| pod["metadata"]["uid"] != old["metadata"]["uid"])
         })
         .await;
-        let event = site.until_event("db", "RecreatingFailedPod").await;
-        assert_eq!(event["type"], "Warning");
+        let event = site.until_event("db", "SuccessfulDelete").await;
+        assert_eq!(event["message"], "Delete Pod db-0 in StatefulSet db successful");
     });
 }
 
@@ -213,7 +231,9 @@ fn an_update_goes_from_the_highest_ordinal_down() {
         for ordinal in [1, 0] {
             let uid = &old[ordinal]["metadata"]["uid"];
             let new = site
-                .until_it(&path_of(&old[ordinal]), "replaced", |pod| pod["metadata"]["uid"] != *uid)
+                .until_it(&path_of(&old[ordinal]), "replaced", |pod| {
+                    pod["metadata"]["uid"] != *uid
+                })
                 .await;
             assert_eq!(new["spec"]["containers"][0]["image"], "image:2");
             if ordinal == 1 {
@@ -279,9 +299,13 @@ fn the_status_of_a_stateful_set_counts_pods_and_names_revisions() {
         });
         assert_eq!(set["status"], expected);
         let kept = site
-            .get(&format!("/apis/apps/v1/namespaces/{{ns}}/controllerrevisions/{revision}"))
+            .get(&format!(
+                "/apis/apps/v1/namespaces/{{ns}}/controllerrevisions/{revision}"
+            ))
             .await;
-        let hash = kept["metadata"]["labels"]["controller.kubernetes.io/hash"].as_str().unwrap();
+        let hash = kept["metadata"]["labels"]["controller.kubernetes.io/hash"]
+            .as_str()
+            .unwrap();
         assert_eq!(revision, format!("db-{hash}"));
         assert_eq!(kept["revision"], 1);
     });
@@ -290,14 +314,18 @@ fn the_status_of_a_stateful_set_counts_pods_and_names_revisions() {
 #[test]
 fn the_next_pod_waits_until_one_is_available_and_not_only_ready() {
     contract!(async |site: &Site| {
-        site.create(stateful(json!({ "replicas": 2, "minReadySeconds": 3 }))).await;
+        site.create(stateful(json!({ "replicas": 2, "minReadySeconds": 3 })))
+            .await;
         let first = pods(site, "db", 1).await;
         ready(site, &first).await;
         let set = path(site, "StatefulSet", "db");
-        let seen = site.until_it(&set, "ready", |set| set["status"]["readyReplicas"] == 1).await;
+        let seen = site
+            .until_it(&set, "ready", |set| set["status"]["readyReplicas"] == 1)
+            .await;
         assert_eq!(seen["status"]["availableReplicas"], 0);
         let second = Duration::from_secs(1);
-        site.never_all(&pods_of("db"), second, "another too early", |pods| pods.len() > 1).await;
+        site.never_all(&pods_of("db"), second, "another too early", |pods| pods.len() > 1)
+            .await;
         pods(site, "db", 2).await;
     });
 }
