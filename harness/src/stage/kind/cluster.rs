@@ -345,7 +345,11 @@ impl Plan {
         let call = Call {
             failing,
             command,
-            environment: vec![("PATH", Some(self.tools.path.clone()))],
+            // What kind leaves when it is killed goes with our folder.
+            environment: vec![
+                ("PATH", Some(self.tools.path.clone())),
+                ("TMPDIR", Some(folder.as_os_str().to_owned())),
+            ],
             log: folder.join(log),
             limit,
         };
