@@ -33,7 +33,19 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "sim",
         ],
     ),
-    ("e2e", &["clock", "harness", "mcm-api", "mcm-core", "sim"]),
+    (
+        "e2e",
+        &[
+            "apiserver",
+            "clock",
+            "fakecloud",
+            "harness",
+            "mcm-api",
+            "mcm-core",
+            "mcm-driver",
+            "sim",
+        ],
+    ),
     ("tidy", &[]),
 ];
 
