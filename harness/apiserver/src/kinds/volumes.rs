@@ -209,6 +209,9 @@ fn validate_claim_update(errors: &mut Vec<FieldError>, new: &Value, old: &Value)
             if text(old, "/spec/volumeName").is_empty() {
                 spec.remove("volumeName");
             }
+            if old.pointer("/spec/storageClassName").is_none_or(Value::is_null) {
+                spec.remove("storageClassName");
+            }
             if let Some(requests) = spec
                 .get_mut("resources")
                 .and_then(|resources| resources.get_mut("requests"))
@@ -254,11 +257,19 @@ mod tests {
         } })
     }
 
+    fn of_class(class: &str) -> Value {
+        let mut claim = claim("1Gi", "");
+        claim["spec"]["storageClassName"] = json!(class);
+        claim
+    }
+
     #[rstest]
     #[case(claim("1Gi", ""), claim("1Gi", "pv"), 0)]
     #[case(claim("1Gi", "pv"), claim("2Gi", "pv"), 0)]
     #[case(claim("2Gi", "pv"), claim("1Gi", "pv"), 1)]
     #[case(claim("1Gi", "pv"), claim("1Gi", "other"), 1)]
+    #[case(claim("1Gi", ""), of_class("a"), 0)]
+    #[case(of_class("a"), of_class("b"), 1)]
     fn a_claim_binds_once_and_only_grows(#[case] old: Value, #[case] new: Value, #[case] expected: usize) {
         assert_eq!(validate_claim(&new, Some(&old)).len(), expected);
     }

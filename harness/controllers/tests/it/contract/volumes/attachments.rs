@@ -242,8 +242,7 @@ fn an_unhealthy_node_lets_go_of_volumes_after_six_minutes() {
 #[test]
 fn a_node_that_attaches_by_itself_is_left_alone() {
     contract!(async |site: &Site| {
-        let key = "volumes.kubernetes.io/controller-managed-attach-detach";
-        node(site, "n", json!({ "metadata": { "annotations": { key: null } } })).await;
+        node(site, "n", json!({ "metadata": { "annotations": null } })).await;
         pair(site, "v", json!({})).await;
         pod(site, "p", using("v")).await;
         node_of(site, "p").await;
