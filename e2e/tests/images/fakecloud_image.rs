@@ -81,7 +81,8 @@ async fn it_answers_over_mutual_tls_only_and_ends_in_order() {
 
     let plain = GrpcDriver::connect(&format!("grpc://{}", cloud.grpc)).unwrap();
     plain.get_volume_ids(Vec::new()).await.unwrap_err();
-    let mut stranger = Authority::new().client();
+    let other = Authority::new();
+    let mut stranger = other.client();
     stranger.files.ca = authority.client().files.ca;
     let refused = GrpcDriver::connect_tls(&address, stranger).unwrap();
     let error = refused.get_volume_ids(Vec::new()).await.unwrap_err();
