@@ -402,7 +402,12 @@ impl Site {
     /// Waits for an event about an object of that name.
     pub async fn until_event(&self, name: &str, reason: &str) -> Value {
         let name = self.fill(name);
-        let is_it = |event: &Value| event["involvedObject"]["name"] == name.as_str() && event["reason"] == reason;
+        // Names repeat from case to case; cluster-scoped ones have the namespace in them.
+        let is_it = |event: &Value| {
+            let about = &event["involvedObject"];
+            let here = about["namespace"].is_null() || about["namespace"] == self.namespace.as_str();
+            here && about["name"] == name.as_str() && event["reason"] == reason
+        };
         let events = self
             .until_all("/api/v1/events", &format!("event {reason} about {name}"), |events| {
                 events.iter().any(is_it)

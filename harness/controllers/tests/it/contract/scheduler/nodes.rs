@@ -159,7 +159,7 @@ fn a_taint_keeps_pods_off_until_it_goes() {
         .await;
         assert_eq!(node_of(site, "tolerant").await, "n");
         pod(site, "p", json!({})).await;
-        refused(site, "p", "1 node(s) had untolerated taint(s)").await;
+        refused(site, "p", "node(s) had untolerated taint(s)").await;
         site.merge(&node_path("n"), json!({ "spec": { "taints": null } })).await;
         assert_eq!(node_of(site, "p").await, "n");
     });
@@ -171,7 +171,7 @@ fn a_taint_against_execution_keeps_pods_off_too() {
         let taints = json!([{ "key": "k", "effect": "NoExecute" }]);
         node(site, "n", json!({ "spec": { "taints": taints } })).await;
         pod(site, "p", json!({})).await;
-        refused(site, "p", "1 node(s) had untolerated taint(s)").await;
+        refused(site, "p", "node(s) had untolerated taint(s)").await;
     });
 }
 
@@ -191,7 +191,7 @@ fn a_cordoned_node_gets_nothing_until_it_is_uncordoned() {
     contract!(async |site: &Site| {
         node(site, "n", json!({ "spec": { "unschedulable": true } })).await;
         pod(site, "p", json!({})).await;
-        let message = refused(site, "p", "1 node(s) were unschedulable").await;
+        let message = refused(site, "p", "node(s) were unschedulable").await;
         assert!(
             message.contains("Preemption is not helpful for scheduling"),
             "{message}"

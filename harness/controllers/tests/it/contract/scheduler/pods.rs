@@ -223,7 +223,7 @@ fn a_pod_that_gets_a_toleration_is_looked_at_again() {
         )
         .await;
         pod(site, "p", json!({})).await;
-        refused(site, "p", "1 node(s) had untolerated taint(s)").await;
+        refused(site, "p", "node(s) had untolerated taint(s)").await;
         let pod = site.get(&pod_path("p")).await;
         let mut tolerations = pod["spec"]["tolerations"].as_array().unwrap().clone();
         tolerations.push(json!({ "key": "k", "operator": "Exists" }));
