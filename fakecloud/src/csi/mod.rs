@@ -1,0 +1,304 @@
+//! The cloud's storage: a CSI driver's provisioner, attacher and node registrar in one, for simulated
+//! nodes.
+//!
+//! What lives here: [`run`], the loop that watches claims, volumes, attachments and nodes and makes
+//! the calls that the pure [`world`] decides on, each after its delay. What must not: binding and
+//! attach-detach, which are the control plane's, and mounting, which is the kubelets'.
+//!
+//! A StorageClass for it: `provisioner: csi.fakecloud.drydock`, best with `volumeBindingMode:
+//! WaitForFirstConsumer`, so that volumes are made in the zone of their pods' nodes.
+
+mod calls;
+mod settings;
+#[cfg(test)]
+mod tests;
+pub mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::stream::{FuturesUnordered, select_all};
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass, VolumeAttachment};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+pub use self::settings::CsiSettings;
+use self::world::{Action, Task, World};
+use crate::Fakecloud;
+use crate::model::{VmState, later};
+
+/// How many API calls are under way at once.
+const CONCURRENCY: usize = 16;
+
+/// A change of the world that a watch saw, and the tasks that it may concern.
+type Update = Box<dyn FnOnce(&mut World) -> Vec<Task> + Send>;
+
+/// Runs the storage of `cloud` against the API server behind `client`, until `token` is cancelled.
+/// Dropping the future kills it; running it again goes on with what is there.
+pub async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
+    let settings = cloud.step(|cloud, _| cloud.config().csi.clone());
+    let mut tasks = Tasks {
+        world: World {
+            settings,
+            ..World::default()
+        },
+        due: BTreeMap::new(),
+        busy: BTreeSet::new(),
+    };
+    let mut updates = updates(&client);
+    let mut calls = FuturesUnordered::new();
+    loop {
+        let now = cloud.clock().now();
+        while calls.len() < CONCURRENCY
+            && let Some((task, action)) = tasks.next(&cloud, now)
+        {
+            calls.push(perform(client.clone(), task, action));
+        }
+        let next = tasks.next_due().filter(|_| calls.len() < CONCURRENCY);
+        let clock = cloud.clock();
+        // In this order, not at random: a simulated run must replay.
+        tokio::select! {
+            biased;
+            () = token.cancelled() => return,
+            Some((task, done)) = calls.next(), if !calls.is_empty() => tasks.done(task, done, clock.now()),
+            Some(update) = updates.next() => tasks.update(update, clock.now()),
+            () = clock.sleep_until(next.unwrap_or(Timestamp::MAX)), if next.is_some() => {}
+        }
+    }
+}
+
+async fn perform(client: Client, task: Task, action: Action) -> (Task, bool) {
+    let done = calls::perform(client, &action).await;
+    (task, done)
+}
+
+/// What is to be done, and when.
+struct Tasks {
+    world: World,
+    due: BTreeMap<Task, Timestamp>,
+    busy: BTreeSet<Task>,
+}
+
+impl Tasks {
+    fn update(&mut self, update: Update, now: Timestamp) {
+        for task in update(&mut self.world) {
+            self.review(task, now);
+        }
+    }
+
+    /// Enters a task that has become due after its delay, and drops one that is no longer wanted.
+    fn review(&mut self, task: Task, now: Timestamp) {
+        if !self.world.wants(&task) {
+            self.due.remove(&task);
+            return;
+        }
+        if self.busy.contains(&task) || self.due.contains_key(&task) {
+            return;
+        }
+        let at = later(now, self.delay(&task));
+        self.due.insert(task, at);
+    }
+
+    fn delay(&self, task: &Task) -> Duration {
+        let settings = &self.world.settings;
+        match task {
+            Task::Driver | Task::Register(_) => Duration::ZERO,
+            Task::Provision(..) => settings.provision_delay.0,
+            Task::Delete(_) => settings.delete_delay.0,
+            // The first step of attaching only marks the attachment.
+            Task::Attach(name) => match self.world.attachments.get(name) {
+                Some(attachment) if attachment.finalizers().is_empty() => Duration::ZERO,
+                _ => settings.attach_delay.0,
+            },
+            Task::Detach(_) => settings.detach_delay.0,
+        }
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.due.values().min().copied()
+    }
+
+    /// The first task whose time has come, with what it comes to.
+    fn next(&mut self, cloud: &Fakecloud, now: Timestamp) -> Option<(Task, Action)> {
+        let due: Vec<Task> = self
+            .due
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(task, _)| task.clone())
+            .collect();
+        for task in due {
+            self.due.remove(&task);
+            let runs = |provider_id: &str| {
+                cloud.step(|cloud, _| {
+                    let vm = cloud.vms().find(|vm| vm.provider_id == provider_id)?;
+                    Some(vm.state == VmState::Running)
+                })
+            };
+            if let Some(action) = self.world.decide(&task, &runs) {
+                self.busy.insert(task.clone());
+                return Some((task, action));
+            }
+        }
+        None
+    }
+
+    /// A call has ended. What is still wanted once the watch has shown its effect comes again; what
+    /// failed rests first.
+    fn done(&mut self, task: Task, done: bool, now: Timestamp) {
+        self.busy.remove(&task);
+        if self.world.wants(&task) {
+            let rest = if done {
+                self.delay(&task).max(self.world.settings.retry_delay.0)
+            } else {
+                self.world.settings.retry_delay.0
+            };
+            self.due.insert(task, later(now, rest));
+        }
+    }
+}
+
+/// The changes of all kinds that matter.
+fn updates(client: &Client) -> impl Stream<Item = Update> + Send + use<> {
+    select_all([
+        follow(
+            client,
+            |world: &mut World| &mut world.nodes,
+            |node: &Node| node.name_any(),
+            |world, node: &Node| {
+                let attachments = world.attachments.values();
+                let mut tasks = vec![Task::Register(node.name_any())];
+                let here = attachments.filter(|attachment| attachment.spec.node_name == node.name_any());
+                tasks.extend(here.map(|attachment| Task::Attach(attachment.name_any())));
+                tasks
+            },
+        ),
+        follow(
+            client,
+            |world| &mut world.csi_nodes,
+            |node: &CSINode| node.name_any(),
+            |_, node: &CSINode| vec![Task::Register(node.name_any())],
+        ),
+        follow(
+            client,
+            |world| &mut world.drivers,
+            |driver: &CSIDriver| driver.name_any(),
+            |_, _: &CSIDriver| vec![Task::Driver],
+        ),
+        follow(
+            client,
+            |world| &mut world.classes,
+            |class: &StorageClass| class.name_any(),
+            |world, _: &StorageClass| {
+                let claims = world.claims.keys().cloned();
+                claims
+                    .map(|(namespace, name)| Task::Provision(namespace, name))
+                    .collect()
+            },
+        ),
+        follow(
+            client,
+            |world| &mut world.claims,
+            |claim: &PersistentVolumeClaim| (claim.namespace().unwrap_or_default(), claim.name_any()),
+            |_, claim: &PersistentVolumeClaim| {
+                vec![Task::Provision(claim.namespace().unwrap_or_default(), claim.name_any())]
+            },
+        ),
+        follow(
+            client,
+            |world| &mut world.volumes,
+            |volume: &PersistentVolume| volume.name_any(),
+            |_, volume: &PersistentVolume| vec![Task::Delete(volume.name_any())],
+        ),
+        follow(
+            client,
+            |world| &mut world.attachments,
+            |attachment: &VolumeAttachment| attachment.name_any(),
+            |_, attachment: &VolumeAttachment| {
+                let mut tasks = vec![Task::Attach(attachment.name_any()), Task::Detach(attachment.name_any())];
+                let volume = attachment.spec.source.persistent_volume_name.clone();
+                tasks.extend(volume.map(Task::Delete));
+                tasks
+            },
+        ),
+    ])
+}
+
+/// Follows one kind into its map; `tasks` says what an object's change may concern.
+fn follow<K, N, T>(
+    client: &Client,
+    map: fn(&mut World) -> &mut BTreeMap<N, K>,
+    name: fn(&K) -> N,
+    tasks: T,
+) -> Pin<Box<dyn Stream<Item = Update> + Send>>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    N: Ord + Clone + Send + 'static,
+    T: Fn(&World, &K) -> Vec<Task> + Copy + Send + 'static,
+{
+    let events = watcher(Api::<K>::all(client.clone()), Config::default()).backoff(Patience::default());
+    let mut listing: Option<BTreeSet<N>> = None;
+    events
+        .filter_map(move |event| {
+            let update: Option<Update> = match event {
+                Ok(Event::Init) => {
+                    listing = Some(BTreeSet::new());
+                    None
+                }
+                Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                    if let Some(listing) = &mut listing {
+                        listing.insert(name(&object));
+                    }
+                    Some(Box::new(move |world: &mut World| {
+                        map(world).insert(name(&object), object.clone());
+                        tasks(world, &object)
+                    }))
+                }
+                Ok(Event::Delete(object)) => Some(Box::new(move |world: &mut World| {
+                    map(world).remove(&name(&object));
+                    tasks(world, &object)
+                })),
+                Ok(Event::InitDone) => {
+                    let there = listing.take().unwrap_or_default();
+                    Some(Box::new(move |world: &mut World| {
+                        map(world).retain(|name, _| there.contains(name));
+                        vec![Task::Driver]
+                    }))
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a watch of the storage failed");
+                    None
+                }
+            };
+            std::future::ready(update)
+        })
+        .boxed()
+}
+
+/// A second, two, four, eight, then ten seconds each, without jitter.
+#[derive(Default)]
+struct Patience(u32);
+
+impl Iterator for Patience {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let seconds = (1_u64 << self.0.min(4)).min(10);
+        self.0 += 1;
+        Some(Duration::from_secs(seconds))
+    }
+}
+
+impl Backoff for Patience {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}

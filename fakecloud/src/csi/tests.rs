@@ -1,0 +1,280 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::world::{Action, Task, World, this_finalizer};
+use crate::CSI_DRIVER;
+
+fn merge(into: &mut Value, change: Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, change) => *into = change,
+    }
+}
+
+/// Nodes `a` and `b` in zones of their names, a class `c`, a claim `n/claim` and its volume `pv`.
+fn world() -> World {
+    let mut world = World::default();
+    for name in ["a", "b"] {
+        let node = json!({
+            "metadata": { "name": name, "uid": name, "labels": { "topology.kubernetes.io/zone": name } },
+            "spec": { "providerID": format!("fakecloud:///{name}/vm-{name}") },
+        });
+        world
+            .nodes
+            .insert(name.to_owned(), serde_json::from_value(node).unwrap());
+    }
+    world
+}
+
+fn class(world: &mut World, change: Value) {
+    let mut class = json!({ "metadata": { "name": "c" }, "provisioner": CSI_DRIVER, "reclaimPolicy": "Delete" });
+    merge(&mut class, change);
+    world
+        .classes
+        .insert("c".to_owned(), serde_json::from_value(class).unwrap());
+}
+
+fn claim(world: &mut World, change: Value) -> Task {
+    let mut claim = json!({
+        "metadata": {
+            "name": "claim", "namespace": "n", "uid": "u",
+            "annotations": { "volume.kubernetes.io/storage-provisioner": CSI_DRIVER },
+        },
+        "spec": {
+            "storageClassName": "c", "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": "3Gi" } },
+        },
+    });
+    merge(&mut claim, change);
+    let key = ("n".to_owned(), "claim".to_owned());
+    world.claims.insert(key, serde_json::from_value(claim).unwrap());
+    Task::Provision("n".to_owned(), "claim".to_owned())
+}
+
+fn volume(world: &mut World, change: Value) {
+    let expression = json!({ "key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"] });
+    let mut volume = json!({
+        "metadata": { "name": "pv", "uid": "pv", "annotations": { "pv.kubernetes.io/provisioned-by": CSI_DRIVER } },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete",
+            "csi": { "driver": CSI_DRIVER, "volumeHandle": "vol" },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [expression] }] } },
+        },
+        "status": { "phase": "Bound" },
+    });
+    merge(&mut volume, change);
+    world
+        .volumes
+        .insert("pv".to_owned(), serde_json::from_value(volume).unwrap());
+}
+
+fn attachment(world: &mut World, node: &str, attached: bool, deleting: bool) -> String {
+    let attachment = json!({
+        "metadata": {
+            "name": node, "uid": node, "finalizers": [this_finalizer()],
+            "deletionTimestamp": deleting.then_some("2030-01-01T00:00:00Z"),
+        },
+        "spec": { "attacher": CSI_DRIVER, "nodeName": node, "source": { "persistentVolumeName": "pv" } },
+        "status": { "attached": attached },
+    });
+    world
+        .attachments
+        .insert(node.to_owned(), serde_json::from_value(attachment).unwrap());
+    node.to_owned()
+}
+
+fn all_run(_: &str) -> Option<bool> {
+    Some(true)
+}
+
+fn made(action: Option<Action>) -> Value {
+    match action {
+        Some(Action::CreateVolume(volume)) => volume,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn zone(volume: &Value) -> &Value {
+    &volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0]["values"][0]
+}
+
+#[test]
+fn a_volume_is_made_in_the_zone_of_the_claims_node() {
+    let mut world = world();
+    class(&mut world, json!({ "volumeBindingMode": "WaitForFirstConsumer" }));
+    let task = claim(&mut world, json!({}));
+    assert_eq!(world.decide(&task, &all_run), None);
+    let selected = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "b" } } });
+    claim(&mut world, selected);
+    let volume = made(world.decide(&task, &all_run));
+    assert_eq!(volume["metadata"]["name"], "pvc-u");
+    assert_eq!(volume["spec"]["claimRef"]["uid"], "u");
+    assert_eq!(volume["spec"]["capacity"]["storage"], "3Gi");
+    assert_eq!(zone(&volume), "b");
+}
+
+#[test]
+fn a_claim_for_a_node_that_is_gone_goes_back_to_the_scheduler() {
+    let mut world = world();
+    class(&mut world, json!({}));
+    let selected = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "gone" } } });
+    let task = claim(&mut world, selected);
+    let Some(Action::Reschedule(_, _, patch)) = world.decide(&task, &all_run) else {
+        panic!("nothing")
+    };
+    assert_eq!(
+        patch["metadata"]["annotations"]["volume.kubernetes.io/selected-node"],
+        Value::Null
+    );
+}
+
+#[test]
+fn a_volume_for_nobody_in_particular_is_made_where_the_class_allows() {
+    let mut world = world();
+    let terms = json!([{ "matchLabelExpressions": [{ "key": "topology.kubernetes.io/zone", "values": ["z"] }] }]);
+    class(&mut world, json!({ "allowedTopologies": terms }));
+    let task = claim(&mut world, json!({}));
+    assert_eq!(zone(&made(world.decide(&task, &all_run))), "z");
+}
+
+#[rstest]
+#[case::of_another_provisioner(json!({ "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "x" } } }))]
+#[case::bound(json!({ "spec": { "volumeName": "pv" } }))]
+#[case::deleted(json!({ "metadata": { "deletionTimestamp": "2030-01-01T00:00:00Z" } }))]
+#[case::of_no_class(json!({ "spec": { "storageClassName": "none" } }))]
+fn no_volume_is_made_for_a_claim(#[case] change: Value) {
+    let mut world = world();
+    class(&mut world, json!({}));
+    let task = claim(&mut world, change);
+    assert_eq!(world.decide(&task, &all_run), None);
+}
+
+#[rstest]
+#[case::released(json!({ "status": { "phase": "Released" } }), true)]
+#[case::bound(json!({}), false)]
+#[case::kept(json!({ "status": { "phase": "Released" }, "spec": { "persistentVolumeReclaimPolicy": "Retain" } }), false)]
+#[case::made_by_hand(
+    json!({ "status": { "phase": "Released" }, "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": null } } }),
+    false
+)]
+fn a_released_volume_is_removed(#[case] mut change: Value, #[case] expected: bool) {
+    let mut world = world();
+    if change["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"].is_null() && change["metadata"].is_object()
+    {
+        change["metadata"]["annotations"] = json!({ "pv.kubernetes.io/provisioned-by": "somebody" });
+    }
+    volume(&mut world, change);
+    let task = Task::Delete("pv".to_owned());
+    let action = expected.then(|| Action::DeleteVolume("pv".to_owned(), "pv".to_owned()));
+    assert_eq!(world.decide(&task, &all_run), action);
+    attachment(&mut world, "a", true, true);
+    assert_eq!(world.decide(&task, &all_run), None, "it is still attached");
+}
+
+fn error(action: Option<Action>) -> Option<String> {
+    match action {
+        Some(Action::AttachmentStatus(_, patch)) => {
+            let status = &patch["status"];
+            assert_eq!(status["attached"] == true, status["attachError"].is_null());
+            status["attachError"]["message"].as_str().map(str::to_owned)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_volume_is_attached_where_the_cloud_can() {
+    let mut world = world();
+    volume(&mut world, json!({}));
+    let here = Task::Attach(attachment(&mut world, "a", false, false));
+    let there = Task::Attach(attachment(&mut world, "b", false, false));
+    assert_eq!(error(world.decide(&here, &all_run)), None);
+    assert_eq!(
+        error(world.decide(&there, &all_run)).unwrap(),
+        "volume \"pv\" is in zone \"a\", node \"b\" in \"b\""
+    );
+    let stopped = |_: &str| Some(false);
+    assert_eq!(
+        error(world.decide(&here, &stopped)).unwrap(),
+        "the VM of node \"a\" does not run"
+    );
+    let absent = |_: &str| None;
+    assert_eq!(
+        error(world.decide(&here, &absent)).unwrap(),
+        "the VM of node \"a\" does not exist"
+    );
+    world.settings.volumes_per_node = 0;
+    assert!(
+        error(world.decide(&here, &all_run))
+            .unwrap()
+            .contains("which is the most it can have")
+    );
+}
+
+#[test]
+fn a_volume_is_attached_to_one_node_at_a_time() {
+    let mut world = world();
+    volume(&mut world, json!({ "spec": { "nodeAffinity": null } }));
+    attachment(&mut world, "a", true, false);
+    let other = Task::Attach(attachment(&mut world, "b", false, false));
+    assert_eq!(
+        error(world.decide(&other, &all_run)).unwrap(),
+        "volume \"pv\" is attached to node \"a\""
+    );
+    volume(
+        &mut world,
+        json!({ "spec": { "nodeAffinity": null, "accessModes": ["ReadWriteMany"] } }),
+    );
+    assert_eq!(error(world.decide(&other, &all_run)), None);
+}
+
+#[test]
+fn an_attachment_is_kept_until_it_is_detached() {
+    let mut world = world();
+    volume(&mut world, json!({}));
+    let name = attachment(&mut world, "a", true, true);
+    assert_eq!(world.decide(&Task::Attach(name.clone()), &all_run), None);
+    let Some(Action::PatchAttachment(_, patch)) = world.decide(&Task::Detach(name.clone()), &all_run) else {
+        panic!("nothing")
+    };
+    assert_eq!(patch["metadata"]["finalizers"], json!([]));
+    if let Some(attachment) = world.attachments.get_mut(&name) {
+        attachment.metadata.deletion_timestamp = None;
+        attachment.metadata.finalizers = None;
+        attachment.status = None;
+    }
+    let Some(Action::PatchAttachment(_, patch)) = world.decide(&Task::Attach(name), &all_run) else {
+        panic!("nothing")
+    };
+    assert_eq!(
+        patch["metadata"]["finalizers"],
+        json!(["external-attacher/csi-fakecloud-drydock"])
+    );
+}
+
+#[test]
+fn simulated_nodes_say_how_much_they_can_attach() {
+    let mut world = world();
+    let task = Task::Register("a".to_owned());
+    let Some(Action::CreateNode(node)) = world.decide(&task, &all_run) else {
+        panic!("nothing")
+    };
+    let driver = &node["spec"]["drivers"][0];
+    assert_eq!(
+        (&driver["name"], &driver["allocatable"]["count"]),
+        (&json!(CSI_DRIVER), &json!(25))
+    );
+    world
+        .csi_nodes
+        .insert("a".to_owned(), serde_json::from_value(node).unwrap());
+    assert_eq!(world.decide(&task, &all_run), None);
+    let other = json!({ "metadata": { "name": "real", "uid": "r" }, "spec": { "providerID": "kind://real" } });
+    world
+        .nodes
+        .insert("real".to_owned(), serde_json::from_value(other).unwrap());
+    assert_eq!(world.decide(&Task::Register("real".to_owned()), &all_run), None);
+}
