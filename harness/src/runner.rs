@@ -241,7 +241,7 @@ pub fn run_simulated(job: &Job) -> RunResult {
 
 /// Runs a job on the wall clock, with a control plane that is its own.
 pub async fn run_on_wall_clock(job: &Job) -> RunResult {
-    timed(job, async {
+    let run = Box::pin(async {
         let timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ => Timeouts::short(),
@@ -249,17 +249,17 @@ pub async fn run_on_wall_clock(job: &Job) -> RunResult {
         let plane = match job.stage {
             StageKind::Envtest => envtest::ControlPlane::start(&timeouts, NAMESPACE)
                 .await
-                .map(Plane::Envtest),
+                .map(|plane| Plane::Envtest(Box::new(plane))),
             _ => embedded::ControlPlane::start(0, job.seed, &timeouts, NAMESPACE)
                 .await
-                .map(Plane::Embedded),
+                .map(|plane| Plane::Embedded(Box::new(plane))),
         };
         match plane {
             Ok(plane) => processes::run(job, plane, timeouts).await,
             Err(reason) => Ran::new(Err(reason), BTreeMap::new()),
         }
-    })
-    .await
+    });
+    timed(job, run).await
 }
 
 /// Makes a result of what a stage hands back, and writes the report of a run that failed.

@@ -37,8 +37,13 @@ pub(super) fn execute() -> Ended {
         Err(lack) => println!("envtest   not ready: {lack}"),
     }
     match block_on(kind::lacks())? {
-        None => println!("kind      ready; a session that was killed may have left a cluster: kind get clusters"),
+        None => println!("kind      ready"),
         Some(lack) => println!("kind      not ready: {lack}"),
+    }
+    for cluster in block_on(kind::leftovers())?.unwrap_or_default() {
+        println!(
+            "kind      cluster {cluster} is of a session that runs or was killed: kind delete cluster --name {cluster}"
+        );
     }
     println!("kubeconfig name the cluster: --kubeconfig FILE [--context NAME]; it is left as it was");
     let kubectl = match which::which("kubectl") {

@@ -33,7 +33,7 @@ pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments
                 reports: &jobs[0].reports,
                 progress: progress.teller(),
             };
-            return session::run(start, &jobs, |result| progress.finished(result)).await;
+            return Box::pin(session::run(start, &jobs, |result| progress.finished(result))).await;
         }
         let work = async {
             let mut results: Vec<(usize, RunResult)> = futures::stream::iter(jobs.iter().enumerate())
@@ -58,7 +58,7 @@ async fn run_one(job: &Job) -> RunResult {
             Ok(result) => result,
             Err(reason) => RunResult::broken(job, reason),
         },
-        StageKind::Embedded | StageKind::Envtest => runner::run_on_wall_clock(job).await,
+        StageKind::Embedded | StageKind::Envtest => Box::pin(runner::run_on_wall_clock(job)).await,
         StageKind::Kubeconfig | StageKind::Kind => {
             RunResult::broken(job, format!("jobs on stage {} run in a session", job.stage))
         }

@@ -11,8 +11,8 @@ use crate::stage::plane::existing;
 
 /// A cluster that is up, and what of it goes at the end.
 enum Session {
-    Kubeconfig(existing::Session),
-    Kind(kind::Cluster),
+    Kubeconfig(Box<existing::Session>),
+    Kind(Box<kind::Cluster>),
 }
 
 impl Session {
@@ -24,7 +24,7 @@ impl Session {
             return tokio::select! {
                 biased;
                 () = interrupts.next() => Err(Usage("interrupted".to_owned())),
-                cluster = kind::Cluster::start(&options, how.progress) => Ok(Self::Kind(cluster?)),
+                cluster = kind::Cluster::start(&options, how.progress) => Ok(Self::Kind(Box::new(cluster?))),
             };
         }
         let access = how.arguments.agreed()?;
@@ -32,23 +32,23 @@ impl Session {
         tokio::select! {
             biased;
             () = interrupts.next() => {
-                starting.await?.end().await?;
+                Box::pin(starting.await?.end()).await?;
                 Err(Usage("interrupted".to_owned()))
             }
-            session = &mut starting => Ok(Self::Kubeconfig(session?)),
+            session = &mut starting => Ok(Self::Kubeconfig(Box::new(session?))),
         }
     }
 
     async fn run(&self, job: &Job) -> Ran {
         match self {
-            Self::Kubeconfig(session) => session.run(job).await,
-            Self::Kind(cluster) => cluster.run(job).await,
+            Self::Kubeconfig(session) => Box::pin(session.run(job)).await,
+            Self::Kind(cluster) => Box::pin(cluster.run(job)).await,
         }
     }
 
     async fn end(self) -> Result<(), String> {
         match self {
-            Self::Kubeconfig(session) => session.end().await,
+            Self::Kubeconfig(session) => Box::pin(session.end()).await,
             Self::Kind(cluster) => cluster.end().await,
         }
     }
@@ -75,7 +75,7 @@ pub(super) struct Start<'a> {
 /// Runs all jobs on one cluster. Interrupted, it removes what is there before it returns.
 pub(super) async fn run(how: Start<'_>, jobs: &[Job], finished: impl Fn(&RunResult)) -> Result<Vec<RunResult>, Usage> {
     let mut interrupts = Interrupts::new()?;
-    let session = Session::start(how, &mut interrupts).await?;
+    let session = Box::pin(Session::start(how, &mut interrupts)).await?;
     let mut results = Vec::new();
     let mut interrupted = false;
     for job in jobs {

@@ -151,9 +151,9 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool) -> Result
     let mut plane = match stage {
         StageKind::Embedded => {
             let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE).await?;
-            Plane::Embedded(plane)
+            Plane::Embedded(Box::new(plane))
         }
-        StageKind::Envtest => Plane::Envtest(envtest::ControlPlane::start(&plan.timeouts, NAMESPACE).await?),
+        StageKind::Envtest => Plane::Envtest(Box::new(envtest::ControlPlane::start(&plan.timeouts, NAMESPACE).await?)),
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
             return Err(format!(
                 "drydock up starts a cluster of its own, on stage embedded, envtest or kind; stage {stage} is for drydock run"

@@ -25,11 +25,11 @@ const TOKEN_SECONDS: i64 = 24 * 60 * 60;
 #[derive(Debug)]
 pub enum Plane {
     /// Ours, in this process.
-    Embedded(embedded::ControlPlane),
+    Embedded(Box<embedded::ControlPlane>),
     /// A real etcd and kube-apiserver, as children of this process.
-    Envtest(envtest::ControlPlane),
+    Envtest(Box<envtest::ControlPlane>),
     /// A namespace in a cluster that is there.
-    Existing(existing::Place),
+    Existing(Box<existing::Place>),
 }
 
 impl Plane {

@@ -159,12 +159,12 @@ impl Session {
                 tokio::select! {
                     biased;
                     reason = self.claim.kept(&self.client, &self.clock) => Ran::new(Err(reason), Default::default()),
-                    ran = processes::run(job, Plane::Existing(place), timeouts) => ran,
+                    ran = processes::run(job, Plane::Existing(Box::new(place)), timeouts) => ran,
                 }
             }
             Err(reason) => Ran::new(Err(reason), Default::default()),
         };
-        if let (Err(reason), Ok(_)) = (self.tidy().await, &ran.told) {
+        if let (Err(reason), Ok(_)) = (Box::pin(self.tidy()).await, &ran.told) {
             ran.told = Err(reason);
         }
         ran
@@ -197,7 +197,7 @@ impl Session {
     async fn tidy(&self) -> Result<(), String> {
         let namespace = self.current().clone();
         if let Some(namespace) = namespace {
-            tidy::run(&self.client, &namespace, &self.before, &self.clock).await?;
+            Box::pin(tidy::run(&self.client, &namespace, &self.before, &self.clock)).await?;
             *self.current() = None;
         }
         Ok(())
@@ -208,7 +208,7 @@ impl Session {
     /// # Errors
     /// One line: what is left, and why.
     pub async fn end(self) -> Result<(), String> {
-        let tidied = self.tidy().await;
+        let tidied = Box::pin(self.tidy()).await;
         let removed = if self.installed {
             tidy::definitions(&self.client, &self.clock).await
         } else {

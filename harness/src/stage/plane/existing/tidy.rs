@@ -64,7 +64,7 @@ pub(super) async fn run(client: &kube::Client, namespace: &str, before: &Before,
     }
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     remove_all(&pods, &ListParams::default(), |_| true).await?;
-    nodes(client, before).await?;
+    Box::pin(nodes(client, before)).await?;
     let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKEN_NAMESPACE);
     let is_new = |token: &Secret| !before.tokens.contains(&token.name_any()) && names_a_machine(token);
     remove_all(&tokens, &ListParams::default().fields(TOKENS), is_new).await?;
