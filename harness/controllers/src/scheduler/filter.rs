@@ -225,11 +225,7 @@ impl Prepared {
 
 /// Why the node cannot take the pod; empty when it can.
 pub fn check(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeInfo) -> Vec<Reason> {
-    if prepared
-        .named
-        .as_ref()
-        .is_some_and(|names| !names.iter().any(|name| *name == node.name))
-    {
+    if prepared.named.as_ref().is_some_and(|names| !names.contains(&node.name)) {
         return vec![Reason::NotNamed];
     }
     if let Some(reason) = check_node(pod, node) {

@@ -44,10 +44,9 @@ fn by_resources(pod: &PodInfo, node: &NodeInfo) -> i64 {
     let offered = [node.allocatable.milli_cpu, node.allocatable.memory];
     let mut free = 0;
     let mut counted = 0;
-    for index in 0..2 {
-        if offered[index] > 0 {
-            let used = node.scored[index] + pod.scored[index];
-            free += (offered[index] - used).max(0).saturating_mul(HIGHEST) / offered[index];
+    for ((offered, there), more) in offered.into_iter().zip(node.scored).zip(pod.scored) {
+        if offered > 0 {
+            free += (offered - there - more).max(0).saturating_mul(HIGHEST) / offered;
             counted += 1;
         }
     }
