@@ -233,7 +233,7 @@ fn a_ready_pod_is_available_after_a_while() {
         site.create(workload(
             "ReplicaSet",
             "web",
-            json!({ "replicas": 1, "minReadySeconds": 3 }),
+            json!({ "replicas": 1, "minReadySeconds": 8 }),
         ))
         .await;
         let pods = pods(site, "web", 1).await;

@@ -314,7 +314,7 @@ fn the_status_of_a_stateful_set_counts_pods_and_names_revisions() {
 #[test]
 fn the_next_pod_waits_until_one_is_available_and_not_only_ready() {
     contract!(async |site: &Site| {
-        site.create(stateful(json!({ "replicas": 2, "minReadySeconds": 3 })))
+        site.create(stateful(json!({ "replicas": 2, "minReadySeconds": 8 })))
             .await;
         let first = pods(site, "db", 1).await;
         ready(site, &first).await;
