@@ -62,6 +62,8 @@ pub(super) struct Tracked {
     /// The phase that was written last, and the resource version that this gave.
     written: Option<(PodPhase, u64)>,
     failures: u32,
+    /// After a call that failed, none is made before.
+    retry_at: Option<Timestamp>,
     /// Its end was told to the API server.
     ended: bool,
 }
@@ -98,6 +100,7 @@ impl Tracked {
             dirty: false,
             written: None,
             failures: 0,
+            retry_at: None,
             ended: false,
         }
     }
@@ -437,7 +440,9 @@ impl Fleet {
         else {
             return;
         };
-        if let (Err(error), false, true) = (&pod.facts.plan, pod.under_way, pod.written.is_none()) {
+        if let (Err(error), false, true) = (&pod.facts.plan, pod.under_way, pod.written.is_none())
+            && pod.retry_at.is_none_or(|at| at <= now)
+        {
             let clock = kubelet.faults.clock(now);
             let (vm, key) = (kubelet.run.vm, pod.key.clone());
             let patch = status::unusable(&pod.facts, error, &kubelet.host.address, clock);
@@ -515,8 +520,9 @@ impl Fleet {
         if released {
             pod.volumes = Volumes::Released;
         }
-        let under_way = pod.under_way;
-        if ask && !under_way && run.finish.is_none() {
+        let may_call = !pod.under_way && pod.retry_at.is_none_or(|at| at <= now);
+        let retry = pod.retry_at.filter(|at| *at > now);
+        if ask && may_call && run.finish.is_none() {
             pod.volumes = Volumes::Asking;
             let (key, claims) = (pod.key.clone(), plan.claims.clone());
             self.call(
@@ -529,14 +535,14 @@ impl Fleet {
                 now,
             );
         }
-        match next {
+        match [next, retry].into_iter().flatten().min() {
             Some(next) => self.wheel.set(Timer::Pod(number), next),
             None => self.wheel.cancel(&Timer::Pod(number)),
         }
         if released && held {
             self.status_soon(vm, now);
         }
-        if !under_way {
+        if may_call {
             self.write(vm, number, over, clock, now);
         }
     }
@@ -624,7 +630,8 @@ impl Fleet {
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
-        if pod.facts.deletion.is_none() || pod.under_way || pod.ended {
+        let retries = pod.retry_at.is_some_and(|at| at > now);
+        if pod.facts.deletion.is_none() || pod.under_way || pod.ended || retries {
             return;
         }
         pod.under_way = true;
@@ -649,6 +656,7 @@ impl Fleet {
                     pod.written = None;
                 }
                 let at = later(now, backoff(pod.failures, most));
+                pod.retry_at = Some(at);
                 return self.wheel.set_earlier(Timer::Pod(number), at);
             }
             (Request::EndPod { .. } | Request::RenewMirror { .. }, _) => pod.ended = true,
@@ -660,6 +668,7 @@ impl Fleet {
             _ => {}
         }
         pod.failures = 0;
+        pod.retry_at = None;
         self.step(number, now);
     }
 
@@ -675,14 +684,15 @@ impl Fleet {
             let vm = pod.run.as_ref().map(|(vm, _)| *vm);
             let any = !names.is_empty();
             pod.volumes = Volumes::Known(names);
+            pod.failures = 0;
+            pod.retry_at = None;
             if let Some(vm) = vm.filter(|_| any) {
                 self.status_soon(vm, now);
             }
         } else {
             pod.volumes = Volumes::Unknown;
             pod.failures += 1;
-            let at = later(now, backoff(pod.failures, most));
-            return self.wheel.set_earlier(Timer::Pod(number), at);
+            pod.retry_at = Some(later(now, backoff(pod.failures, most)));
         }
         self.step(number, now);
     }

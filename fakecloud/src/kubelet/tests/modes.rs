@@ -27,7 +27,7 @@ fn a_partitioned_kubelet_says_nothing_and_its_pods_run_on() {
     world.until(100);
     assert_eq!(world.told(), [""; 0]);
     world.mend();
-    world.until(112);
+    world.until(110);
     let told = world.told();
     assert!(told.iter().any(|line| line.ends_with("lease a")), "{told:?}");
     assert_eq!(world.main("q").1, "running");

@@ -97,7 +97,7 @@ fn running(world: &World) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn times_and_restarts_only_grow_and_a_kubelet_that_is_down_writes_nothing(
