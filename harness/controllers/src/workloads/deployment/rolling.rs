@@ -48,13 +48,13 @@ fn shrink_old(scene: &mut Scene<'_>) -> bool {
         .sets
         .new
         .as_ref()
-        .map_or(0, |set| set.replicas() - set.available());
+        .map_or(0, |set| set.replicas() - set.staying_available());
     let may_go = total - least - new_unavailable;
     if scene.sets.old_active().next().is_none() || may_go <= 0 {
         return false;
     }
     let unhealthy = drop_unhealthy(scene, may_go);
-    let available: i32 = scene.sets.all().map(Set::available).sum();
+    let available: i32 = scene.sets.all().map(Set::staying_available).sum();
     let healthy = drop_healthy(scene, available - least);
     unhealthy + healthy > 0
 }
@@ -64,7 +64,7 @@ fn drop_unhealthy(scene: &mut Scene<'_>, may_go: i32) -> i32 {
     let spec = scene.spec;
     let mut gone = 0;
     for set in scene.sets.old_active() {
-        let (replicas, unavailable) = (set.replicas(), set.replicas() - set.available());
+        let (replicas, unavailable) = (set.replicas(), set.replicas() - set.staying_available());
         let dropped = unavailable.min(may_go - gone);
         if dropped > 0 {
             set.scale(spec, replicas - dropped);

@@ -81,6 +81,12 @@ impl Set {
         status.and_then(|status| status.available_replicas).unwrap_or_default()
     }
 
+    /// How many available pods are left once it has been scaled: its status may still count pods that
+    /// are about to go.
+    pub fn staying_available(&self) -> i32 {
+        self.available().min(self.replicas())
+    }
+
     pub fn terminating(&self) -> i32 {
         let status = self.now.status.as_ref();
         status

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::decide::{Scene, delete};
 use super::identity;
-use crate::workloads::meta::{self, Rounding, amount, size};
+use crate::workloads::meta::{self, Rounding, amount, count, size};
 use crate::workloads::plan::Plan;
 
 fn rolling<'a>(scene: &'a Scene<'_>) -> Option<&'a RollingUpdateStatefulSetStrategy> {
@@ -27,12 +27,10 @@ pub(super) fn keeps_old(scene: &Scene<'_>, ordinal: i32) -> bool {
     if is_on_delete(scene) {
         return false;
     }
+    let is_current = |pod: &Pod| !meta::is_deleting(&pod.metadata) && identity::revision_of(pod) == scene.current.name;
     let kept = match rolling(scene) {
         Some(rolling) => rolling.partition.unwrap_or_default(),
-        None => {
-            let status = scene.view.set.status.as_ref();
-            status.and_then(|status| status.current_replicas).unwrap_or_default()
-        }
+        None => count(scene.pods.iter().filter(|pod| is_current(pod)).count()),
     };
     ordinal < scene.start().saturating_add(kept)
 }
@@ -58,7 +56,10 @@ pub(super) fn roll(plan: &mut Plan, scene: &Scene<'_>, pods: &BTreeMap<i32, Arc<
         .rev()
         .map(|(_, pod)| pod)
         .partition(|pod| !is_new(pod) && !meta::is_deleting(&pod.metadata));
-    let missing = others.iter().filter(|pod| !scene.is_settled(pod)).count();
+    let unsettled = others.iter().filter(|pod| !scene.is_settled(pod)).count();
+    let last = scene.start().saturating_add(scene.replicas());
+    let absent = (lowest..last).filter(|ordinal| !pods.contains_key(ordinal)).count();
+    let missing = unsettled + absent;
     let room = size(max_unavailable(scene)).saturating_sub(missing);
     for pod in outdated.into_iter().take(room) {
         delete(plan, scene, pod);
