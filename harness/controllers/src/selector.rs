@@ -16,12 +16,20 @@ impl Selector {
 
     /// What an object's selector selects; an empty one selects everything.
     pub fn of(selector: &LabelSelector) -> Self {
-        let equal = selector.match_labels.iter().flatten().map(|(key, value)| LabelSelectorRequirement {
-            key: key.clone(),
-            operator: "In".to_owned(),
-            values: Some(vec![value.clone()]),
-        });
-        Self(Some(equal.chain(selector.match_expressions.iter().flatten().cloned()).collect()))
+        let equal = selector
+            .match_labels
+            .iter()
+            .flatten()
+            .map(|(key, value)| LabelSelectorRequirement {
+                key: key.clone(),
+                operator: "In".to_owned(),
+                values: Some(vec![value.clone()]),
+            });
+        Self(Some(
+            equal
+                .chain(selector.match_expressions.iter().flatten().cloned())
+                .collect(),
+        ))
     }
 
     /// Whether it selects everything.

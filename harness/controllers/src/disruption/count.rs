@@ -102,7 +102,9 @@ pub(super) fn healthy(pods: &[&Arc<Pod>], under_way: &BTreeMap<String, Time>) ->
 
 fn is_ready(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let conditions = status
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
     conditions
         .iter()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
@@ -154,7 +156,9 @@ fn with_condition(
     now: Timestamp,
 ) -> Vec<Condition> {
     let mut conditions = old.conditions.clone().unwrap_or_default();
-    let known = conditions.iter().position(|condition| condition.type_ == "DisruptionAllowed");
+    let known = conditions
+        .iter()
+        .position(|condition| condition.type_ == "DisruptionAllowed");
     let since = known
         .map(|place| &conditions[place])
         .filter(|condition| condition.status == status)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::{Caches, Cached, Object, ObjectKey, ResourceType, Target, catalog};
+use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target, catalog};
 
 /// The sum of the scales, as far as it is known.
 #[derive(Debug, PartialEq)]
@@ -94,7 +94,11 @@ fn scale(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
 
 /// A ReplicaSet's own scale counts only when no Deployment controls it.
 fn replica_set(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
-    let Some(set) = caches.replica_sets.named(namespace, &owner.name).filter(|set| set.uid() == owner.uid) else {
+    let Some(set) = caches
+        .replica_sets
+        .named(namespace, &owner.name)
+        .filter(|set| set.uid() == owner.uid)
+    else {
         return Scale::None;
     };
     let owners = set.metadata.owner_references.as_deref().unwrap_or_default();
@@ -119,7 +123,10 @@ fn known<K: Cached>(
     namespace: &str,
     replicas: impl Fn(&K) -> i32,
 ) -> Scale {
-    match cache.named(namespace, &owner.name).filter(|found| found.uid() == owner.uid) {
+    match cache
+        .named(namespace, &owner.name)
+        .filter(|found| found.uid() == owner.uid)
+    {
         Some(found) => Scale::Known {
             uid: owner.uid.clone(),
             replicas: replicas(found),

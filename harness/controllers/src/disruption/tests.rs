@@ -96,11 +96,18 @@ fn what_a_status_says(
     let wanted = Expected { pods, healthy: desired };
     let mut budget = budget(json!({}));
     let new = status(&budget, wanted, ready, BTreeMap::new(), at(0)).unwrap();
-    assert_eq!((new.disruptions_allowed, new.observed_generation), (Some(allowed), Some(3)));
+    assert_eq!(
+        (new.disruptions_allowed, new.observed_generation),
+        (Some(allowed), Some(3))
+    );
     let said = &new.conditions.as_ref().unwrap()[0];
     assert_eq!(format!("{} {}", said.status, said.reason), condition);
     budget.status = Some(new);
-    assert_eq!(status(&budget, wanted, ready, BTreeMap::new(), at(9)), None, "nothing is written twice");
+    assert_eq!(
+        status(&budget, wanted, ready, BTreeMap::new(), at(9)),
+        None,
+        "nothing is written twice"
+    );
 }
 
 #[test]
@@ -117,14 +124,22 @@ fn pods_of_a_deployment_count_once_by_its_scale() {
         let set = json!({ "metadata": metadata, "spec": { "replicas": 4, "selector": {} } });
         caches.put::<k8s_openapi::api::apps::v1::ReplicaSet>(serde_json::from_value(set).unwrap());
     }
-    let pods = ["r1", "r2"].map(|set| pod(set, json!({ "metadata": { "ownerReferences": owner("ReplicaSet", set) } })));
+    let pods = ["r1", "r2"].map(|set| {
+        pod(
+            set,
+            json!({ "metadata": { "ownerReferences": owner("ReplicaSet", set) } }),
+        )
+    });
     let mut pods: Vec<_> = pods.iter().collect();
     let known = |sum, unmanaged| Scales::Known { sum, unmanaged };
     assert_eq!(scales(&pods, &caches, &BTreeMap::new()), known(7, 0));
     let bare = pod("bare", json!({}));
     pods.push(&bare);
     assert_eq!(scales(&pods, &caches, &BTreeMap::new()), known(7, 1));
-    let lost = pod("lost", json!({ "metadata": { "ownerReferences": owner("ReplicaSet", "none") } }));
+    let lost = pod(
+        "lost",
+        json!({ "metadata": { "ownerReferences": owner("ReplicaSet", "none") } }),
+    );
     pods.push(&lost);
     assert!(matches!(scales(&pods, &caches, &BTreeMap::new()), Scales::Failed(_)));
 }

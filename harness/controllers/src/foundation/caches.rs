@@ -354,8 +354,7 @@ impl Caches {
         let typed = |kind: &&Kind| {
             kind.selection() == Selection::All && kind.resource().to_string() == resource && kind.is_listed(self)
         };
-        Kind::ALL.iter().any(|kind| typed(&kind))
-            || self.metadata.keys().any(|known| known.to_string() == resource)
+        Kind::ALL.iter().any(|kind| typed(&kind)) || self.metadata.keys().any(|known| known.to_string() == resource)
     }
 
     /// The typed kind of a resource type.

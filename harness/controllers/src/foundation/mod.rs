@@ -21,8 +21,8 @@ pub(crate) mod run;
 mod schedule;
 mod worker;
 
-pub use action::{Action, Deletion, Patch, Preconditions, Propagation, Severity, Target};
 pub(crate) use action::reference_of;
+pub use action::{Action, Deletion, Patch, Preconditions, Propagation, Severity, Target};
 pub use cache::Cache;
 pub use caches::{Cached, Caches, Change, Kind, Transition};
 pub use controller::{Controller, Plan, Queue, View};

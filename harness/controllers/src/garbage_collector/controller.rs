@@ -21,7 +21,12 @@ impl GarbageCollector {
     fn learn_types(&mut self, view: View<'_>, queue: &mut Queue<String>) {
         self.knowledge.types = catalog::served(view.caches)
             .into_iter()
-            .map(|served| ((served.resource.group.to_string(), served.resource.kind.to_string()), served.resource))
+            .map(|served| {
+                (
+                    (served.resource.group.to_string(), served.resource.kind.to_string()),
+                    served.resource,
+                )
+            })
             .collect();
         for uid in std::mem::take(&mut self.unresolved) {
             queue.add(uid);
@@ -122,14 +127,7 @@ impl Controller for GarbageCollector {
         plan
     }
 
-    fn performed(
-        &mut self,
-        uid: &String,
-        action: &Action,
-        outcome: &Outcome,
-        _: View<'_>,
-        _: &mut Queue<String>,
-    ) {
+    fn performed(&mut self, uid: &String, action: &Action, outcome: &Outcome, _: View<'_>, _: &mut Queue<String>) {
         let (Action::Read { target, .. }, Ok(answer)) = (action, outcome) else {
             return;
         };
@@ -139,7 +137,9 @@ impl Controller for GarbageCollector {
             .into_iter()
             .filter(|owner| owner.name == target.key.name && target.resource.kind == owner.kind.as_str());
         for owner in asked {
-            self.knowledge.answers.insert(owner.uid.clone(), found == Some(owner.uid.as_str()));
+            self.knowledge
+                .answers
+                .insert(owner.uid.clone(), found == Some(owner.uid.as_str()));
         }
     }
 }

@@ -121,7 +121,10 @@ fn collect(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Plan
         return plan;
     }
     if are(Standing::Waiting) && graph.has_dependents(uid) {
-        if graph.dependents(uid).any(|(_, dependent)| dependent.waits_for_dependents()) {
+        if graph
+            .dependents(uid)
+            .any(|(_, dependent)| dependent.waits_for_dependents())
+        {
             plan.push(Reason::Cycle, unblocked(uid, node));
             // What comes next is decided on the object as written.
             if node.owners.iter().any(|owner| owner.block_owner_deletion == Some(true)) {
@@ -178,7 +181,11 @@ fn type_of<'a>(owner: &OwnerReference, knowledge: &'a Knowledge) -> Option<&'a R
 
 fn ask(owner: &OwnerReference, node: &Node, knowledge: &Knowledge) -> Option<Action> {
     let resource = type_of(owner, knowledge)?.clone();
-    let namespace = if resource.namespaced { node.key.namespace.as_str() } else { "" };
+    let namespace = if resource.namespaced {
+        node.key.namespace.as_str()
+    } else {
+        ""
+    };
     Some(Action::Read {
         target: Target {
             key: ObjectKey::new(namespace, &owner.name),
@@ -195,21 +202,14 @@ fn elsewhere(uid: &str, node: &Node, graph: &Graph, knowledge: &Knowledge) -> Pl
         return plan;
     }
     let misplaced = node.owners.iter().find(|owner| {
-        let cluster = node.key.namespace.is_empty();
-        let namespaced = type_of(owner, knowledge).is_some_and(|resource| resource.namespaced);
-        let known = graph.get(&owner.uid);
-        (cluster && namespaced)
-            || known.is_some_and(|known| namespaced && known.key.namespace != node.key.namespace)
+        graph
+            .get(&owner.uid)
+            .is_some_and(|known| known.resource.namespaced && known.key.namespace != node.key.namespace)
     });
     if let Some(owner) = misplaced {
-        let why = if node.key.namespace.is_empty() {
-            "cluster-scoped objects cannot have namespaced owners".to_owned()
-        } else {
-            format!("does not exist in namespace {:?}", node.key.namespace)
-        };
         let message = format!(
-            "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] {why}",
-            owner.api_version, owner.kind, node.key.namespace, owner.name, owner.uid
+            "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace {:?}",
+            owner.api_version, owner.kind, node.key.namespace, owner.name, owner.uid, node.key.namespace
         );
         let event = Action::Event {
             about: Box::new(reference_of(&node.resource, &node.key, uid, &node.revision)),

@@ -29,7 +29,9 @@ impl Controller for ServiceAccounts {
     fn observe(&mut self, change: &Change, _: View<'_>, queue: &mut Queue<String>) {
         if change.of::<Namespace>().is_some() {
             queue.add(change.key.name.clone());
-        } else if change.of::<ServiceAccount>().is_some_and(|account| account.after.is_none())
+        } else if change
+            .of::<ServiceAccount>()
+            .is_some_and(|account| account.after.is_none())
             && change.key.name == NAME
         {
             queue.add(change.key.namespace.clone());

@@ -72,7 +72,11 @@ impl Controller for RootCertificates {
             };
             return Plan::act(Reason::Missing, Action::create(&map));
         };
-        let described = present.metadata.annotations.as_ref().and_then(|all| all.get(DESCRIPTION));
+        let described = present
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|all| all.get(DESCRIPTION));
         if present.data.as_ref() == Some(&self.data()) && described.is_some_and(|text| text == DESCRIBED) {
             return Plan::nothing();
         }

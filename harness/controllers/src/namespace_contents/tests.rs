@@ -27,13 +27,17 @@ fn look<C: Controller<Key = String>>(mut controller: C, caches: &Caches) -> Plan
 fn contents_are_made_in_namespaces_that_take_them(#[case] namespace: serde_json::Value, #[case] actions: usize) {
     let caches = caches(namespace);
     assert_eq!(look(ServiceAccounts, &caches).actions.len(), actions);
-    assert_eq!(look(RootCertificates::new("pem".to_owned()), &caches).actions.len(), actions);
+    assert_eq!(
+        look(RootCertificates::new("pem".to_owned()), &caches).actions.len(),
+        actions
+    );
 }
 
 #[test]
 fn a_certificate_that_was_changed_is_put_right_and_then_left_alone() {
     let mut caches = caches(json!({ "metadata": { "name": "n" } }));
-    let map = json!({ "metadata": { "name": "kube-root-ca.crt", "namespace": "n", "resourceVersion": "1" }, "data": {} });
+    let map =
+        json!({ "metadata": { "name": "kube-root-ca.crt", "namespace": "n", "resourceVersion": "1" }, "data": {} });
     caches.put::<ConfigMap>(serde_json::from_value(map).unwrap());
     let plan = look(RootCertificates::new("pem".to_owned()), &caches);
     let [Action::Replace { object, .. }] = plan.actions.as_slice() else {
@@ -42,5 +46,9 @@ fn a_certificate_that_was_changed_is_put_right_and_then_left_alone() {
     let mut object: ConfigMap = serde_json::from_value(object.clone()).unwrap();
     object.metadata.resource_version = Some("2".to_owned());
     caches.put(object);
-    assert!(look(RootCertificates::new("pem".to_owned()), &caches).actions.is_empty());
+    assert!(
+        look(RootCertificates::new("pem".to_owned()), &caches)
+            .actions
+            .is_empty()
+    );
 }

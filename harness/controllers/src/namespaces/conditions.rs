@@ -82,7 +82,11 @@ fn texts(remains: &Remains) -> [(&'static str, &'static str, &'static str, Strin
         ("False", "ContentRemoved", "All content successfully removed".to_owned())
     } else {
         let parts = list(&remains.counts, " has");
-        ("True", "SomeResourcesRemain", format!("Some resources are remaining: {parts}"))
+        (
+            "True",
+            "SomeResourcesRemain",
+            format!("Some resources are remaining: {parts}"),
+        )
     };
     let finalizers = if remains.finalizers.is_empty() {
         let message = "All content-preserving finalizers finished".to_owned();

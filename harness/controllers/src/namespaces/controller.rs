@@ -109,7 +109,11 @@ impl Namespaces {
             .filter(|served| served.resource.namespaced && served.can("deletecollection") && served.can("list"))
             .map(|served| served.resource)
             .partition(|resource| resource.group.is_empty() && resource.plural == "pods");
-        match self.rounds.get(&name).map(|round| (round.stage, round.remains.is_empty())) {
+        match self
+            .rounds
+            .get(&name)
+            .map(|round| (round.stage, round.remains.is_empty()))
+        {
             None | Some((Stage::Begun, _)) => self.begin_round(&name, pods, Stage::Pods, view.now),
             Some((Stage::Pods, true)) => self.begin_round(&name, others, Stage::Everything, view.now),
             Some((Stage::Pods, false) | (Stage::Everything, _)) => self.conclude(namespace, view),

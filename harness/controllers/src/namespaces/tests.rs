@@ -8,7 +8,10 @@ use super::*;
 
 fn remains(resource: &str, finalizers: &[&str]) -> Remains {
     let mut remains = Remains::default();
-    remains.add(resource, &json!({ "items": [{ "metadata": { "name": "a", "finalizers": finalizers } }] }));
+    remains.add(
+        resource,
+        &json!({ "items": [{ "metadata": { "name": "a", "finalizers": finalizers } }] }),
+    );
     remains
 }
 

@@ -49,7 +49,11 @@ impl PodGc {
             return;
         }
         let created = pod.metadata.creation_timestamp.as_ref();
-        let entry = (!is_evicted(pod), created.map_or(Timestamp::UNIX_EPOCH, |time| time.0), key.clone());
+        let entry = (
+            !is_evicted(pod),
+            created.map_or(Timestamp::UNIX_EPOCH, |time| time.0),
+            key.clone(),
+        );
         if present {
             self.finished.insert(entry);
         } else {
@@ -63,7 +67,8 @@ impl PodGc {
     }
 
     fn decide_on_node(&mut self, name: &str, view: View<'_>) -> Plan<Reason> {
-        if view.caches.nodes.get(&ObjectKey::cluster(name)).is_some() || view.caches.pods.indexed(name).next().is_none() {
+        if view.caches.nodes.get(&ObjectKey::cluster(name)).is_some() || view.caches.pods.indexed(name).next().is_none()
+        {
             self.missing.remove(name);
             return Plan::nothing();
         }
@@ -151,7 +156,11 @@ impl Controller for PodGc {
         if self.excess().any(|excess| excess == key) {
             return end(pod, Reason::TooManyFinished, view.now);
         }
-        let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+        let name = pod
+            .spec
+            .as_ref()
+            .and_then(|spec| spec.node_name.as_deref())
+            .unwrap_or_default();
         let host = if name.is_empty() {
             Host::None
         } else if let Some(node) = view.caches.nodes.get(&ObjectKey::cluster(name)) {
@@ -182,7 +191,12 @@ impl Controller for PodGc {
 
 /// The pod's node, if it has one that is not there.
 fn missing_node<'a>(pod: &'a Pod, view: View<'_>) -> Option<&'a str> {
-    let name = pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())?;
+    let name = pod
+        .spec
+        .as_ref()?
+        .node_name
+        .as_deref()
+        .filter(|name| !name.is_empty())?;
     let present = view.caches.nodes.get(&ObjectKey::cluster(name)).is_some();
     (!present).then_some(name)
 }

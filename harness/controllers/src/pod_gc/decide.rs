@@ -78,9 +78,8 @@ pub(super) fn is_finished(pod: &Pod) -> bool {
 /// Whether a pod was evicted by its kubelet; those go first.
 pub(super) fn is_evicted(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
-    status.is_some_and(|status| {
-        status.phase.as_deref() == Some("Failed") && status.reason.as_deref() == Some("Evicted")
-    })
+    status
+        .is_some_and(|status| status.phase.as_deref() == Some("Failed") && status.reason.as_deref() == Some("Evicted"))
 }
 
 fn is_out_of_service(node: &Node) -> bool {
@@ -90,5 +89,9 @@ fn is_out_of_service(node: &Node) -> bool {
         .iter()
         .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
-    !ready && taints.unwrap_or_default().iter().any(|taint| taint.key == OUT_OF_SERVICE)
+    !ready
+        && taints
+            .unwrap_or_default()
+            .iter()
+            .any(|taint| taint.key == OUT_OF_SERVICE)
 }

@@ -32,7 +32,11 @@ impl Controller for TaintEviction {
 
     fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<ObjectKey>) {
         if let Some(pod) = change.of::<Pod>() {
-            let concerns = |pod: &Pod| pod.spec.as_ref().map(|spec| (spec.node_name.clone(), spec.tolerations.clone()));
+            let concerns = |pod: &Pod| {
+                pod.spec
+                    .as_ref()
+                    .map(|spec| (spec.node_name.clone(), spec.tolerations.clone()))
+            };
             match (pod.before, pod.after) {
                 (Some(before), None) => drop(self.since.remove(before.metadata.uid.as_deref().unwrap_or_default())),
                 (Some(before), Some(after))
@@ -101,7 +105,8 @@ fn evict(pod: &Pod, now: Timestamp) -> Plan<Reason> {
         "message": "Taint manager: deleting due to NoExecute taint", "lastTransitionTime": Time(now),
         "observedGeneration": pod.metadata.generation,
     });
-    plan.actions.push(Action::patch_status(pod, json!({ "conditions": [condition] })));
+    plan.actions
+        .push(Action::patch_status(pod, json!({ "conditions": [condition] })));
     plan.actions.push(Action::delete(pod));
     plan
 }

@@ -35,7 +35,10 @@ fn the_shortest_toleration_counts() {
     ]))
     .unwrap();
     let both: Vec<&Taint> = taints.iter().collect();
-    assert_eq!(verdict(&both, &tolerations), Verdict::StaysFor(SignedDuration::from_secs(30)));
+    assert_eq!(
+        verdict(&both, &tolerations),
+        Verdict::StaysFor(SignedDuration::from_secs(30))
+    );
 }
 
 fn at(second: i64) -> Timestamp {
@@ -51,8 +54,10 @@ fn look(controller: &mut TaintEviction, caches: &Caches, second: i64) -> Plan<Re
 }
 
 fn tainted(taints: Value, revision: &str) -> Node {
-    serde_json::from_value(json!({ "metadata": { "name": "a", "resourceVersion": revision }, "spec": { "taints": taints } }))
-        .unwrap()
+    serde_json::from_value(
+        json!({ "metadata": { "name": "a", "resourceVersion": revision }, "spec": { "taints": taints } }),
+    )
+    .unwrap()
 }
 
 #[test]
@@ -77,5 +82,8 @@ fn a_pod_is_evicted_when_its_toleration_ends_and_told_when_it_is_reprieved() {
     assert_eq!(look(&mut controller, &caches, 140), Plan::wait_until(at(200)));
     assert_eq!(look(&mut controller, &caches, 150), Plan::wait_until(at(200)));
     let plan = look(&mut controller, &caches, 200);
-    assert_eq!((plan.reasons.as_slice(), plan.actions.len()), ([Reason::Evicted].as_slice(), 3));
+    assert_eq!(
+        (plan.reasons.as_slice(), plan.actions.len()),
+        ([Reason::Evicted].as_slice(), 3)
+    );
 }

@@ -42,12 +42,11 @@ pub(super) fn wanted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
         .collect();
     for (key, effect) in &asked {
         if !taints.iter().any(|taint| taint.key == *key && taint.effect == *effect) {
-            let time_added = (*effect == NO_EXECUTE).then_some(Time(now));
             taints.push(Taint {
                 key: (*key).to_owned(),
                 effect: (*effect).to_owned(),
                 value: None,
-                time_added,
+                time_added: Some(Time(now)),
             });
         }
     }

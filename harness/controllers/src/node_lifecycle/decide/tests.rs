@@ -192,15 +192,15 @@ fn unknown_conditions_are_not_written_again() {
 
 #[rstest]
 #[case::ready(&[("Ready", "True")], &[], None)]
-#[case::not_ready(&[("Ready", "False")], &[], Some("not-ready:NoSchedule not-ready:NoExecute!"))]
-#[case::unknown(&[("Ready", "Unknown")], &[], Some("unreachable:NoSchedule unreachable:NoExecute!"))]
+#[case::not_ready(&[("Ready", "False")], &[], Some("not-ready:NoSchedule! not-ready:NoExecute!"))]
+#[case::unknown(&[("Ready", "Unknown")], &[], Some("unreachable:NoSchedule! unreachable:NoExecute!"))]
 #[case::from_not_ready_to_unknown(
     &[("Ready", "Unknown")], &["not-ready:NoSchedule", "not-ready:NoExecute"],
-    Some("unreachable:NoSchedule unreachable:NoExecute!")
+    Some("unreachable:NoSchedule! unreachable:NoExecute!")
 )]
 #[case::from_unknown_to_not_ready(
     &[("Ready", "False")], &["unreachable:NoSchedule", "unreachable:NoExecute"],
-    Some("not-ready:NoSchedule not-ready:NoExecute!")
+    Some("not-ready:NoSchedule! not-ready:NoExecute!")
 )]
 #[case::recovery(&[("Ready", "True")], &["unreachable:NoSchedule", "unreachable:NoExecute"], Some(""))]
 #[case::recovery_keeps_foreign_taints(
@@ -211,7 +211,7 @@ fn unknown_conditions_are_not_written_again() {
     &[("Ready", "Unknown")], &["unreachable:NoSchedule"], Some("unreachable:NoSchedule unreachable:NoExecute!")
 )]
 #[case::pressure(
-    &[("Ready", "True"), ("MemoryPressure", "True"), ("DiskPressure", "False")], &[], Some("memory-pressure:NoSchedule")
+    &[("Ready", "True"), ("MemoryPressure", "True"), ("DiskPressure", "False")], &[], Some("memory-pressure:NoSchedule!")
 )]
 #[case::pressure_is_over(&[("Ready", "True"), ("DiskPressure", "False")], &["disk-pressure:NoSchedule"], Some(""))]
 #[case::admissions_taint_stays_without_a_ready_condition(&[], &["not-ready:NoSchedule"], None)]
@@ -231,7 +231,7 @@ fn a_cordoned_node_is_tainted() {
     let mut node = node(&[("Ready", "True")], &[]);
     node.spec.as_mut().unwrap().unschedulable = Some(true);
     let plan = decide(&view(&node, 0), at(NOW), &settings());
-    assert_eq!(taints_of(&plan).unwrap(), ["unschedulable:NoSchedule"]);
+    assert_eq!(taints_of(&plan).unwrap(), ["unschedulable:NoSchedule!"]);
 }
 
 #[test]

@@ -14,7 +14,8 @@ async fn budget(site: &Site, spec: Value) -> Value {
     if spec.get("selector").is_none() {
         spec["selector"] = json!({ "matchLabels": { "app": "x" } });
     }
-    let budget = json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "b" }, "spec": spec });
+    let budget =
+        json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "b" }, "spec": spec });
     site.create(budget).await
 }
 
@@ -45,7 +46,7 @@ async fn node(site: &Site) {
 
 /// A controller with a scale that makes no pods of its own.
 async fn scaled(site: &Site, replicas: i32) -> Value {
-    widget(site, "scaled", json!({ "spec": { "replicas": replicas }, "status": { "replicas": replicas } })).await
+    widget(site, "scaled", json!({ "spec": { "replicas": replicas } })).await
 }
 
 /// Waits for `current/desired/expected/allowed`.
@@ -208,12 +209,19 @@ fn an_eviction_spends_the_budget_until_the_pod_is_gone() {
         }
         budget(site, json!({ "minAvailable": 2 })).await;
         until(site, "3/2/3/1").await;
-        let eviction = |name: &str| json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } });
-        site.post("/api/v1/namespaces/{ns}/pods/p1/eviction", eviction("p1")).await.unwrap();
-        let refusal = site.post("/api/v1/namespaces/{ns}/pods/p2/eviction", eviction("p2")).await.unwrap_err();
+        let eviction =
+            |name: &str| json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } });
+        site.post("/api/v1/namespaces/{ns}/pods/p1/eviction", eviction("p1"))
+            .await
+            .unwrap();
+        let refusal = site
+            .post("/api/v1/namespaces/{ns}/pods/p2/eviction", eviction("p2"))
+            .await
+            .unwrap_err();
         assert_eq!(refusal.code, 429, "{refusal:?}");
         until(site, "2/2/3/0").await;
-        site.delete("/api/v1/namespaces/{ns}/pods/p1", json!({ "gracePeriodSeconds": 0 })).await;
+        site.delete("/api/v1/namespaces/{ns}/pods/p1", json!({ "gracePeriodSeconds": 0 }))
+            .await;
         let budget = until(site, "2/2/2/0").await;
         assert!(budget["status"]["disruptedPods"].is_null(), "{budget:#}");
     });
@@ -240,7 +248,11 @@ fn a_pod_whose_labels_change_leaves_the_budget() {
         pod(site, "p2", true, None).await;
         budget(site, json!({ "minAvailable": 1 })).await;
         until(site, "2/1/2/1").await;
-        site.merge("/api/v1/namespaces/{ns}/pods/p2", json!({ "metadata": { "labels": { "app": "y" } } })).await;
+        site.merge(
+            "/api/v1/namespaces/{ns}/pods/p2",
+            json!({ "metadata": { "labels": { "app": "y" } } }),
+        )
+        .await;
         until(site, "1/1/1/0").await;
     });
 }
@@ -251,8 +263,13 @@ fn an_eviction_that_leads_nowhere_is_given_up_after_two_minutes() {
         if !site.is_simulated() {
             return;
         }
-        node(site).await;
-        pod(site, "p1", true, None).await;
+        // On a node its kubelet's silence would make it not ready first.
+        let waiting = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p1", "labels": { "app": "x" } },
+            "spec": { "schedulingGates": [{ "name": "example.com/wait" }], "containers": [{ "name": "c", "image": "i" }] },
+            "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+        });
+        site.create(waiting).await;
         budget(site, json!({ "minAvailable": 0 })).await;
         until(site, "1/0/1/1").await;
         let now = site.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

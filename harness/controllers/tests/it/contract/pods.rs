@@ -18,7 +18,8 @@ async fn node(site: &Site, ready: &str) {
     });
     site.create(node).await;
     if ready == "True" {
-        site.until_it(NODE, "is clean", |node| node["spec"]["taints"].is_null()).await;
+        site.until_it(NODE, "is clean", |node| node["spec"]["taints"].is_null())
+            .await;
     }
 }
 
@@ -50,7 +51,9 @@ fn is_deleting(pod: &Value) -> bool {
 
 fn disruption(pod: &Value) -> Option<&Value> {
     let conditions = pod["status"]["conditions"].as_array()?;
-    conditions.iter().find(|condition| condition["type"] == "DisruptionTarget")
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == "DisruptionTarget")
 }
 
 #[test]
@@ -64,10 +67,17 @@ fn a_pod_that_does_not_tolerate_goes_at_once() {
         let condition = disruption(&pod).unwrap();
         assert_eq!(
             (&condition["status"], &condition["reason"], &condition["message"]),
-            (&json!("True"), &json!("DeletionByTaintManager"), &json!("Taint manager: deleting due to NoExecute taint"))
+            (
+                &json!("True"),
+                &json!("DeletionByTaintManager"),
+                &json!("Taint manager: deleting due to NoExecute taint")
+            )
         );
         let event = site.until_event("p", "TaintManagerEviction").await;
-        assert_eq!(event["message"], format!("Marking for deletion Pod {}/p", site.namespace()));
+        assert_eq!(
+            event["message"],
+            format!("Marking for deletion Pod {}/p", site.namespace())
+        );
         assert_eq!(event["type"], "Normal");
     });
 }
@@ -100,7 +110,8 @@ fn a_pod_that_tolerates_for_a_time_goes_then() {
         site.create(tolerating(Some(3))).await;
         taint(site, TAINT, "NoExecute").await;
         let deleting = |pod: Option<&Value>| pod.is_none_or(is_deleting);
-        site.never(POD, Duration::from_secs(2), "is deleted early", deleting).await;
+        site.never(POD, Duration::from_secs(2), "is deleted early", deleting)
+            .await;
         site.until_it(POD, "is deleted", is_deleting).await;
     });
 }
@@ -114,7 +125,10 @@ fn a_taint_that_goes_in_time_spares_the_pod() {
         site.pass(Duration::from_secs(1)).await;
         site.merge(NODE, json!({ "spec": { "taints": null } })).await;
         let event = site.until_event("p", "TaintManagerEviction").await;
-        assert_eq!(event["message"], format!("Cancelling deletion of Pod {}/p", site.namespace()));
+        assert_eq!(
+            event["message"],
+            format!("Cancelling deletion of Pod {}/p", site.namespace())
+        );
         let deleting = |pod: Option<&Value>| pod.is_none_or(is_deleting);
         site.never(POD, Duration::from_secs(4), "is deleted", deleting).await;
     });
@@ -153,9 +167,12 @@ fn a_pod_deleted_before_it_had_a_node_ends() {
     contract!(async |site: &Site| {
         let gate = json!({ "spec": { "nodeName": null, "schedulingGates": [{ "name": "example.com/wait" }] } });
         site.create(pod(gate)).await;
-        site.merge(POD, json!({ "metadata": { "finalizers": ["example.com/hold"] } })).await;
+        site.merge(POD, json!({ "metadata": { "finalizers": ["example.com/hold"] } }))
+            .await;
         site.delete(POD, Value::Null).await;
-        let pod = site.until_it(POD, "is failed", |pod| pod["status"]["phase"] == "Failed").await;
+        let pod = site
+            .until_it(POD, "is failed", |pod| pod["status"]["phase"] == "Failed")
+            .await;
         assert!(disruption(&pod).is_none(), "{pod:#}");
         site.merge(POD, json!({ "metadata": { "finalizers": null } })).await;
         site.until_gone(POD).await;
@@ -166,9 +183,11 @@ fn a_pod_deleted_before_it_had_a_node_ends() {
 fn a_pod_that_ends_on_a_node_out_of_service_ends_at_once() {
     contract!(async |site: &Site| {
         node(site, "False").await;
-        site.create(pod(json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } }))).await;
+        site.create(pod(json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } })))
+            .await;
         site.delete(POD, Value::Null).await;
-        let taints = json!([{ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" }]);
+        let taints =
+            json!([{ "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute" }]);
         site.merge(NODE, json!({ "spec": { "taints": taints } })).await;
         site.until_gone(POD).await;
     });
@@ -177,11 +196,14 @@ fn a_pod_that_ends_on_a_node_out_of_service_ends_at_once() {
 #[test]
 fn a_pod_of_a_node_that_never_was_ends_after_the_quarantine() {
     contract!(async |site: &Site| {
-        site.create(pod(json!({ "metadata": { "finalizers": ["example.com/hold"] } }))).await;
+        site.create(pod(json!({ "metadata": { "finalizers": ["example.com/hold"] } })))
+            .await;
         let begun = site.now();
         let gone = |pod: Option<&Value>| pod.is_none_or(|pod| pod["status"]["phase"] == "Failed");
         site.never(POD, Duration::from_secs(38), "is ended early", gone).await;
-        let pod = site.until_it(POD, "is failed", |pod| pod["status"]["phase"] == "Failed").await;
+        let pod = site
+            .until_it(POD, "is failed", |pod| pod["status"]["phase"] == "Failed")
+            .await;
         assert!(site.now().duration_since(begun).as_secs() <= 85);
         let condition = disruption(&pod).unwrap();
         assert_eq!(
