@@ -76,6 +76,10 @@ pub(in crate::kubelet) struct PodRun {
     ending: Option<Timestamp>,
 }
 
+/// What others can see of a pod: of each container whether it runs, its restarts, whether it is
+/// started and ready; then whether the pod is initialized and finished.
+type Visible = (Vec<(bool, u32, bool, bool)>, bool, bool);
+
 /// What a pod is to do, as of now.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::kubelet) struct Orders {
@@ -269,7 +273,7 @@ impl PodRun {
     }
 
     /// What others can see of it.
-    fn visible(&self) -> (Vec<(bool, u32, bool, bool)>, bool, bool) {
+    fn visible(&self) -> Visible {
         let containers = self.containers.iter();
         let visible = containers.map(|container| {
             let runs = matches!(container.state, State::Running { .. });
