@@ -211,7 +211,7 @@ fn a_name_that_is_taken_is_counted_and_avoided() {
     world.create(deployment(1, &json!({ "type": "RollingUpdate" })));
     let taken = next_set_name(&world.get::<Deployment>("d")).unwrap();
     let mut foreign = ReplicaSet::default();
-    foreign.metadata.name = Some(taken.clone());
+    foreign.metadata.name = Some(taken);
     world.create(foreign);
     settle(&mut world, |_| {});
     let deployment = world.get::<Deployment>("d");
