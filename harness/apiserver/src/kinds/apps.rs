@@ -146,8 +146,13 @@ fn number_template(new: &mut Value, old: Option<&Value>) {
     let number = match old {
         None => 1,
         Some(old) => {
-            let before = old.pointer("/metadata/annotations").and_then(|annotations| annotations.get(NUMBER));
-            let before: i64 = before.and_then(Value::as_str).and_then(|text| text.parse().ok()).unwrap_or(1);
+            let before = old
+                .pointer("/metadata/annotations")
+                .and_then(|annotations| annotations.get(NUMBER));
+            let before: i64 = before
+                .and_then(Value::as_str)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(1);
             let template = |set: &Value| set.pointer("/spec/template").cloned();
             before + i64::from(template(new) != template(old))
         }
