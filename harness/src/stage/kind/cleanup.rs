@@ -36,7 +36,12 @@ const ROUNDS: usize = 3;
 /// One line: what is left, and why.
 pub(super) async fn tidy(client: &kube::Client, engine: &Engine, namespace: &str) -> Result<(), String> {
     // Nothing is created in a namespace that is on its way out, so no Deployment replaces the pods that are killed.
-    delete(&Api::<Namespace>::all(client.clone()), namespace, &DeleteParams::background()).await?;
+    delete(
+        &Api::<Namespace>::all(client.clone()),
+        namespace,
+        &DeleteParams::background(),
+    )
+    .await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let programs = ListParams::default().labels(&format!("app.kubernetes.io/name in ({MCM}, {FAKECLOUD})"));
     let programs = pods.list(&programs).await.map_err(|error| told("pods", &error))?;
@@ -60,7 +65,11 @@ pub(super) async fn tidy(client: &kube::Client, engine: &Engine, namespace: &str
 /// One line with what holds it.
 pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let Some(found) = namespaces.get_opt(namespace).await.map_err(|error| told("namespaces", &error))? else {
+    let Some(found) = namespaces
+        .get_opt(namespace)
+        .await
+        .map_err(|error| told("namespaces", &error))?
+    else {
         return Ok(());
     };
     let uid = found.uid().unwrap_or_default();
@@ -71,7 +80,11 @@ pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Re
         Err(_) => {
             let found = namespaces.get_opt(namespace).await.ok().flatten();
             let held = found.and_then(|found| found.status?.conditions).unwrap_or_default();
-            let held: Vec<_> = held.into_iter().filter(|held| held.status == "True").filter_map(|held| held.message).collect();
+            let held: Vec<_> = held
+                .into_iter()
+                .filter(|held| held.status == "True")
+                .filter_map(|held| held.message)
+                .collect();
             Err(format!(
                 "the namespace {namespace} is not gone after {NAMESPACE_LIMIT:?}: {}",
                 held.join("; ")
@@ -87,7 +100,11 @@ pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Re
 pub(super) async fn leftovers(client: &kube::Client, engine: &Engine) -> Result<(), String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let left = namespaces.list(&ListParams::default().labels(RUN_LABEL)).await;
-    let left: Vec<String> = left.map_err(|error| told("namespaces", &error))?.iter().map(ResourceExt::name_any).collect();
+    let left: Vec<String> = left
+        .map_err(|error| told("namespaces", &error))?
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
     for namespace in &left {
         tidy(client, engine, namespace).await?;
     }
@@ -106,10 +123,18 @@ async fn release(api: Api<DynamicObject>, kind: &str) -> Result<(), String> {
     };
     let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     for object in listed.iter().filter(|object| !object.finalizers().is_empty()) {
-        match api.patch_metadata(&object.name_any(), &PatchParams::default(), &none).await {
+        match api
+            .patch_metadata(&object.name_any(), &PatchParams::default(), &none)
+            .await
+        {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => return Err(format!("cannot take the finalizers off {kind} {}: {error}", object.name_any())),
+            Err(error) => {
+                return Err(format!(
+                    "cannot take the finalizers off {kind} {}: {error}",
+                    object.name_any()
+                ));
+            }
         }
     }
     Ok(())
@@ -128,7 +153,10 @@ where
 /// Deletes the nodes of our cloud and the pods on them, and returns the nodes' names.
 async fn delete_nodes(client: &kube::Client) -> Result<Vec<String>, String> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let listed = nodes.list(&ListParams::default()).await.map_err(|error| told("nodes", &error))?;
+    let listed = nodes
+        .list(&ListParams::default())
+        .await
+        .map_err(|error| told("nodes", &error))?;
     let mut names = Vec::new();
     for node in listed {
         let provider = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
@@ -137,6 +165,7 @@ async fn delete_nodes(client: &kube::Client) -> Result<Vec<String>, String> {
         }
         let name = node.name_any();
         delete(&nodes, &name, &DeleteParams::default()).await?;
+        unhold(&nodes, &name).await?;
         let on_it = ListParams::default().fields(&format!("spec.nodeName={name}"));
         let pods = Api::<Pod>::all(client.clone()).list(&on_it).await;
         for pod in pods.map_err(|error| told("pods", &error))? {
@@ -151,16 +180,17 @@ async fn delete_nodes(client: &kube::Client) -> Result<Vec<String>, String> {
 /// Deletes attachments of volumes to nodes that were ours.
 async fn delete_attachments(client: &kube::Client, nodes: &BTreeSet<String>) -> Result<(), String> {
     let api: Api<VolumeAttachment> = Api::all(client.clone());
-    let listed = api.list(&ListParams::default()).await.map_err(|error| told("volumeattachments", &error))?;
-    let ours: Vec<_> = listed.iter().filter(|attachment| nodes.contains(&attachment.spec.node_name)).collect();
+    let listed = api
+        .list(&ListParams::default())
+        .await
+        .map_err(|error| told("volumeattachments", &error))?;
+    let ours: Vec<_> = listed
+        .iter()
+        .filter(|attachment| nodes.contains(&attachment.spec.node_name))
+        .collect();
     for attachment in ours {
         delete(&api, &attachment.name_any(), &DeleteParams::default()).await?;
-        let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-        match api.patch(&attachment.name_any(), &PatchParams::default(), &none).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => return Err(told("volumeattachments", &error)),
-        }
+        unhold(&api, &attachment.name_any()).await?;
     }
     Ok(())
 }
@@ -171,7 +201,9 @@ async fn delete_tokens(client: &kube::Client) -> Result<(), String> {
     let tokens = ListParams::default().fields("type=bootstrap.kubernetes.io/token");
     for token in api.list(&tokens).await.map_err(|error| told("secrets", &error))? {
         let described = token.data.as_ref().and_then(|data| data.get("description"));
-        let described = described.map(|text| String::from_utf8_lossy(&text.0).into_owned()).unwrap_or_default();
+        let described = described
+            .map(|text| String::from_utf8_lossy(&text.0).into_owned())
+            .unwrap_or_default();
         if is_ours(&described) {
             delete(&api, &token.name_any(), &DeleteParams::default()).await?;
         }
@@ -182,6 +214,19 @@ async fn delete_tokens(client: &kube::Client) -> Result<(), String> {
 /// Whether a bootstrap token's description is one that mcm writes.
 fn is_ours(description: &str) -> bool {
     description.to_lowercase().contains("machine")
+}
+
+/// Takes the finalizers off an object that is being deleted; the one who set them is gone.
+async fn unhold<K>(api: &Api<K>, name: &str) -> Result<(), String>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    match api.patch(name, &PatchParams::default(), &none).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        Err(error) => Err(format!("cannot take the finalizers off {name}: {error}")),
+    }
 }
 
 async fn delete<K>(api: &Api<K>, name: &str, parameters: &DeleteParams) -> Result<(), String>

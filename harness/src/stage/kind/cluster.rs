@@ -2,11 +2,11 @@
 //!
 //! What must not live here: what one scenario deploys and does (`world`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::Seed;
@@ -64,8 +64,8 @@ pub struct Cluster {
     pub(super) images: Images,
     pub(super) progress: Progress,
     pub(super) seed: Seed,
-    /// Namespaces that are not known to be gone, and whether they were tidied.
-    pub(super) namespaces: Mutex<BTreeSet<String>>,
+    /// The namespaces that this session made, and whether they were tidied up.
+    pub(super) namespaces: Mutex<BTreeMap<String, bool>>,
     kept: bool,
     removal: Removal,
     kubeconfig: PathBuf,
@@ -95,7 +95,7 @@ impl Cluster {
             (Err(tools), Err(engine)) => return Err(format!("{tools}; {engine}")),
             (Err(lack), _) | (_, Err(lack)) => return Err(lack),
         };
-        let seed = Seed::from_entropy().map_err(|error| error.to_string())?;
+        let seed = Seed::from_entropy()?;
         let name = match &options.cluster {
             Some(name) => checked(name)?,
             None => format!("{PREFIX}{}", random_suffix(&seed, "cluster")),
@@ -115,7 +115,7 @@ impl Cluster {
         if exists {
             removal.forget();
         }
-        let brought_up = plan.bring_up(options, folder.path(), &progress).await;
+        let brought_up = Box::pin(plan.bring_up(options, folder.path(), &progress)).await;
         let (images, client) = brought_up.map_err(|reason| keep_logs(reason, folder.path(), options, &plan.name))?;
         let kept = options.keep || options.cluster.is_some();
         if kept {
@@ -161,11 +161,11 @@ impl Cluster {
             })
             .await;
         }
-        let namespaces = std::mem::take(self.namespaces.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner));
-        for namespace in &namespaces {
+        let namespaces = std::mem::take(self.namespaces.get_mut().unwrap_or_else(PoisonError::into_inner));
+        for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
             cleanup::tidy(&self.client, &self.engine, namespace).await?;
         }
-        for namespace in &namespaces {
+        for namespace in namespaces.keys() {
             cleanup::namespace_gone(&self.client, namespace).await?;
         }
         (self.progress)(&format!(
@@ -173,6 +173,12 @@ impl Cluster {
             self.name
         ));
         Ok(())
+    }
+
+    /// Notes a namespace of this session, and whether it was tidied up.
+    pub(super) fn note(&self, namespace: &str, tidied: bool) {
+        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        namespaces.insert(namespace.to_owned(), tidied);
     }
 
     /// A folder for files of one run.
@@ -210,7 +216,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Eight digits that are not taken.
 pub(super) fn random_suffix(seed: &Seed, stream: &str) -> String {
-    let uuid = seed.stream(stream).uuid().to_string();
+    let uuid = seed.stream(stream).uuid();
     uuid.chars().take(8).collect()
 }
 
@@ -262,8 +268,16 @@ impl Plan {
             if self.exists {
                 step(progress, &format!("cluster {} found", self.name), self.find(folder)).await
             } else {
-                progress(&format!("creating the cluster {}, for {CREATE_LIMIT:?} at most", self.name));
-                step(progress, &format!("cluster {} created", self.name), self.create(options, folder)).await
+                progress(&format!(
+                    "creating the cluster {}, for {CREATE_LIMIT:?} at most",
+                    self.name
+                ));
+                step(
+                    progress,
+                    &format!("cluster {} created", self.name),
+                    self.create(options, folder),
+                )
+                .await
             }
         };
         let images = step(
@@ -273,14 +287,20 @@ impl Plan {
         );
         let ((), images) = tokio::try_join!(cluster, images)?;
         step(progress, "images loaded", self.load(&images, folder)).await?;
-        let client = self.client().await?;
+        let (client, version) = self.client().await?;
+        progress(&format!("cluster {} is Kubernetes {version}", self.name));
         step(progress, "machine API installed", async {
             setup::install_definitions(&client).await?;
             system::keep_off_simulated_nodes(&client).await
         })
         .await?;
         if self.exists {
-            step(progress, "leftovers of other sessions removed", cleanup::leftovers(&client, &self.engine)).await?;
+            step(
+                progress,
+                "leftovers of other sessions removed",
+                Box::pin(cleanup::leftovers(&client, &self.engine)),
+            )
+            .await?;
         }
         Ok((images, client))
     }
@@ -306,15 +326,27 @@ impl Plan {
         if let Some(image) = image {
             command.extend(["--image", image].map(OsString::from));
         }
-        self.call("the cluster cannot be created", command, folder, "create.log", CREATE_LIMIT)
-            .await
-            .map(drop)
+        self.call(
+            "the cluster cannot be created",
+            command,
+            folder,
+            "create.log",
+            CREATE_LIMIT,
+        )
+        .await
+        .map(drop)
     }
 
     async fn find(&self, folder: &Path) -> Result<(), String> {
         let command = self.kind(["get", "kubeconfig"]);
         let text = self
-            .call("kind does not give the cluster's kubeconfig", command, folder, "find.log", ASK_LIMIT)
+            .call(
+                "kind does not give the cluster's kubeconfig",
+                command,
+                folder,
+                "find.log",
+                ASK_LIMIT,
+            )
             .await?;
         crate::stage::plane::private_file(&self.kubeconfig, &text).map(drop)
     }
@@ -356,7 +388,8 @@ impl Plan {
         call.run().await
     }
 
-    async fn client(&self) -> Result<kube::Client, String> {
+    /// A client, and the version that answers.
+    async fn client(&self) -> Result<(kube::Client, String), String> {
         let unusable = |error: String| format!("the kubeconfig of cluster {} is not usable: {error}", self.name);
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(|error| unusable(error.to_string()))?;
         let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -365,8 +398,11 @@ impl Plan {
         config.default_retry = false;
         let client = kube::Client::try_from(config).map_err(|error| unusable(error.to_string()))?;
         match tokio::time::timeout(REACH_LIMIT, client.apiserver_version()).await {
-            Ok(Ok(_)) => Ok(client),
-            Ok(Err(error)) => Err(format!("the API server of cluster {} does not answer: {error}", self.name)),
+            Ok(Ok(version)) => Ok((client, version.git_version)),
+            Ok(Err(error)) => Err(format!(
+                "the API server of cluster {} does not answer: {error}",
+                self.name
+            )),
             Err(_) => Err(format!(
                 "the API server of cluster {} does not answer within {REACH_LIMIT:?}",
                 self.name

@@ -46,8 +46,19 @@ pub(super) async fn collect(cluster: &Cluster, namespace: &str) -> BTreeMap<Stri
     match cluster.engine.nodes(Some(&cluster.name)).await {
         Ok(nodes) => {
             for (_, node) in nodes {
-                let command = ["journalctl", "--unit", "kubelet", "--no-pager", "--lines", KUBELET_LINES];
-                let text = cluster.engine.execute(&node, &command).await.unwrap_or_else(|error| error);
+                let command = [
+                    "journalctl",
+                    "--unit",
+                    "kubelet",
+                    "--no-pager",
+                    "--lines",
+                    KUBELET_LINES,
+                ];
+                let text = cluster
+                    .engine
+                    .execute(&node, &command)
+                    .await
+                    .unwrap_or_else(|error| error);
                 files.insert(format!("cluster/kubelet-{node}.log"), text.into_bytes());
             }
         }
@@ -67,9 +78,17 @@ async fn logs(client: &kube::Client, namespace: &str, prefix: &str, files: &mut 
         }
     };
     for pod in pods.iter().filter(|pod| pod.name_any().starts_with(prefix)) {
-        let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+        let statuses = pod
+            .status
+            .iter()
+            .flat_map(|status| status.container_statuses.iter().flatten());
         // A pod on a simulated node has no log that anybody could read.
-        for status in statuses.filter(|status| status.container_id.as_deref().is_none_or(|id| !id.starts_with("fakecloud"))) {
+        for status in statuses.filter(|status| {
+            status
+                .container_id
+                .as_deref()
+                .is_none_or(|id| !id.starts_with("fakecloud"))
+        }) {
             for previous in [false, true] {
                 if previous && status.restart_count == 0 {
                     continue;
@@ -81,7 +100,10 @@ async fn logs(client: &kube::Client, namespace: &str, prefix: &str, files: &mut 
                     timestamps: true,
                     ..LogParams::default()
                 };
-                let text = api.logs(&pod.name_any(), &parameters).await.unwrap_or_else(|error| error.to_string());
+                let text = api
+                    .logs(&pod.name_any(), &parameters)
+                    .await
+                    .unwrap_or_else(|error| error.to_string());
                 let before = if previous { ".previous" } else { "" };
                 files.insert(format!("logs/{}{before}.log", pod.name_any()), text.into_bytes());
             }

@@ -39,7 +39,9 @@ impl Engine {
             .map_err(|error| format!("no Docker engine at {address} ({error}): {how}"))?;
         match tokio::time::timeout(ANSWER_LIMIT, docker.ping()).await {
             Ok(Ok(_)) => Ok(Self(docker)),
-            Ok(Err(error)) => Err(format!("the Docker engine at {address} does not answer ({error}): {how}")),
+            Ok(Err(error)) => Err(format!(
+                "the Docker engine at {address} does not answer ({error}): {how}"
+            )),
             Err(_) => Err(format!(
                 "the Docker engine at {address} does not answer within {ANSWER_LIMIT:?}: {how}"
             )),
@@ -86,11 +88,18 @@ impl Engine {
             None => CLUSTER_LABEL.to_owned(),
         };
         let filters = HashMap::from([("label".to_owned(), vec![label])]);
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let options = ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
         let listed = match tokio::time::timeout(ANSWER_LIMIT, self.0.list_containers(Some(options))).await {
             Ok(Ok(listed)) => listed,
             Ok(Err(error)) => return Err(format!("the Docker engine does not list containers: {error}")),
-            Err(_) => return Err(format!("the Docker engine did not list containers within {ANSWER_LIMIT:?}")),
+            Err(_) => {
+                return Err(format!(
+                    "the Docker engine did not list containers within {ANSWER_LIMIT:?}"
+                ));
+            }
         };
         let named = listed.into_iter().filter_map(|container| {
             let cluster = container.labels?.get(CLUSTER_LABEL)?.clone();

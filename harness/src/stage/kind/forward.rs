@@ -59,8 +59,13 @@ impl Forward {
 async fn carry(mut stream: TcpStream, pods: &Api<Pod>, list: &ListParams, port: u16) -> Result<(), String> {
     let listed = pods.list(list).await.map_err(|error| error.to_string())?;
     let pod = listed.items.iter().find(|pod| is_ready(pod));
-    let name = pod.and_then(|pod| pod.metadata.name.as_deref()).ok_or("no pod is ready")?;
-    let mut forwarder = pods.portforward(name, &[port]).await.map_err(|error| error.to_string())?;
+    let name = pod
+        .and_then(|pod| pod.metadata.name.as_deref())
+        .ok_or("no pod is ready")?;
+    let mut forwarder = pods
+        .portforward(name, &[port])
+        .await
+        .map_err(|error| error.to_string())?;
     let mut inside = forwarder.take_stream(port).ok_or("no stream for the port")?;
     let carried = tokio::io::copy_bidirectional(&mut stream, &mut inside).await;
     forwarder.abort();

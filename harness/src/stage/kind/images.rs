@@ -18,7 +18,10 @@ const COMPILE_LIMIT: Duration = Duration::from_mins(20);
 
 const DOCKERFILES: [(&str, &str); 2] = [
     ("mcm", include_str!("../../../../deploy/images/mcm.Dockerfile")),
-    ("fakecloud", include_str!("../../../../deploy/images/fakecloud.Dockerfile")),
+    (
+        "fakecloud",
+        include_str!("../../../../deploy/images/fakecloud.Dockerfile"),
+    ),
 ];
 
 /// The images of the two programs. Each is built where it is not given.
@@ -115,12 +118,25 @@ async fn compile(logs: &Path) -> Result<Vec<PathBuf>, String> {
     let workspace = workspace().ok_or_else(|| {
         format!("Drydock's sources, from which the images are built, are neither where this program was built nor in this folder: {instead}")
     })?;
-    let cargo = which::which("cargo")
-        .map_err(|_| format!("the images cannot be built: the program cargo is not in PATH; install Rust, or {instead}"))?;
+    let cargo = which::which("cargo").map_err(|_| {
+        format!("the images cannot be built: the program cargo is not in PATH; install Rust, or {instead}")
+    })?;
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut command: Vec<OsString> = vec![cargo.into(), "build".into(), "--manifest-path".into()];
     command.push(workspace.join("Cargo.toml").into());
-    command.extend(["--profile", "image", "--target", &target, "-p", "mcm", "-p", "fakecloud"].map(OsString::from));
+    command.extend(
+        [
+            "--profile",
+            "image",
+            "--target",
+            &target,
+            "-p",
+            "mcm",
+            "-p",
+            "fakecloud",
+        ]
+        .map(OsString::from),
+    );
     command.extend(["--bins", "--message-format", "json-render-diagnostics"].map(OsString::from));
     let output = Call {
         failing: "the images' programs cannot be compiled",
@@ -139,7 +155,9 @@ async fn compile(logs: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// The programs that cargo says it made.
 fn executables(messages: &str) -> Vec<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .collect()
@@ -152,7 +170,11 @@ fn workspace() -> Option<PathBuf> {
     built
         .into_iter()
         .chain(current.ancestors().map(Path::to_owned))
-        .find(|folder| ["mcm", "fakecloud"].iter().all(|member| folder.join(member).join("Cargo.toml").is_file()))
+        .find(|folder| {
+            ["mcm", "fakecloud"]
+                .iter()
+                .all(|member| folder.join(member).join("Cargo.toml").is_file())
+        })
 }
 
 #[cfg(test)]

@@ -66,7 +66,9 @@ impl Settings<'_> {
 
     fn read(&self, file: &str, content: &str) -> Result<Vec<Value>, String> {
         let mut objects = deploy::read(file, content)?;
-        objects.iter_mut().for_each(|object| deploy::place(object, self.namespace));
+        objects
+            .iter_mut()
+            .for_each(|object| deploy::place(object, self.namespace));
         Ok(objects)
     }
 }

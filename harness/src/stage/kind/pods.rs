@@ -91,7 +91,11 @@ impl Pods {
         let lacks: Vec<String> = pods.values().map(state).collect();
         Err(format!(
             "{wanted} of {app} are not ready after {READY_LIMIT:?}: {}",
-            if lacks.is_empty() { "no pod was made".to_owned() } else { lacks.join("; ") }
+            if lacks.is_empty() {
+                "no pod was made".to_owned()
+            } else {
+                lacks.join("; ")
+            }
         ))
     }
 
@@ -121,7 +125,10 @@ impl Pods {
                 let names = pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
                 let pod = holder_among(&holder, names).and_then(|index| pods.get(index));
                 let pod = pod.ok_or_else(|| {
-                    format!("the Lease {}/{LEASE} is held by {holder:?}, which is none of the pods", self.namespace)
+                    format!(
+                        "the Lease {}/{LEASE} is held by {holder:?}, which is none of the pods",
+                        self.namespace
+                    )
                 })?;
                 self.kill(std::slice::from_ref(pod)).await?;
                 self.delete(std::slice::from_ref(pod)).await
@@ -164,9 +171,16 @@ impl Pods {
 
     /// The pods of a program, those that this session ended not counted.
     async fn list(&self, app: &str) -> Result<Vec<Pod>, String> {
-        let listed = self.api.list(&ListParams::default().labels(&format!("{APP}={app}"))).await;
+        let listed = self
+            .api
+            .list(&ListParams::default().labels(&format!("{APP}={app}")))
+            .await;
         let listed = listed.map_err(|error| format!("cannot list the pods of {app}: {error}"))?;
-        Ok(listed.items.into_iter().filter(|pod| !self.ended.contains(&uid(pod))).collect())
+        Ok(listed
+            .items
+            .into_iter()
+            .filter(|pod| !self.ended.contains(&uid(pod)))
+            .collect())
     }
 
     /// Ends the processes of pods without notice: SIGKILL to each, on its node.
@@ -194,7 +208,10 @@ impl Pods {
     }
 
     async fn patch(&self, change: &serde_json::Value) -> Result<(), String> {
-        let patched = self.deployments.patch(MCM, &PatchParams::default(), &Patch::Merge(change)).await;
+        let patched = self
+            .deployments
+            .patch(MCM, &PatchParams::default(), &Patch::Merge(change))
+            .await;
         patched
             .map(drop)
             .map_err(|error| format!("cannot change the Deployment {MCM}: {error}"))
@@ -229,7 +246,16 @@ pub(super) async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
         })
     });
     try_join_all(containers.map(|(node, id)| async move {
-        let command = ["ctr", "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", &id];
+        let command = [
+            "ctr",
+            "--namespace",
+            "k8s.io",
+            "tasks",
+            "kill",
+            "--signal",
+            "SIGKILL",
+            &id,
+        ];
         match engine.execute(&node, &command).await {
             Err(reason) if !reason.contains("not found") && !reason.contains("already finished") => Err(reason),
             _ => Ok(()),
@@ -242,7 +268,9 @@ pub(super) async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
 /// Whether a pod is to stay and its containers are ready.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let ready = conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Ready" && condition.status == "True");
     ready && pod.metadata.deletion_timestamp.is_none()
 }
 
@@ -295,7 +323,10 @@ mod tests {
     fn a_container_that_ran_before_has_ended_by_itself() {
         let container = |more: serde_json::Value| {
             let mut status = json!({ "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 1 });
-            status.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            status
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             pod(json!({ "containerStatuses": [status] }))
         };
         let crashed = container(json!({ "lastState": { "terminated": { "exitCode": 3, "reason": "Error" } } }));

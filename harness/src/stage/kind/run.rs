@@ -27,12 +27,27 @@ impl Cluster {
     pub async fn run(&self, job: &Job) -> Ran {
         let suffix = random_suffix(&self.seed, &format!("run {}", job.scenario.name));
         let namespace = namespace_of(&job.scenario.name, &suffix);
-        let (mut told, logs) = match self.deploy(&namespace, &job.scenario.world.cloud, job.scenario.world.replicas, job.seed).await {
+        let (mut told, logs) = match self
+            .deploy(
+                &namespace,
+                &job.scenario.world.cloud,
+                job.scenario.world.replicas,
+                job.seed,
+            )
+            .await
+        {
             Ok(mut world) => match setup::install_fixtures(&self.client, &namespace).await {
                 Ok(()) => {
                     let told = perform(&mut world, &job.scenario).await;
                     let failed = told.failure.is_some();
-                    (Ok(told), if failed { collect(self, &namespace).await } else { BTreeMap::new() })
+                    (
+                        Ok(told),
+                        if failed {
+                            collect(self, &namespace).await
+                        } else {
+                            BTreeMap::new()
+                        },
+                    )
                 }
                 Err(reason) => (Err(reason), collect(self, &namespace).await),
             },
@@ -41,11 +56,13 @@ impl Cluster {
         let tidied = step(
             &self.progress,
             &format!("{}: tidied up", job.scenario.name),
-            cleanup::tidy(&self.client, &self.engine, &namespace),
+            Box::pin(cleanup::tidy(&self.client, &self.engine, &namespace)),
         )
         .await;
-        if let (Err(reason), Ok(_)) = (tidied, &told) {
-            told = Err(reason);
+        match tidied {
+            Ok(()) => self.note(&namespace, true),
+            Err(reason) if told.is_ok() => told = Err(reason),
+            Err(_) => {}
         }
         Ran::new(told, logs)
     }
@@ -68,13 +85,16 @@ impl Cluster {
             seed,
         };
         self.make_namespace(namespace).await?;
-        step(&self.progress, &format!("deployed into {namespace}"), World::start(self, &plan)).await
+        step(
+            &self.progress,
+            &format!("deployed into {namespace}"),
+            World::start(self, &plan),
+        )
+        .await
     }
 
     async fn make_namespace(&self, name: &str) -> Result<(), String> {
-        if let Ok(mut namespaces) = self.namespaces.lock() {
-            namespaces.insert(name.to_owned());
-        }
+        self.note(name, false);
         let namespace = Namespace {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -83,7 +103,9 @@ impl Cluster {
             },
             ..Namespace::default()
         };
-        let created = Api::all(self.client.clone()).create(&PostParams::default(), &namespace).await;
+        let created = Api::all(self.client.clone())
+            .create(&PostParams::default(), &namespace)
+            .await;
         created
             .map(drop)
             .map_err(|error| format!("cannot create the namespace {name}: {error}"))
@@ -95,7 +117,9 @@ pub struct Up(World);
 
 impl std::fmt::Debug for Up {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Up").field("namespace", &self.namespace()).finish_non_exhaustive()
+        f.debug_struct("Up")
+            .field("namespace", &self.namespace())
+            .finish_non_exhaustive()
     }
 }
 

@@ -18,7 +18,8 @@ pub(super) async fn keep_off_simulated_nodes(client: &kube::Client) -> Result<()
     let parameters = PatchParams::default();
     let patch = Patch::Strategic(affinity());
     for namespace in NAMESPACES {
-        let cannot = |what: &str, error: kube::Error| format!("cannot keep {namespace}/{what} off simulated nodes: {error}");
+        let cannot =
+            |what: &str, error: kube::Error| format!("cannot keep {namespace}/{what} off simulated nodes: {error}");
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         let listed = deployments.list(&ListParams::default()).await;
         for deployment in listed.map_err(|error| cannot("", error))?.items {

@@ -44,11 +44,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.tar");
         std::fs::write(&file, archive(&[("one", 0o755, b"1\n"), ("two", 0o644, &[b'x'; 600])])).unwrap();
-        let listed = std::process::Command::new("tar").arg("-tvf").arg(&file).output().unwrap();
+        let listed = std::process::Command::new("tar")
+            .arg("-tvf")
+            .arg(&file)
+            .output()
+            .unwrap();
         let text = String::from_utf8(listed.stdout).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
-        assert!(lines[0].starts_with("-rwxr-xr-x") && lines[0].ends_with("one"), "{text}");
+        assert!(
+            lines[0].starts_with("-rwxr-xr-x") && lines[0].ends_with("one"),
+            "{text}"
+        );
         assert!(lines[1].contains(" 600 ") && lines[1].ends_with("two"), "{text}");
     }
 }

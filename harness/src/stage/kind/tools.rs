@@ -80,7 +80,11 @@ fn find(name: &str, cached: &str) -> Option<PathBuf> {
 
 /// Where `scripts/kubernetes` keeps what it made.
 fn cache_folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     set("DRYDOCK_CACHE").or_else(|| {
         let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
         Some(caches.join("drydock"))
