@@ -15,7 +15,7 @@ use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preco
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineStatus};
-use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, View};
+use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, TokenOwner, View};
 use mcm_driver::{Driver, MachineRequest};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -77,10 +77,7 @@ impl Hands {
             }
             Action::Call(call) => return Ok(Done::Answer(self.call(call).await)),
             Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
-            Action::DeleteBootstrapToken(secret) => {
-                let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
-                delete(&api, secret, Preconditions::default(), None).await?;
-            }
+            Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
             Action::ClaimNode { node } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
                 self.patch_node(action, node, &name).await?;
             }
@@ -241,9 +238,9 @@ impl Hands {
     /// The secret part of the token: that of the Secret that is there, else a fresh one.
     async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
         let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
-        let name = format!("bootstrap-token-{}", token.id);
+        let name = token.owner.secret_name();
         if let Some(secret) = api.get_opt(&name).await? {
-            return secret_part(&secret);
+            return secret_part(&secret, &token.owner);
         }
         let drawn = self
             .tokens
@@ -255,9 +252,23 @@ impl Hands {
             .await
         {
             Ok(_) => Ok(drawn),
-            Err(error) if is_already_exists(&error) => secret_part(&api.get(&name).await?),
+            Err(error) if is_already_exists(&error) => secret_part(&api.get(&name).await?, &token.owner),
             Err(error) => Err(error),
         }
+    }
+
+    /// Deletes the Secret of that machine's token, if it has one.
+    async fn delete_token(&self, owner: &TokenOwner) -> kube::Result<()> {
+        let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+        let name = owner.secret_name();
+        let Some(secret) = api.get_opt(&name).await?.filter(|secret| belongs_to(secret, owner)) else {
+            return Ok(());
+        };
+        let preconditions = Preconditions {
+            uid: secret.uid(),
+            resource_version: None,
+        };
+        delete(&api, &name, preconditions, None).await
     }
 
     async fn call(&self, call: &CloudCall) -> Answer {
@@ -389,7 +400,20 @@ fn operation(kind: CallKind) -> &'static str {
     }
 }
 
-fn secret_part(secret: &Secret) -> kube::Result<String> {
+/// Whether a token's Secret says of itself that it is that machine's.
+fn belongs_to(secret: &Secret, owner: &TokenOwner) -> bool {
+    let description = secret.data.as_ref().and_then(|data| data.get("description"));
+    description.is_some_and(|description| description.0 == owner.description.as_bytes())
+}
+
+fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
+    if !belongs_to(secret, owner) {
+        return Err(absent(&format!(
+            "the Secret {TOKEN_NAMESPACE}/{} is another machine's bootstrap token; this machine goes on when that one \
+             has joined or is deleted, or when you delete a Secret that no machine needs",
+            secret.name_any()
+        )));
+    }
     let part = secret.data.as_ref().and_then(|data| data.get("token-secret"));
     part.and_then(|part| String::from_utf8(part.0.clone()).ok())
         .ok_or_else(|| {
@@ -403,8 +427,8 @@ fn secret_part(secret: &Secret) -> kube::Result<String> {
 fn token_secret(name: &str, token: &BootstrapToken, drawn: &str) -> Secret {
     let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
     let data = [
-        ("description", token.description.clone()),
-        ("token-id", token.id.clone()),
+        ("description", token.owner.description.clone()),
+        ("token-id", token.owner.id.clone()),
         ("token-secret", drawn.to_owned()),
         (
             "expiration",

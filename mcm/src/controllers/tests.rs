@@ -1,6 +1,8 @@
 //! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
 //! server and a cloud in this process, on virtual time.
 
+mod tokens;
+
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
@@ -36,7 +38,6 @@ struct CloudState {
     user_data: String,
     failures: Vec<Code>,
     calls: Vec<&'static str>,
-    /// Whether a status call takes a second.
     /// How long a status call takes.
     slow: Duration,
     /// Status calls under way, and the most of them at any time.
@@ -309,11 +310,10 @@ async fn a_machine_is_made_joins_is_deleted_and_nothing_is_left() {
             );
             let token = &stage.server.all(TOKENS)[0];
             assert_eq!(token["type"], "bootstrap.kubernetes.io/token");
-            assert!(
-                stage.cloud.user_data().starts_with("join m-12345 by 313233."),
-                "{}",
-                stage.cloud.user_data()
-            );
+            let name = token["metadata"]["name"].as_str().unwrap();
+            let id = name.strip_prefix("bootstrap-token-").unwrap();
+            let user_data = stage.cloud.user_data();
+            assert!(user_data.starts_with(&format!("join m-12345 by {id}.")), "{user_data}");
 
             stage.register_node("True");
             stage.wait(30).await;

@@ -7,9 +7,9 @@ use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, keys};
 
 use super::creation::{is_transient, record};
 use super::decide::problem;
-use super::pass::{Pass, token_secret_name};
+use super::pass::Pass;
 use super::{
-    Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain,
+    Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain, token,
     validation,
 };
 use crate::finalizer::has_finalizer;
@@ -65,7 +65,7 @@ fn release(pass: &Pass) -> Plan {
     let unused = pass.view.target && pass.machine().status.conditions.is_empty();
     let mut plan = Plan::new(Reason::Released).after(pass.settings.retry.long);
     if unused {
-        plan = plan.act(Action::DeleteBootstrapToken(token_secret_name(pass.name())));
+        plan = plan.act(Action::DeleteBootstrapToken(token::owner(pass)));
     }
     plan.act(Action::RemoveFinalizer)
 }

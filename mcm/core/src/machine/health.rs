@@ -6,8 +6,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
-use super::pass::{Pass, token_secret_name};
-use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason};
+use super::pass::Pass;
+use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, token};
 
 /// What the Node asks of a machine with a label `node` and a phase; `None`: nothing.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
@@ -137,7 +137,7 @@ fn joined(pass: &Pass, copied: MachineStatus) -> Plan {
         ..MachinePatch::default()
     };
     let plan = Plan::new(Reason::Joined(duration))
-        .act(Action::DeleteBootstrapToken(token_secret_name(pass.name())))
+        .act(Action::DeleteBootstrapToken(token::owner(pass)))
         .act(Action::PatchMachine(patch))
         .act(Action::Observe(Metric::JoinDuration(pass.age())));
     running(

@@ -15,12 +15,13 @@ mod reason;
 mod settings;
 mod similar;
 mod stage;
+mod token;
 mod user_data;
 mod validation;
 mod view;
 
 pub use decide::decide;
-pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan};
+pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, TokenOwner};
 pub use reason::Reason;
 #[cfg(feature = "mutants")]
 pub use settings::Mutant;

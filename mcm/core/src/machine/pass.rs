@@ -117,18 +117,3 @@ impl<'a> Pass<'a> {
         Plan::new(Reason::Nothing).after(self.settings.retry.long)
     }
 }
-
-/// The bootstrap token's id of a machine: the first six hexadecimal digits of the last five bytes of
-/// its name. A shorter name is filled up with zeros.
-pub(super) fn token_id(machine: &str) -> String {
-    let bytes = machine.as_bytes();
-    let tail = bytes.get(bytes.len().saturating_sub(5)..).unwrap_or_default();
-    (0..3)
-        .map(|index| format!("{:02x}", tail.get(index).copied().unwrap_or(0)))
-        .collect()
-}
-
-/// The name of the bootstrap token's Secret of a machine.
-pub(super) fn token_secret_name(machine: &str) -> String {
-    format!("bootstrap-token-{}", token_id(machine))
-}

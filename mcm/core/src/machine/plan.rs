@@ -70,10 +70,12 @@ pub enum Action {
     /// Calls the driver; the result is added to [`View::answers`](super::View::answers).
     Call(Box<CloudCall>),
     /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
-    /// [`View::bootstrap_token`](super::View::bootstrap_token).
+    /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
+    /// machine's is an error: it goes when that machine has joined.
     EnsureBootstrapToken(BootstrapToken),
-    /// Deletes the bootstrap token's Secret of that name in `kube-system` of the target cluster.
-    DeleteBootstrapToken(String),
+    /// Deletes the bootstrap token's Secret from `kube-system` of the target cluster, unless it is
+    /// another machine's.
+    DeleteBootstrapToken(TokenOwner),
     /// Puts the machine's name and the controller's finalizer on the Node.
     ClaimNode {
         /// The Node.
@@ -259,13 +261,27 @@ pub struct CloudCall {
     pub secret: SecretData,
 }
 
+/// Which bootstrap token is a machine's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenOwner {
+    /// The six characters before the point.
+    pub id: String,
+    /// Names the machine: for people, and to tell its token from another machine's.
+    pub description: String,
+}
+
+impl TokenOwner {
+    /// The name of the token's Secret.
+    pub fn secret_name(&self) -> String {
+        format!("bootstrap-token-{}", self.id)
+    }
+}
+
 /// A bootstrap token that is wanted; the shell draws its secret part, 16 characters of `[0-9a-z]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootstrapToken {
-    /// The six characters before the point; the Secret's name is made of them.
-    pub id: String,
-    /// For people.
-    pub description: String,
+    /// Whose it is.
+    pub owner: TokenOwner,
     /// When it ends.
     pub expiration: Timestamp,
     /// `auth-extra-groups`; empty: none.

@@ -595,7 +595,7 @@ fn a_token_that_no_node_used_goes_with_the_machine() {
     view.machine.status.conditions.clear();
     assert_eq!(
         actions(&decided(&view, minute(1))),
-        ["delete bootstrap-token-78376b", "remove finalizer"]
+        ["delete bootstrap-token-32m9ap", "remove finalizer"]
     );
 }
 

@@ -49,6 +49,7 @@ pub fn machine() -> Machine {
         metadata: ObjectMeta {
             name: Some(NAME.to_owned()),
             namespace: Some("garden".to_owned()),
+            uid: Some("8c2f6f5e-1c7d-4a3c-9d0e-5f1b2a3c4d5e".to_owned()),
             creation_timestamp: Some(Time(start())),
             resource_version: Some("1".to_owned()),
             finalizers: Some(vec![keys::MACHINE_FINALIZER.to_owned()]),
@@ -273,8 +274,8 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         ),
         Action::DeleteMachine => "delete machine".to_owned(),
         Action::Call(call) => format!("call {:?}", call.kind),
-        Action::EnsureBootstrapToken(token) => format!("ensure token {}", token.id),
-        Action::DeleteBootstrapToken(name) => format!("delete {name}"),
+        Action::EnsureBootstrapToken(token) => format!("ensure token {}", token.owner.id),
+        Action::DeleteBootstrapToken(owner) => format!("delete {}", owner.secret_name()),
         Action::ClaimNode { .. } => "claim node".to_owned(),
         Action::SetTerminatingCondition { reason, .. } => format!("terminating condition {reason}"),
         Action::CordonNode { .. } => "cordon".to_owned(),

@@ -31,7 +31,7 @@ fn a_machine_whose_node_is_healthy_joins() {
     let mut view = with_conditions(with_vm(Phase::Pending), &healthy());
     view.machine.status.conditions.clear();
     let plan = decided(&view, minute(2));
-    assert_eq!(actions(&plan), ["delete bootstrap-token-78376b", "patch joined=2m0s"]);
+    assert_eq!(actions(&plan), ["delete bootstrap-token-32m9ap", "patch joined=2m0s"]);
     let (phase, state, _, description) = written(&plan);
     assert_eq!((&*phase, &*state), ("Running", "Successful"));
     assert_eq!(

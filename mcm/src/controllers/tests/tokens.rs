@@ -1,0 +1,97 @@
+//! Bootstrap tokens: each machine joins with its own, and no machine's end takes another's.
+
+use super::*;
+
+/// The Secret of the only token that there is: its path and content.
+fn only_token(stage: &Stage) -> (String, Value) {
+    let [secret] = &stage.server.all(TOKENS)[..] else {
+        panic!("{:#?}", stage.server.all(TOKENS));
+    };
+    (
+        format!("{TOKENS}{}", secret["metadata"]["name"].as_str().unwrap()),
+        secret.clone(),
+    )
+}
+
+/// The text of a Secret's key.
+fn text(secret: &Value, key: &str) -> String {
+    let bytes: ByteString = serde_json::from_value(secret["data"][key].clone()).unwrap();
+    String::from_utf8(bytes.0).unwrap()
+}
+
+/// That Secret as another machine's.
+fn of_another_machine(mut secret: Value) -> Value {
+    secret["data"]["description"] = json!(ByteString(b"A bootstrap token for machine \"other\".".to_vec()));
+    secret
+}
+
+#[tokio::test(start_paused = true)]
+async fn machines_whose_names_end_alike_join_with_tokens_of_their_own() {
+    let stage = Stage::new();
+    let machines = ["m-1", "m-10", "m-12345", "n-12345"];
+    stage
+        .run(async {
+            for machine in machines {
+                stage.create_machine_named(machine);
+            }
+            stage.wait(30).await;
+            let secrets = stage.server.all(TOKENS);
+            let descriptions: Vec<String> = secrets.iter().map(|secret| text(secret, "description")).collect();
+            assert_eq!(secrets.len(), machines.len(), "{descriptions:?}");
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            let left = stage.server.all(TOKENS);
+            assert_eq!(left.len(), machines.len() - 1, "{left:#?}");
+            assert!(
+                left.iter()
+                    .all(|secret| !text(secret, "description").contains("default/m-12345"))
+            );
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_another_machine_is_not_taken_over() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            let (path, secret) = only_token(&stage);
+            stage.server.remove(MACHINE);
+            stage.server.put(&path, of_another_machine(secret));
+            stage.cloud.0.lock().unwrap().vms.clear();
+            stage.create_machine();
+            stage.wait(60).await;
+            assert_eq!(stage.cloud.vms(), 0, "no VM boots with another's token");
+
+            // The other machine has joined.
+            stage.server.remove(&path);
+            stage.wait(60).await;
+            assert_eq!(stage.cloud.vms(), 1);
+            let (_, secret) = only_token(&stage);
+            assert!(text(&secret, "description").contains("default/m-12345"));
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_of_another_machine_is_not_deleted() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            let (path, secret) = only_token(&stage);
+            stage.server.put(&path, of_another_machine(secret));
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            assert_eq!(
+                text(&only_token(&stage).1, "description"),
+                "A bootstrap token for machine \"other\"."
+            );
+        })
+        .await;
+}
