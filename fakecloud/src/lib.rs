@@ -49,6 +49,8 @@ pub const CSI_DRIVER: &str = "csi.fakecloud.drydock";
 pub const API_TOKEN: &str = "apiToken";
 /// The value of [`API_TOKEN`] that is refused as expired.
 pub const EXPIRED_TOKEN: &str = "expired";
+/// The label of simulated kubelets' Nodes: a pod there only seems to run.
+pub const SIMULATED: &str = "node.drydock.dev/simulated";
 
 /// A fake cloud. Clones are the same cloud.
 #[derive(Clone)]

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::conditions::{self, Readiness, Wanted};
 use super::facts::NodeFacts;
+use crate::SIMULATED;
 use crate::config::{KubeletSettings, MachineType};
 use crate::model::{Taint, Vm};
 
@@ -18,8 +19,6 @@ use crate::model::{Taint, Vm};
 const VERSION: &str = "v1.36.0";
 /// Tells the control plane to attach and detach this node's volumes.
 const MANAGED_ATTACH: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
-/// Marks the Nodes of simulated kubelets.
-pub(crate) const SIMULATED: &str = "node.drydock.dev/simulated";
 /// Marks a Node that the cloud controller has not completed.
 pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 /// The id of the cloud whose kubelet registered a Node.

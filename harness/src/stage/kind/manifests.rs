@@ -96,6 +96,7 @@ fn container(deployment: &mut Value, image: &str, flags: &[String]) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stage::kind::system;
 
     fn images() -> Images {
         Images {
@@ -138,6 +139,22 @@ mod tests {
         assert_eq!(arguments.last().unwrap(), "--short-retry=1s");
         let configuration = object(&mut objects, "ConfigMap", FAKECLOUD).unwrap();
         assert_eq!(configuration["data"]["fakecloud.yaml"], "zones: [a]");
+    }
+
+    #[test]
+    fn no_pod_of_ours_runs_on_a_simulated_node() {
+        let required = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+        let ours = objects();
+        let deployments = ours.iter().filter(|object| object["kind"] == "Deployment");
+        let patched = system::affinity();
+        let mut seen = 0;
+        for object in deployments.chain([&patched]) {
+            let terms = &object.pointer(required).unwrap()["nodeSelectorTerms"];
+            let expected = json!([{ "matchExpressions": [{ "key": fakecloud::SIMULATED, "operator": "DoesNotExist" }] }]);
+            assert_eq!(terms, &expected, "{}", object["metadata"]["name"]);
+            seen += 1;
+        }
+        assert_eq!(seen, 3);
     }
 
     #[test]

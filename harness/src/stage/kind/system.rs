@@ -1,11 +1,10 @@
 //! The cluster's own pods: kept on nodes where they really run.
 
+use fakecloud::SIMULATED;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// The label of simulated nodes.
-const SIMULATED: &str = "node.drydock.dev/simulated";
 /// The namespaces that kind fills.
 const NAMESPACES: [&str; 2] = ["kube-system", "local-path-storage"];
 
@@ -38,7 +37,8 @@ pub(super) async fn keep_off_simulated_nodes(client: &kube::Client) -> Result<()
     Ok(())
 }
 
-fn affinity() -> Value {
+/// The change of a workload.
+pub(super) fn affinity() -> Value {
     let term = json!({ "matchExpressions": [{ "key": SIMULATED, "operator": "DoesNotExist" }] });
     let node = json!({ "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } });
     json!({ "spec": { "template": { "spec": { "affinity": { "nodeAffinity": node } } } } })
