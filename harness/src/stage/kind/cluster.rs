@@ -264,6 +264,7 @@ impl Plan {
         folder: &Path,
         progress: &Progress,
     ) -> Result<(Images, kube::Client), String> {
+        options.images.check(&self.engine).await?;
         let cluster = async {
             if self.exists {
                 step(progress, &format!("cluster {} found", self.name), self.find(folder)).await

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::exec::{CreateExecOptions, StartExecResults};
-use bollard::query_parameters::{BuildImageOptionsBuilder, ListContainersOptionsBuilder};
+use bollard::query_parameters::{
+    BuildImageOptionsBuilder, ListContainersOptionsBuilder, ListImagesOptionsBuilder, RemoveImageOptions,
+};
 use futures::StreamExt;
 
 /// How long one answer may take.
@@ -76,6 +78,26 @@ impl Engine {
         tokio::time::timeout(BUILD_LIMIT, building)
             .await
             .map_err(|_| format!("the image {image} was not built within {BUILD_LIMIT:?}"))?
+    }
+
+    /// The tags of the images of a repository, the newest first. None when the engine does not tell.
+    pub(super) async fn tags(&self, repository: &str) -> Vec<String> {
+        let filters = HashMap::from([("reference".to_owned(), vec![repository.to_owned()])]);
+        let options = ListImagesOptionsBuilder::default().filters(&filters).build();
+        let listed = tokio::time::timeout(ANSWER_LIMIT, self.0.list_images(Some(options))).await;
+        let Ok(Ok(mut images)) = listed else {
+            return Vec::new();
+        };
+        images.sort_by_key(|image| std::cmp::Reverse(image.created));
+        images.into_iter().flat_map(|image| image.repo_tags).collect()
+    }
+
+    /// Removes an image by its name, unless a container uses it or the engine does not want to.
+    pub(super) async fn remove_image(&self, image: &str) {
+        let removing = self.0.remove_image(image, None::<RemoveImageOptions>, None);
+        if let Ok(Err(error)) = tokio::time::timeout(ANSWER_LIMIT, removing).await {
+            tracing::debug!("the image {image} stays: {error}");
+        }
     }
 
     /// The nodes of clusters, as pairs of cluster and container; of one cluster or of all.

@@ -16,6 +16,11 @@ use super::tools::Call;
 /// How long the programs may take to be compiled, dependencies included.
 const COMPILE_LIMIT: Duration = Duration::from_mins(20);
 
+/// How many bytes of the content's hash name an image.
+const TAG_BYTES: usize = 6;
+/// How many images of each program stay in the engine.
+const KEPT: usize = 2;
+
 const DOCKERFILES: [(&str, &str); 2] = [
     ("mcm", include_str!("../../../../deploy/images/mcm.Dockerfile")),
     (
@@ -31,6 +36,23 @@ pub struct ImageNames {
     pub mcm: Option<String>,
     /// Of fakecloud.
     pub fakecloud: Option<String>,
+}
+
+impl ImageNames {
+    /// Checks that the engine has the images that are given, from where they are copied to the nodes.
+    ///
+    /// # Errors
+    /// One line with the first that it does not have, and how to get it.
+    pub(super) async fn check(&self, engine: &Engine) -> Result<(), String> {
+        for image in [&self.mcm, &self.fakecloud].into_iter().flatten() {
+            if !engine.has_image(image).await {
+                return Err(format!(
+                    "the Docker engine has no image {image}, which --images names: build it or run docker pull {image}"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl std::str::FromStr for ImageNames {
@@ -99,14 +121,27 @@ async fn build(name: &str, dockerfile: &str, programs: &[PathBuf], engine: &Engi
     let image = format!("drydock/{name}:{}", content_tag(&context));
     if !engine.has_image(&image).await {
         engine.build(&image, context).await?;
+        for old in outdated(&format!("drydock/{name}"), engine.tags(&format!("drydock/{name}")).await) {
+            engine.remove_image(&old).await;
+        }
     }
     Ok(image)
+}
+
+/// Which images of a repository go: those that are named as ours by their content, but for the newest, which another
+/// session may be about to load. `images` begins with the newest.
+fn outdated(repository: &str, images: Vec<String>) -> Vec<String> {
+    let ours = |image: &String| {
+        let tag = image.strip_prefix(repository).and_then(|rest| rest.strip_prefix(':'));
+        tag.is_some_and(|tag| tag.len() == 2 * TAG_BYTES && tag.bytes().all(|letter| letter.is_ascii_hexdigit()))
+    };
+    images.into_iter().filter(ours).skip(KEPT).collect()
 }
 
 /// The first digits of the content's hash.
 fn content_tag(content: &[u8]) -> String {
     let hash = Sha256::digest(content);
-    hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hash.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Compiles both programs and returns their paths.
@@ -195,6 +230,19 @@ mod tests {
                         {\"reason\":\"compiler-artifact\",\"executable\":\"/t/mcm\"}\n\
                         {\"reason\":\"build-finished\",\"success\":true}\n";
         assert_eq!(executables(messages), [PathBuf::from("/t/mcm")]);
+    }
+
+    #[test]
+    fn the_two_newest_images_of_ours_stay_and_all_of_others() {
+        let images = [
+            "drydock/mcm:000000000003",
+            "drydock/mcm:latest",
+            "drydock/mcm:000000000002",
+            "drydock/mcm:0000000000000001",
+            "drydock/mcm:000000000001",
+        ];
+        let gone = outdated("drydock/mcm", images.map(str::to_owned).to_vec());
+        assert_eq!(gone, ["drydock/mcm:000000000001"]);
     }
 
     #[test]
