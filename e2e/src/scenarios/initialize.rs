@@ -14,6 +14,8 @@ pub(super) fn scenario() -> Scenario {
         "A VM has to be initialized and that fails once: the same VM comes up.",
     )
     .require_initialize()
+    // A machine whose node is healthy is Running, initialized or not: the VM comes up after the second attempt.
+    .boots_in(slack())
     .step(fail_call(
         "flaky",
         CloudCall::InitializeMachine,

@@ -8,11 +8,13 @@ mod drain_timeout;
 mod edits;
 mod failover;
 mod flaky_cloud;
+mod foreign_nodes;
 mod initialize;
 mod kubelet_pause;
 mod lifecycle;
 mod node_deleted;
 mod rolling_restart;
+mod vm_deleted;
 mod vm_dies;
 
 use harness::Scenario;
@@ -34,6 +36,8 @@ pub fn scenarios() -> Vec<Scenario> {
         flaky_cloud::scenario(),
         edits::scenario(),
         node_deleted::scenario(),
+        vm_deleted::scenario(),
+        foreign_nodes::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
     ]

@@ -17,6 +17,8 @@ use crate::drydock::{said, simulate};
 #[case::flaky_cloud("flaky_cloud")]
 #[case::edits("edits")]
 #[case::node_deleted("node_deleted")]
+#[case::vm_deleted("vm_deleted")]
+#[case::foreign_nodes("foreign_nodes")]
 #[case::failover("failover")]
 #[case::rolling_restart("rolling_restart")]
 fn the_scenario_passes_with_every_seed(#[case] name: &str) {

@@ -50,6 +50,12 @@ impl Scenario {
         self
     }
 
+    /// How long a VM takes from its creation to being up.
+    pub fn boots_in(mut self, delay: impl Into<DurationExpression>) -> Self {
+        self.world.cloud.boot_delay = delay.into();
+        self
+    }
+
     /// So many `mcm` run.
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.world.replicas = replicas;

@@ -176,6 +176,8 @@ pub enum VmAction {
     Step,
     /// A held VM goes on by itself.
     Release,
+    /// It is deleted behind the back of whoever made it.
+    Delete,
 }
 
 /// Does something to a kubelet.

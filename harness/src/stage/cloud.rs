@@ -222,6 +222,7 @@ impl CloudClient {
             VmAction::Step => limited(client.step(by_id(id))).await.map(drop),
             VmAction::Hold => limited(client.hold(hold)).await.map(drop),
             VmAction::Release => limited(client.release(hold)).await.map(drop),
+            VmAction::Delete => limited(client.delete_vm(by_id(id))).await.map(drop),
         }
     }
 

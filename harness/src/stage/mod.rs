@@ -13,6 +13,7 @@ pub mod processes;
 mod replicas;
 pub mod setup;
 pub mod sim;
+mod tokens;
 
 use std::future::Future;
 use std::time::Duration;

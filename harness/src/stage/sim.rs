@@ -351,6 +351,7 @@ pub(super) fn cloud_config(world: &Cloud, timeouts: &Timeouts) -> fakecloud::Con
     };
     config.kubelet.lease_period = GoDuration(timeouts.lease_period);
     config.kubelet.lease_duration = GoDuration(timeouts.node_grace.max(2 * timeouts.lease_period));
+    config.cloud_controller.monitor_period = GoDuration(setup::node_lifecycle(timeouts).monitor_period);
     config.kubelet.start_delay = GoDuration(timeouts.boot / 100);
     config.kubelet.status_sync = GoDuration(timeouts.lease_period);
     config.kubelet.join_retry = GoDuration(timeouts.lease_period);

@@ -21,6 +21,7 @@ use super::pods::{FAKECLOUD, MCM, kill};
 use super::world::RUN_LABEL;
 use crate::deploy;
 use crate::engine::kinds;
+use crate::stage::tokens;
 
 /// What a node of ours has in front of its provider id.
 const PROVIDER: &str = "fakecloud://";
@@ -195,25 +196,16 @@ async fn delete_attachments(client: &kube::Client, nodes: &BTreeSet<String>) -> 
     Ok(())
 }
 
-/// Deletes the bootstrap tokens that mcm made: their description names it.
+/// Deletes the bootstrap tokens that mcm made.
 async fn delete_tokens(client: &kube::Client) -> Result<(), String> {
     let api: Api<Secret> = Api::namespaced(client.clone(), "kube-system");
     let tokens = ListParams::default().fields("type=bootstrap.kubernetes.io/token");
     for token in api.list(&tokens).await.map_err(|error| told("secrets", &error))? {
-        let described = token.data.as_ref().and_then(|data| data.get("description"));
-        let described = described
-            .map(|text| String::from_utf8_lossy(&text.0).into_owned())
-            .unwrap_or_default();
-        if is_ours(&described) {
+        if tokens::is_of_mcm(&token) {
             delete(&api, &token.name_any(), &DeleteParams::default()).await?;
         }
     }
     Ok(())
-}
-
-/// Whether a bootstrap token's description is one that mcm writes.
-fn is_ours(description: &str) -> bool {
-    description.to_lowercase().contains("machine")
 }
 
 /// Takes the finalizers off an object that is being deleted; the one who set them is gone.

@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::deploy;
 use crate::engine::kinds;
 use crate::invariants::is_ours;
+use crate::stage::tokens;
 
 /// The type of Secrets that are bootstrap tokens.
 const TOKENS: &str = "type=bootstrap.kubernetes.io/token";
@@ -65,9 +66,9 @@ pub(super) async fn run(client: &kube::Client, namespace: &str, before: &Before,
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     remove_all(&pods, &ListParams::default(), |_| true).await?;
     Box::pin(nodes(client, before)).await?;
-    let tokens: Api<Secret> = Api::namespaced(client.clone(), TOKEN_NAMESPACE);
-    let is_new = |token: &Secret| !before.tokens.contains(&token.name_any()) && names_a_machine(token);
-    remove_all(&tokens, &ListParams::default().fields(TOKENS), is_new).await?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), TOKEN_NAMESPACE);
+    let is_new = |token: &Secret| !before.tokens.contains(&token.name_any()) && tokens::is_of_mcm(token);
+    remove_all(&secrets, &ListParams::default().fields(TOKENS), is_new).await?;
     let mut objects = deploy::rbac(namespace)?;
     objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }));
     deploy::remove(client, &objects, clock).await
@@ -118,12 +119,6 @@ async fn nodes(client: &kube::Client, before: &Before) -> Result<(), String> {
         remove_all(&events, &about, |_| true).await?;
     }
     Ok(())
-}
-
-/// Whether a bootstrap token is one that mcm made: its description names the machine.
-fn names_a_machine(token: &Secret) -> bool {
-    let description = token.data.as_ref().and_then(|data| data.get("description"));
-    description.is_some_and(|text| String::from_utf8_lossy(&text.0).to_lowercase().contains("machine"))
 }
 
 /// Takes the finalizers off an object.

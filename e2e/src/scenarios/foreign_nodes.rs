@@ -1,0 +1,53 @@
+//! Nodes that are not of this cloud, one without a provider id and one of another provider: through the whole life of a
+//! machine beside them nobody touches them, which the invariant `foreign-nodes` holds.
+
+use harness::Scenario;
+use harness::StageKind;
+use harness::scenario::builder::{
+    all, apply, create_machine, creation_timeout, delete_machine, exists, field, mcm, node_grace, phase, slack, vm,
+};
+use harness::scenario::step::{ProcessAction, VmAction};
+use mcm_api::Phase;
+use serde_json::{Value, json};
+
+use super::{joining, nothing_left};
+
+const OF_NOBODY: &str = "of-nobody";
+const OF_ANOTHER: &str = "of-another-cloud";
+
+fn node(name: &str, spec: &Value) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": { "foreign": "yes" } }, "spec": spec })
+}
+
+pub(super) fn scenario() -> Scenario {
+    let untouched = || {
+        all([
+            field("Node", OF_NOBODY, "/metadata/labels", json!({ "foreign": "yes" })),
+            field("Node", OF_ANOTHER, "/spec/providerID", "kind://docker/other/worker"),
+            exists("Node", OF_NOBODY),
+            exists("Node", OF_ANOTHER),
+        ])
+    };
+    Scenario::new(
+        "foreign_nodes",
+        "Nodes without a provider id, or of another provider, stay as they are while a machine comes and goes.",
+    )
+    .only_on(
+        [StageKind::Sim, StageKind::Embedded, StageKind::Envtest],
+        "a cluster that is there has foreign nodes of its own, and the invariant foreign-nodes looks at those",
+    )
+    .step(apply(node(OF_NOBODY, &json!({}))))
+    .step(apply(node(
+        OF_ANOTHER,
+        &json!({ "providerID": "kind://docker/other/worker" }),
+    )))
+    .eventually(slack(), untouched())
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(mcm(ProcessAction::Restart))
+    .step(vm("m-1", VmAction::Kill))
+    .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
+    .step(delete_machine("m-1"))
+    .eventually(creation_timeout(), nothing_left("m-1"))
+    .always(slack(), untouched())
+}
