@@ -4,6 +4,8 @@
 //! past the scheduler, or by two schedulers. Taints and affinity are left to the scheduler and to
 //! taint eviction. A pod that ran already when the kubelet found it is in.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::facts::PodPhase;
@@ -11,7 +13,7 @@ use super::fleet::{Fleet, Kubelet};
 use super::pod::lifecycle::PodRun;
 use super::pod::plan::PodPlan;
 use super::pod::quantity::millis;
-use super::pods::{Tracked, found};
+use super::pods::Tracked;
 
 /// A pod as its kubelet begins with it; perhaps refused.
 pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &PodPlan, now: Timestamp) -> PodRun {
@@ -45,4 +47,17 @@ pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &Po
         break;
     }
     run
+}
+
+/// A pod as its kubelet finds it.
+fn found(pod: &Tracked, plan: &PodPlan, now: Timestamp, start_delay: Duration) -> PodRun {
+    match pod.facts.phase {
+        PodPhase::Running(_) => PodRun::found(plan, &pod.facts.seen, now),
+        PodPhase::Pending => PodRun::new(plan, now, start_delay),
+        PodPhase::Finished => {
+            let mut run = PodRun::new(plan, now, start_delay);
+            run.refuse("", String::new());
+            run
+        }
+    }
 }

@@ -9,8 +9,8 @@ use k8s_openapi::api::storage::v1::CSIDriver;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Client, Error};
 
+use super::calls::{Outcome, Request};
 use super::facts::{NodeFacts, PodKey};
-use super::fleet::{Outcome, Request};
 use super::objects::Renewal;
 
 /// How long a call may take.

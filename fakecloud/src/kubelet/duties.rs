@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::calls::{Outcome, Request, backoff};
 use super::conditions::{self, Readiness, Wanted};
-use super::fleet::{Fleet, Kubelet, Outcome, Request, Stage, Timer, backoff};
+use super::fleet::{Fleet, Kubelet, Stage, Timer};
 use super::objects::Renewal;
 use crate::model::{Availability, later};
 

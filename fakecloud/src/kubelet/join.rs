@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::fleet::{Effect, Fleet, Outcome, Request, Stage, Timer, backoff};
+use super::calls::{Effect, Outcome, Request, backoff};
+use super::fleet::{Fleet, Stage, Timer};
 use super::token::{Credentials, Refusal};
 use crate::model::later;
 

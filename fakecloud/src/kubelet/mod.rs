@@ -5,16 +5,20 @@
 
 mod admission;
 mod api;
+mod calls;
 mod conditions;
 mod duties;
 mod facts;
 mod fleet;
 mod join;
+mod kill;
 #[cfg(test)]
 mod loop_tests;
 mod objects;
+mod outages;
 mod pod;
 mod pods;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -38,11 +42,12 @@ use kube::{Api, Client};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use self::calls::{Effect, Gate, Outcome, Request, Run};
 use self::facts::{NodeFacts, PodFacts, PodKey};
-use self::fleet::{Effect, Fleet, Gate, Outcome, Request, Run};
+use self::fleet::Fleet;
+pub(crate) use self::kill::PodError;
 use self::objects::Host;
 pub(crate) use self::objects::{CLOUD, UNINITIALIZED};
-pub(crate) use self::pods::PodError;
 pub(crate) use self::view::KubeletView;
 pub(crate) use self::wheel::Wheel;
 use crate::Fakecloud;
@@ -253,7 +258,7 @@ impl Iterator for Patience {
 
     fn next(&mut self) -> Option<Duration> {
         self.0 = self.0.saturating_add(1);
-        Some(fleet::backoff(self.0, Duration::from_secs(10)))
+        Some(calls::backoff(self.0, Duration::from_secs(10)))
     }
 }
 

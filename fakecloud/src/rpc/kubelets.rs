@@ -165,3 +165,6 @@ pub(super) fn pod_error(error: &PodError) -> Status {
         PodError::NotRunning(..) => Status::failed_precondition(text),
     }
 }
+
+#[cfg(test)]
+mod tests;

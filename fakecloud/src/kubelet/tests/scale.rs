@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::world::World;
 use crate::Config;
+use crate::kubelet::calls::{Effect, Outcome, Request};
 use crate::kubelet::facts::NodeFacts;
-use crate::kubelet::fleet::{Effect, Outcome, Request};
 use crate::kubelet::objects::Host;
 
 /// Resident memory of this process, in bytes.

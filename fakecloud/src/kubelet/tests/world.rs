@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use crate::Config;
 use crate::delay::Delay;
+use crate::kubelet::calls::{Effect, Outcome, Request};
 use crate::kubelet::facts::{NodeFacts, PodFacts, PodKey};
-use crate::kubelet::fleet::{Effect, Fleet, Outcome, Request};
+use crate::kubelet::fleet::Fleet;
 use crate::kubelet::objects::Host;
 use crate::model::{Cloud, KubeletFault, Reference, test_request as request};
 

@@ -1,0 +1,185 @@
+//! Outages of kubelets: the process stops and starts, the network or all of it stands still, and what
+//! it does when it is back. When which of them is over is the model's `kubelet`.
+
+use jiff::Timestamp;
+
+use super::fleet::{Failures, Fleet, Stage, Timer};
+use super::token::Credentials;
+use crate::model::{Availability, later};
+
+impl Fleet {
+    pub(super) fn is_frozen(&self, vm: u64) -> bool {
+        let kubelet = self.kubelets.get(&vm);
+        kubelet.is_some_and(|kubelet| kubelet.availability == Availability::Frozen)
+    }
+
+    /// Brings a kubelet to where its faults have it now.
+    pub(super) fn follow_outage(&mut self, vm: u64, now: Timestamp) {
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        let (target, next) = kubelet.faults.availability(now);
+        let timer = Timer::Outage(vm);
+        match next {
+            Some(next) => self.wheel.set(timer, next),
+            None => self.wheel.cancel(&timer),
+        }
+        let before = std::mem::replace(&mut kubelet.availability, target);
+        match (before, target) {
+            (before, target) if before == target => {}
+            (Availability::Stopped, _) => {
+                self.start(vm, now);
+                self.tell_outage(vm, target);
+            }
+            (_, Availability::Stopped) => {
+                self.stop(vm);
+            }
+            (_, Availability::Up) => {
+                self.report(vm, "Resumed", "the kubelet is back");
+                self.resume(vm, before == Availability::Frozen, now);
+            }
+            (before, _) => {
+                self.tell_outage(vm, target);
+                if before == Availability::Frozen {
+                    self.thaw(vm, now);
+                    let node = self.kubelets.get(&vm).map(|kubelet| kubelet.host.node.clone());
+                    self.consider_pods(&node.unwrap_or_default(), now);
+                }
+            }
+        }
+    }
+
+    fn tell_outage(&mut self, vm: u64, target: Availability) {
+        match target {
+            Availability::Partitioned => {
+                self.report(vm, "Partitioned", "the kubelet does not reach the API server");
+            }
+            Availability::Frozen => self.report(vm, "Frozen", "the kubelet does nothing"),
+            Availability::Up | Availability::Stopped => {}
+        }
+    }
+
+    fn start(&mut self, vm: u64, now: Timestamp) {
+        let number = self.number();
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        kubelet.run.number = number;
+        kubelet.stage = Stage::Joining;
+        kubelet.refused = None;
+        kubelet.failures = Failures::default();
+        kubelet.lease_known = false;
+        kubelet.status_written = None;
+        kubelet.status_under_way = false;
+        kubelet.status_due = false;
+        kubelet.unseen_end = false;
+        kubelet.held.clear();
+        self.wheel.set(Timer::Join(vm), later(now, self.settings.start_delay.0));
+        self.report(vm, "Started", "the kubelet starts");
+        self.recover(vm, later(now, self.settings.start_delay.0));
+    }
+
+    /// The kubelet's process ends. Its containers go on.
+    fn stop(&mut self, vm: u64) {
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        kubelet.availability = Availability::Stopped;
+        if matches!(kubelet.stage, Stage::Off) {
+            return;
+        }
+        let was_registered = kubelet.registered().is_some();
+        kubelet.stage = Stage::Off;
+        let node = kubelet.host.node.clone();
+        self.stop_duties(vm);
+        if was_registered {
+            self.cancel_pods(&node);
+        }
+        self.report(vm, "Ended", "the kubelet has stopped");
+    }
+
+    /// The VM stops: the kubelet ends, and all containers.
+    pub(super) fn power_off(&mut self, vm: u64, now: Timestamp) {
+        self.stop(vm);
+        self.wheel.cancel(&Timer::Outage(vm));
+        if let Some(node) = self.kubelets.get(&vm).map(|kubelet| kubelet.host.node.clone()) {
+            self.lose_containers(&node, vm, now);
+        }
+    }
+
+    /// An outage is over.
+    fn resume(&mut self, vm: u64, frozen: bool, now: Timestamp) {
+        self.recover(vm, now);
+        if frozen {
+            self.thaw(vm, now);
+        }
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        if std::mem::take(&mut kubelet.unseen_end) {
+            return self.lose_node(vm, now);
+        }
+        if kubelet.registered().is_none() {
+            return;
+        }
+        let node = kubelet.host.node.clone();
+        self.mend_status(vm, now);
+        self.hear_pods(&node, now);
+    }
+
+    /// A kubelet that was frozen goes on: with the answers that came, and what it has missed.
+    fn thaw(&mut self, vm: u64, now: Timestamp) {
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        let (run, held) = (kubelet.run, std::mem::take(&mut kubelet.held));
+        for (request, outcome) in held {
+            self.done(run, &request, outcome, now);
+        }
+        let Some(kubelet) = self.kubelets.get(&vm) else { return };
+        let missed: &[Timer] = match &kubelet.stage {
+            Stage::Joining if !matches!(kubelet.credentials, Credentials::Placeholder) => &[Timer::Join(vm)],
+            Stage::Registered(_) if kubelet.status_under_way => &[Timer::Lease(vm)],
+            Stage::Registered(_) => &[Timer::Lease(vm), Timer::Status(vm)],
+            Stage::Off | Stage::Joining | Stage::Asking(_) | Stage::NodeGone => &[],
+        };
+        for timer in missed {
+            if !self.wheel.is_set(timer) {
+                self.wheel.set(*timer, now);
+            }
+        }
+        if kubelet.recovering && !self.wheel.is_set(&Timer::Recovered(vm)) {
+            self.wheel.set(Timer::Recovered(vm), now);
+        }
+    }
+
+    /// Slow recovery begins.
+    fn recover(&mut self, vm: u64, from: Timestamp) {
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        let takes = kubelet.faults.recovery();
+        kubelet.recovering = !takes.is_zero();
+        if takes.is_zero() {
+            self.wheel.cancel(&Timer::Recovered(vm));
+        } else {
+            self.wheel.set(Timer::Recovered(vm), later(from, takes));
+        }
+    }
+
+    pub(super) fn recovered(&mut self, vm: u64, now: Timestamp) {
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        kubelet.recovering = false;
+        let node = kubelet.host.node.clone();
+        self.status_soon(vm, now);
+        self.consider_pods(&node, now);
+    }
+
+    pub(super) fn stop_duties(&mut self, vm: u64) {
+        for timer in [Timer::Join, Timer::Lease, Timer::Status, Timer::Recovered] {
+            self.wheel.cancel(&timer(vm));
+        }
+    }
+}
