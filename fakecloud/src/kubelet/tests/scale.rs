@@ -1,33 +1,24 @@
 //! Many kubelets in one fleet.
 
-use std::time::Duration;
-
 use super::world::World;
 use crate::Config;
 use crate::kubelet::calls::{Effect, Outcome, Request};
 use crate::kubelet::facts::NodeFacts;
 use crate::kubelet::objects::Host;
 
-/// Resident memory of this process, in bytes.
-fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
-}
-
 /// A world with that many machines, which all have joined.
-fn joined(count: usize) -> (World, u64) {
+fn joined(count: usize) -> World {
     let mut world = World::with_config(Config::default());
     for index in 0..count {
         world.create(&format!("machine-{index:05}"), "");
     }
     world.now = super::world::at(4);
     world.cloud.advance(world.now);
-    let before = resident();
     for vm in world.cloud.vms() {
         let machine_type = world.cloud.config().machine_types.get(&vm.machine_type);
         world.fleet.vm(vm, |vm| Host::of(vm, machine_type), world.now);
     }
-    (world, before)
+    world
 }
 
 /// Lets the fleet go on until `end` with an API server that keeps nothing; answers how many calls it
@@ -67,22 +58,7 @@ fn run(world: &mut World, end: i64) -> usize {
 
 #[test]
 fn a_node_costs_one_call_each_ten_seconds_and_a_status_each_five_minutes() {
-    let (mut world, _) = joined(50);
+    let mut world = joined(50);
     run(&mut world, 10);
     assert_eq!(run(&mut world, 10 + 300), 50 * (30 + 1));
-}
-
-#[test]
-#[ignore = "it measures: cargo test --release -p fakecloud -- --ignored --nocapture ten_thousand"]
-fn ten_thousand_kubelets_and_what_they_take() {
-    let count = 10_000;
-    let (mut world, before) = joined(count);
-    run(&mut world, 60);
-    let bytes = (resident() - before) / count as u64;
-    #[allow(clippy::disallowed_methods)] // it measures how long the machine takes
-    let started = std::time::Instant::now();
-    let calls = run(&mut world, 60 + 600);
-    let took: Duration = started.elapsed();
-    println!("{bytes} bytes a kubelet; {calls} calls of ten virtual minutes in {took:?}");
-    assert!(bytes < 64 * 1024, "{bytes} bytes a kubelet");
 }

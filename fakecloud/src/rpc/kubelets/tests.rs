@@ -226,7 +226,7 @@ async fn conditions_are_set_listed_and_cleared() {
         .set_node_condition(setting(Some(condition.clone())))
         .await
         .unwrap();
-    assert_eq!(listed(&mut control, "").await[0].conditions, [condition.clone()]);
+    assert_eq!(listed(&mut control, "").await[0].conditions, vec![condition.clone()]);
     let cleared = control
         .clear_node_condition(clearing.clone())
         .await
