@@ -22,24 +22,15 @@ fn a_machine_that_stays_is_the_same_in_the_end_whenever_mcm_crashes() {
 }
 
 #[test]
-fn a_controller_that_creates_without_asking_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = drydock(
-        folder.path(),
-        &["crash", "lifecycle", "--mutant", "create-without-asking"],
-    );
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("invariant I1 is broken"), "{}", said(&output));
-}
-
-#[test]
-fn a_failed_run_leaves_a_folder_and_the_line_that_replays_it() {
+fn a_controller_that_creates_without_asking_is_found_and_leaves_a_folder_and_the_line_that_replays_it() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(
         folder.path(),
         &["crash", "lifecycle", "--mutant", "create-without-asking"],
     );
     let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("invariant I1 is broken"), "{said}");
     let replay = said
         .lines()
         .skip_while(|line| !line.contains("invariant I1"))

@@ -9,6 +9,7 @@ mod crashes;
 mod determinism;
 mod drydock;
 mod embedded;
+mod existing;
 mod files;
 mod product;
 mod roles;

@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::progress::Progress;
 use super::stage::StageArguments;
-use super::{Usage, block_on, interrupted, session};
+use super::{Interrupts, Usage, block_on, session};
 use crate::runner::{self, Job, RunResult};
 use crate::stage::StageKind;
 
@@ -45,9 +45,12 @@ pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments
             results.sort_by_key(|(index, _)| *index);
             results.into_iter().map(|(_, result)| result).collect()
         };
+        // Heard from now on: what the first moment of a job makes is removed, too.
+        let mut interrupts = Interrupts::new()?;
         tokio::select! {
+            biased;
+            () = interrupts.next() => Err(Usage("interrupted".to_owned())),
             results = work => Ok(results),
-            () = interrupted() => Err(Usage("interrupted".to_owned())),
         }
     })?
 }

@@ -7,7 +7,7 @@ use super::{Interrupts, Usage};
 use crate::runner::{self, Job, Ran, RunResult};
 use crate::stage::StageKind;
 use crate::stage::kind::{self, Progress};
-use crate::stage::plane::existing;
+use crate::stage::plane::existing::{self, Access};
 
 /// A cluster that is up, and what of it goes at the end.
 enum Session {
@@ -18,16 +18,15 @@ enum Session {
 impl Session {
     /// Begins. Interrupted, it leaves nothing: a cluster of kind's is dropped on the way; what is made in a cluster
     /// that is there is made in a few seconds, and then removed.
-    async fn start(how: Start<'_>, interrupts: &mut Interrupts) -> Result<Self, Usage> {
-        if how.stage == StageKind::Kind {
+    async fn start(how: Start<'_>, access: Option<Access>, interrupts: &mut Interrupts) -> Result<Self, Usage> {
+        let Some(access) = access else {
             let options = how.arguments.kind_options(how.reports);
             return tokio::select! {
                 biased;
                 () = interrupts.next() => Err(Usage("interrupted".to_owned())),
                 cluster = kind::Cluster::start(&options, how.progress) => Ok(Self::Kind(Box::new(cluster?))),
             };
-        }
-        let access = how.arguments.agreed()?;
+        };
         let mut starting = std::pin::pin!(existing::Session::start(&access));
         tokio::select! {
             biased;
@@ -74,8 +73,13 @@ pub(super) struct Start<'a> {
 
 /// Runs all jobs on one cluster. Interrupted, it removes what is there before it returns.
 pub(super) async fn run(how: Start<'_>, jobs: &[Job], finished: impl Fn(&RunResult)) -> Result<Vec<RunResult>, Usage> {
+    // Asked before Ctrl-C is listened for, so that it ends the question, too.
+    let access = match how.stage {
+        StageKind::Kubeconfig => Some(how.arguments.agreed()?),
+        _ => None,
+    };
     let mut interrupts = Interrupts::new()?;
-    let session = Box::pin(Session::start(how, &mut interrupts)).await?;
+    let session = Box::pin(Session::start(how, access, &mut interrupts)).await?;
     let mut results = Vec::new();
     let mut interrupted = false;
     for job in jobs {

@@ -84,7 +84,12 @@ impl Program {
             .open(&self.log)
             .map_err(cannot)?;
         let errors = log.try_clone().map_err(cannot)?;
-        let this = std::env::current_exe().map_err(cannot)?;
+        // Of a program that was built anew meanwhile, Linux still has the file that runs.
+        let this = if cfg!(target_os = "linux") {
+            PathBuf::from("/proc/self/exe")
+        } else {
+            std::env::current_exe().map_err(cannot)?
+        };
         let child = Command::new(this)
             .args(["tether", "--parent", &std::process::id().to_string(), "--"])
             .args(&self.command)

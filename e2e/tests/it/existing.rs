@@ -1,0 +1,207 @@
+//! A cluster that is there: one session at a time, none beside another machine controller, and nothing left behind.
+//! The cluster is a real control plane; where its programs are not at hand, there is nothing to test.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{Api, ObjectMeta, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::drydock::{drydock_with_programs, said};
+
+/// Where a session leaves traces, if it does.
+const LOOKED_AT: [&str; 12] = [
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    "/api/v1/pods",
+    "/api/v1/secrets",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/coordination.k8s.io/v1/leases",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/roles",
+    "/apis/storage.k8s.io/v1/volumeattachments",
+];
+
+/// A control plane with its controllers. Dropping it ends it.
+struct Cluster {
+    folder: TempDir,
+    client: kube::Client,
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../scripts/kubernetes")
+        .join(name)
+}
+
+impl Cluster {
+    /// `None`: the programs are not here.
+    async fn start() -> Option<Self> {
+        let have = r#". "$0"; for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do [ -x "$BIN/$name" ] || { echo none; break; }; done"#;
+        let found = Command::new("bash")
+            .args(["-c", have])
+            .arg(script("lib.sh"))
+            .output()
+            .unwrap();
+        assert!(found.status.success(), "{}", said(&found));
+        if !found.stdout.is_empty() {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let output = Command::new(script("up"))
+            .arg(folder.path().join("plane"))
+            .arg(five_ports().to_string())
+            .env("CONTROLLERS", "1")
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        let kubeconfig = Kubeconfig::read_from(folder.path().join("plane/kubeconfig")).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let client = kube::Client::try_from(config.unwrap()).unwrap();
+        Some(Self { folder, client })
+    }
+
+    fn run(&self, scenario: &str) -> Child {
+        drydock_with_programs()
+            .args(["run", scenario, "--stage", "kubeconfig", "--yes", "--kubeconfig"])
+            .arg(self.folder.path().join("plane/kubeconfig"))
+            .current_dir(self.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// The names of all objects that a session could leave, less those that Kubernetes makes for itself.
+    async fn objects(&self) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for path in LOOKED_AT {
+            let request = http::Request::get(path).body(Vec::new()).unwrap();
+            let list: Value = self.client.request(request).await.unwrap();
+            for object in list["items"].as_array().unwrap() {
+                let metadata = &object["metadata"];
+                names.insert(format!("{path} {} {}", metadata["namespace"], metadata["name"]));
+            }
+        }
+        let by_kubernetes = ["\"default\"", "\"kube-", "\"apiserver-", "\"system:"];
+        names.retain(|name| {
+            !by_kubernetes
+                .iter()
+                .any(|known| name.rsplit(' ').next().unwrap().starts_with(known))
+        });
+        names
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let _ = Command::new(script("down"))
+            .arg(self.folder.path().join("plane"))
+            .status();
+    }
+}
+
+/// The first of five ports in a row that are free.
+fn five_ports() -> u16 {
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let mut first = (20_000..30_000).step_by(5).skip(std::process::id() as usize % 1_000);
+    first.find(|first| (*first..first + 5).all(free)).unwrap()
+}
+
+/// One line and exit status 2.
+fn assert_refused(output: &Output, because: &str) {
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", said(output));
+    assert!(words.contains(because), "{words}");
+    assert_eq!(words.lines().count(), 1, "{words}");
+}
+
+#[tokio::test]
+async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_interrupted() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let before = cluster.objects().await;
+
+    let interrupted = cluster.run("vm_dies");
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    let joined = await_condition(nodes, "m-1", |node: Option<&Node>| node.is_some());
+    joined.await.unwrap();
+    let second = cluster.run("lifecycle").wait_with_output().unwrap();
+    assert_refused(&second, "another session of drydock uses this cluster");
+
+    kill(Pid::from_raw(i32::try_from(interrupted.id()).unwrap()), Signal::SIGINT).unwrap();
+    let output = interrupted.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(cluster.objects().await, before);
+
+    let output = cluster.run("lifecycle").wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(cluster.objects().await, before);
+}
+
+#[tokio::test]
+async fn a_session_does_not_begin_beside_another_machine_controller() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let held = Lease {
+        metadata: ObjectMeta {
+            name: Some("machine-controller-manager".to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some("somebody".to_owned()),
+            renew_time: Some(MicroTime(clock::Clock::wall().now())),
+            ..LeaseSpec::default()
+        }),
+    };
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), "default");
+    leases.create(&PostParams::default(), &held).await.unwrap();
+    let before = cluster.objects().await;
+    let output = cluster.run("lifecycle").wait_with_output().unwrap();
+    assert_refused(
+        &output,
+        "another machine controller runs in this cluster: the Lease default/machine-controller-manager is held",
+    );
+    assert_eq!(cluster.objects().await, before);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_within_ten_seconds() {
+    let folder = tempfile::tempdir().unwrap();
+    // Connections come up and nobody answers them.
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let server = format!("https://{}", silent.local_addr().unwrap());
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: silent\n\
+         clusters: [{{name: silent, cluster: {{server: '{server}', insecure-skip-tls-verify: true}}}}]\n\
+         users: [{{name: me, user: {{token: none}}}}]\n\
+         contexts: [{{name: silent, context: {{cluster: silent, user: me}}}}]\n"
+    );
+    std::fs::write(folder.path().join("silent.kubeconfig"), kubeconfig).unwrap();
+    let output = drydock_with_programs()
+        .args([
+            "run",
+            "lifecycle",
+            "--stage",
+            "kubeconfig",
+            "--yes",
+            "--kubeconfig",
+            "silent.kubeconfig",
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_refused(&output, &format!("the API server {server}"));
+}
