@@ -413,4 +413,15 @@ mod tests {
         assert_eq!(config.boot_delay_of("small", "far"), seconds(9));
         assert_eq!(config.boot_delay_of("small", "near"), seconds(2));
     }
+
+    #[test]
+    fn the_configuration_in_the_readme_is_good() {
+        let readme = include_str!("../README.md");
+        let sample = readme
+            .split("```yaml\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next());
+        let config = Config::from_yaml("README.md", sample.unwrap()).unwrap();
+        assert_eq!((config.faults.len(), config.kubelet.faults.len()), (2, 2));
+    }
 }
