@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-/// What ends [`crate::run`] or keeps it from starting.
+/// What ends [`crate::run()`] or keeps it from starting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,6 +1,6 @@
 //! The machine controller's decisions: creation, health and deletion of one machine.
 //!
-//! What lives here: [`decide`] and the rules behind it, a file a topic. What must not: reading a
+//! What lives here: [`decide()`] and the rules behind it, a file a topic. What must not: reading a
 //! cluster or a clock; all that is known is in the [`View`], all that is to be done in the [`Plan`].
 
 mod creation;
