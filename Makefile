@@ -37,11 +37,11 @@ test:            ## unit, property, sequence, contract and simulation tests
 
 conformance:     ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster'; exit 2; }
-	INSTA_UPDATE=no $(CARGO) test -p apiserver --test it contract
+	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test -p apiserver --test it contract
 
 conformance-controllers: ## the built-in controllers' contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster with controllers'; exit 2; }
-	INSTA_UPDATE=no $(CARGO) test -p controllers --test it contract
+	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test -p controllers --test it contract
 
 lint:            ## format, clippy with warnings denied, documentation
 	$(CARGO) fmt --all --check

@@ -70,6 +70,12 @@ pub(super) fn wanted(namespace: &Namespace, remains: &Remains, now: Timestamp) -
     (new != old).then_some(new)
 }
 
+/// The name of a resource with its group; the core group is empty, and the period stays, as upstream writes it.
+fn with_group(resource: &str) -> String {
+    let period = if resource.contains('.') { "" } else { "." };
+    format!("{resource}{period}")
+}
+
 fn texts(remains: &Remains) -> [(&'static str, &'static str, &'static str, String); 5] {
     let list = |parts: &BTreeMap<String, usize>, verb: &str| {
         let parts: Vec<_> = parts
@@ -81,7 +87,8 @@ fn texts(remains: &Remains) -> [(&'static str, &'static str, &'static str, Strin
     let content = if remains.counts.is_empty() {
         ("False", "ContentRemoved", "All content successfully removed".to_owned())
     } else {
-        let parts = list(&remains.counts, " has");
+        let counts = remains.counts.iter().map(|(name, count)| (with_group(name), *count));
+        let parts = list(&counts.collect(), " has");
         (
             "True",
             "SomeResourcesRemain",

@@ -42,6 +42,17 @@ fn merge(into: &mut Value, change: Value) {
     }
 }
 
+/// A source that has no driver.
+fn files() -> Value {
+    json!({ "spec": { "csi": null, "nfs": { "server": "s", "path": "/" } } })
+}
+
+fn provisioned_files() -> Value {
+    let mut files = files();
+    files["metadata"] = json!({ "annotations": { "pv.kubernetes.io/provisioned-by": "d" } });
+    files
+}
+
 fn reserved(uid: &str) -> Value {
     json!({ "spec": { "claimRef": { "namespace": "n", "name": "c", "uid": uid } } })
 }
@@ -152,24 +163,18 @@ fn a_volume_takes_its_next_step(
 }
 
 #[rstest]
-#[case::kept("Retain", false, None)]
-#[case::left_to_its_provisioner("Delete", true, None)]
-#[case::nobody_deletes_it("Delete", false, Some(Reason::Phase("Failed")))]
-#[case::nobody_recycles_it("Recycle", true, Some(Reason::Phase("Failed")))]
-fn a_released_volume_follows_its_policy(
-    #[case] policy: &str,
-    #[case] provisioned: bool,
-    #[case] expected: Option<Reason>,
-) {
+#[case::kept("Retain", files(), None)]
+#[case::left_to_its_driver("Delete", json!({}), None)]
+#[case::left_to_its_provisioner("Delete", provisioned_files(), None)]
+#[case::nobody_deletes_it("Delete", files(), Some(Reason::Phase("Failed")))]
+#[case::nobody_recycles_it("Recycle", provisioned_files(), Some(Reason::Phase("Failed")))]
+fn a_released_volume_follows_its_policy(#[case] policy: &str, #[case] source: Value, #[case] expected: Option<Reason>) {
     let mut change = reserved("gone");
     merge(
         &mut change,
         json!({ "spec": { "persistentVolumeReclaimPolicy": policy }, "status": { "phase": "Released" } }),
     );
-    if provisioned {
-        let annotations = json!({ "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": "d" } } });
-        merge(&mut change, annotations);
-    }
+    merge(&mut change, source);
     let volume = volume("a", change);
     let plan = volumes::decide(&Caches::default(), &volume, Timestamp::UNIX_EPOCH);
     assert_eq!(plan.reasons, expected.into_iter().collect::<Vec<_>>());

@@ -48,16 +48,17 @@ pub fn decide(caches: &Caches, volume: &PersistentVolume, now: Timestamp) -> Pla
     Plan::act(Reason::Release, Action::merge_as_seen(volume, patch))
 }
 
-/// The claim is gone. What the policy says is done by the volume's provisioner; a volume that none
-/// made cannot be deleted or recycled here.
+/// The claim is gone. What the policy says is done by the volume's CSI driver or its provisioner; a
+/// volume that has neither cannot be deleted here, and none can be recycled.
 fn release(volume: &PersistentVolume, now: Timestamp) -> Plan<Reason> {
     if !matches!(phase(volume), "Released" | "Failed") {
         return become_phase(volume, "Released", "", now);
     }
     let name = volume.name_any();
-    let provisioned = volume.annotations().contains_key(PROVISIONED_BY);
+    let csi = volume.spec.as_ref().is_some_and(|spec| spec.csi.is_some());
+    let by_driver = csi || volume.annotations().contains_key(PROVISIONED_BY);
     let (event, message) = match reclaim_policy(volume) {
-        "Delete" if !provisioned => (
+        "Delete" if !by_driver => (
             "VolumeFailedDelete",
             format!("error getting deleter volume plugin for volume {name:?}: no deletable volume plugin matched"),
         ),

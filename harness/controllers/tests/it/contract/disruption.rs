@@ -49,9 +49,10 @@ async fn scaled(site: &Site, replicas: i32) -> Value {
     widget(site, "scaled", json!({ "spec": { "replicas": replicas } })).await
 }
 
-/// Waits for `current/desired/expected/allowed`.
+/// Waits for `current/desired/expected/allowed`. kube-controller-manager does not hear that a pod's labels
+/// lead away from a budget, nor that a resource has a scale only now: it looks when the budget changes.
 async fn until(site: &Site, wanted: &str) -> Value {
-    site.until_it(BUDGET, wanted, |budget| {
+    site.until_looked_at(BUDGET, wanted, |budget| {
         let status = &budget["status"];
         let number = |field: &str| status[field].as_i64().unwrap_or(-1);
         let said = format!(

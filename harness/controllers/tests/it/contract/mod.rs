@@ -16,8 +16,8 @@ mod nodes;
 mod pods;
 mod scheduler;
 mod site;
-mod workloads;
 mod volumes;
+mod workloads;
 
 pub(crate) use site::{Site, run};
 

@@ -99,7 +99,6 @@ pub struct Site {
 #[derive(Debug)]
 pub struct Refusal {
     pub code: u16,
-    pub reason: String,
     pub message: String,
 }
 
@@ -199,7 +198,6 @@ impl Site {
             Ok(answer) => Ok(answer),
             Err(kube::Error::Api(status)) => Err(Refusal {
                 code: status.code,
-                reason: status.reason.clone(),
                 message: status.message.clone(),
             }),
             Err(error) => panic!("{}: {method} {path}: {error}", self.case),
@@ -302,6 +300,30 @@ impl Site {
         self.until(path, what, |object| object.is_some_and(&wanted))
             .await
             .unwrap()
+    }
+
+    /// The same for what a real control plane only notices when it looks at the object for another
+    /// reason: there the object gets an annotation every two seconds. Ours must notice by itself.
+    pub async fn until_looked_at(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let seen = self.until_it(path, what, wanted);
+        if self.is_simulated() {
+            return seen.await;
+        }
+        let nudges = async {
+            for nudge in 0.. {
+                self.pass(Duration::from_secs(2)).await;
+                self.merge(
+                    path,
+                    json!({ "metadata": { "annotations": { "example.com/nudge": nudge.to_string() } } }),
+                )
+                .await;
+            }
+        };
+        tokio::select! {
+            biased;
+            seen = seen => seen,
+            () = nudges => panic!("{}: {path} never: {what}", self.case),
+        }
     }
 
     /// Waits until the object is gone.

@@ -136,7 +136,10 @@ fn a_volume_that_nobody_can_delete_fails() {
         pair(
             site,
             "v",
-            json!({ "spec": { "persistentVolumeReclaimPolicy": "Delete" } }),
+            json!({ "spec": {
+                "persistentVolumeReclaimPolicy": "Delete",
+                "csi": null, "nfs": { "server": "files.example.com", "path": "/" },
+            } }),
         )
         .await;
         site.delete(&claim_path("v"), json!({})).await;
@@ -147,6 +150,24 @@ fn a_volume_that_nobody_can_delete_fails() {
             "{message}"
         );
         site.until_event("v-{ns}", "VolumeFailedDelete").await;
+    });
+}
+
+#[test]
+fn a_volume_of_a_driver_is_left_to_it() {
+    contract!(async |site: &Site| {
+        pair(
+            site,
+            "v",
+            json!({ "spec": { "persistentVolumeReclaimPolicy": "Delete" } }),
+        )
+        .await;
+        site.delete(&claim_path("v"), json!({})).await;
+        in_phase(site, &volume_path("v"), "Released").await;
+        site.never(&volume_path("v"), Duration::from_secs(2), "failed", |volume| {
+            volume.is_none_or(|volume| volume["status"]["phase"] == "Failed")
+        })
+        .await;
     });
 }
 

@@ -110,7 +110,7 @@ fn a_no_schedule_taint_keeps_new_pods_off_and_lets_old_ones_stay() {
         site.merge(&format!("/api/v1/nodes/{one}"), taint).await;
         let set = path(site, "DaemonSet", "agent");
         let seen = site
-            .until_it(&set, "misscheduled", |set| set["status"]["numberMisscheduled"] == 1)
+            .until_looked_at(&set, "misscheduled", |set| set["status"]["numberMisscheduled"] == 1)
             .await;
         assert_eq!(seen["status"]["desiredNumberScheduled"], 0);
         let pod = pods(site, "agent", 1).await.remove(0);
