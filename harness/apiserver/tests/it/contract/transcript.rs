@@ -12,7 +12,7 @@ pub struct Transcript {
     /// Names of this run and what stands for them.
     names: Vec<(String, &'static str)>,
     revisions: BTreeMap<String, usize>,
-    patterns: [(Regex, &'static str); 8],
+    patterns: [(Regex, &'static str); 9],
 }
 
 impl Transcript {
@@ -34,6 +34,8 @@ impl Transcript {
                 (pattern(r#"(resourceVersion[\\"]+:[\\"]+)\d+"#), "${1}REVISION"),
                 (pattern(r"(in record \()\d+\)"), "${1}REVISION)"),
                 (pattern(r"(resource version: )\d+ \(\d+\)"), "${1}OLD (NEW)"),
+                // The age in a table's cell: a busy server answers a second later.
+                (pattern(r#"(?m)(^\s+|,)"\d+s""#), "${1}\"AGE\""),
             ],
         }
     }
