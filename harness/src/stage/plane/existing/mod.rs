@@ -112,36 +112,37 @@ impl Session {
         let kubeconfig = access.read()?;
         let client = connect(&kubeconfig).await?;
         let clock = Clock::wall();
-        let found = look_around(&client, &clock);
-        let defined = tokio::time::timeout(REACH_LIMIT, found)
-            .await
-            .unwrap_or_else(|_| Err(format!("the API server stopped to answer for {REACH_LIMIT:?}")))?;
         let seed = Seed::from_entropy()?;
-        let claim = Claim::take(&client, &clock, &seed).await?;
-        let started = async {
-            let before = Before::look(&client).await?;
-            setup::install_definitions(&client).await?;
-            Ok(before)
-        };
-        match started.await {
-            Ok(before) => Ok(Self {
+        // Before anything else: what is there may be another session's.
+        let claim = within_limit(Claim::take(&client, &clock, &seed)).await?;
+        match Self::prepare(&client, &clock).await {
+            Ok((before, installed)) => Ok(Self {
                 client,
                 kubeconfig,
                 clock,
                 seed,
                 before,
-                installed: !defined,
+                installed,
                 current: Mutex::new(None),
                 claim,
             }),
             Err(reason) => {
-                if !defined {
-                    let _ = tidy::definitions(&client, &clock).await;
-                }
                 let _ = claim.give_back(&client).await;
                 Err(reason)
             }
         }
+    }
+
+    /// Looks around and installs the definitions; what was there before, and whether the definitions are ours to
+    /// remove. Leaves nothing when it fails.
+    async fn prepare(client: &kube::Client, clock: &Clock) -> Result<(Before, bool), String> {
+        let defined = within_limit(look_around(client, clock)).await?;
+        let before = Before::look(client).await?;
+        let installed = setup::install_definitions(client).await;
+        if installed.is_err() && !defined {
+            let _ = tidy::definitions(client, clock).await;
+        }
+        installed.map(|()| (before, !defined))
     }
 
     /// Runs a job in a new namespace and removes everything that it made. Dropped on the way, the rest is left to
@@ -279,6 +280,13 @@ impl Place {
     pub fn into_folder(self) -> TempDir {
         self.folder
     }
+}
+
+/// The first requests to a server that answered a moment ago.
+async fn within_limit<T>(asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    tokio::time::timeout(REACH_LIMIT, asking)
+        .await
+        .unwrap_or_else(|_| Err(format!("the API server stopped to answer for {REACH_LIMIT:?}")))
 }
 
 async fn connect(kubeconfig: &Value) -> Result<kube::Client, String> {
