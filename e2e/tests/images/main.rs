@@ -8,6 +8,7 @@
 
 mod containers;
 mod fakecloud_image;
+mod interrupts;
 mod mcm_image;
 mod plane;
 mod programs;

@@ -17,7 +17,7 @@ use super::docker::Engine;
 use super::images::{ImageNames, Images};
 use super::progress::{Progress, step};
 use super::removal::Removal;
-use super::tools::{Call, Tools, arguments};
+use super::tools::{Call, Orphans, Tools, arguments};
 use super::{cleanup, system};
 use crate::stage::setup;
 
@@ -110,8 +110,9 @@ impl Cluster {
             name,
             exists,
             kubeconfig: folder.path().join("kubeconfig"),
+            orphans: Orphans::default(),
         };
-        let mut removal = Removal::of(&plan.tools, &plan.name, &plan.kubeconfig);
+        let mut removal = Removal::of(&plan.tools, &plan.name, &plan.kubeconfig, &plan.orphans);
         if exists {
             removal.forget();
         }
@@ -255,6 +256,8 @@ struct Plan {
     name: String,
     exists: bool,
     kubeconfig: PathBuf,
+    /// What a creation that is ended leaves running.
+    orphans: Orphans,
 }
 
 impl Plan {
@@ -327,15 +330,15 @@ impl Plan {
         if let Some(image) = image {
             command.extend(["--image", image].map(OsString::from));
         }
-        self.call(
+        let mut call = self.call(
             "the cluster cannot be created",
             command,
             folder,
             "create.log",
             CREATE_LIMIT,
-        )
-        .await
-        .map(drop)
+        );
+        call.orphans = Some(self.orphans.clone());
+        call.run().await.map(drop)
     }
 
     async fn find(&self, folder: &Path) -> Result<(), String> {
@@ -348,6 +351,7 @@ impl Plan {
                 "find.log",
                 ASK_LIMIT,
             )
+            .run()
             .await?;
         crate::stage::plane::private_file(&self.kubeconfig, &text).map(drop)
     }
@@ -356,6 +360,7 @@ impl Plan {
         let mut command = self.kind(["load", "docker-image"]);
         command.extend([&images.mcm, &images.fakecloud].map(OsString::from));
         self.call("the images cannot be loaded", command, folder, "load.log", LOAD_LIMIT)
+            .run()
             .await
             .map(drop)
     }
@@ -367,15 +372,15 @@ impl Plan {
         command
     }
 
-    async fn call(
+    fn call<'a>(
         &self,
-        failing: &str,
+        failing: &'a str,
         command: Vec<OsString>,
         folder: &Path,
         log: &str,
         limit: Duration,
-    ) -> Result<String, String> {
-        let call = Call {
+    ) -> Call<'a> {
+        Call {
             failing,
             command,
             // What kind leaves when it is killed goes with our folder.
@@ -385,8 +390,8 @@ impl Plan {
             ],
             log: folder.join(log),
             limit,
-        };
-        call.run().await
+            orphans: None,
+        }
     }
 
     /// A client, and the version that answers.

@@ -121,7 +121,10 @@ async fn build(name: &str, dockerfile: &str, programs: &[PathBuf], engine: &Engi
     let image = format!("drydock/{name}:{}", content_tag(&context));
     if !engine.has_image(&image).await {
         engine.build(&image, context).await?;
-        for old in outdated(&format!("drydock/{name}"), engine.tags(&format!("drydock/{name}")).await) {
+        for old in outdated(
+            &format!("drydock/{name}"),
+            engine.tags(&format!("drydock/{name}")).await,
+        ) {
             engine.remove_image(&old).await;
         }
     }
@@ -182,6 +185,7 @@ async fn compile(logs: &Path) -> Result<Vec<PathBuf>, String> {
         ],
         log: logs.join("compile.log"),
         limit: COMPILE_LIMIT,
+        orphans: None,
     }
     .run()
     .await?;

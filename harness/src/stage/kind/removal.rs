@@ -10,10 +10,18 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::tools::{Tools, last_words};
+use clock::Clock;
+
+use super::tools::{Orphans, Tools, last_words};
+use crate::engine::evaluate::between;
 
 /// How long a deletion may take.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long what an ended creation left running may take to end: a node that is being started cannot be called back, and
+/// can be removed only when it is there.
+const ORPHANS_LIMIT: Duration = Duration::from_secs(20);
+/// How often that is looked at.
+const ORPHANS_PROBE: Duration = Duration::from_millis(100);
 
 /// Deletes the cluster when it is dropped, unless that was done or is not wanted.
 #[derive(Debug)]
@@ -24,15 +32,17 @@ struct Target {
     tools: Tools,
     cluster: String,
     kubeconfig: PathBuf,
+    orphans: Orphans,
 }
 
 impl Removal {
     /// Of a cluster that is about to be created. kind takes it out of the kubeconfig that it wrote, and out of no other.
-    pub(super) fn of(tools: &Tools, cluster: &str, kubeconfig: &Path) -> Self {
+    pub(super) fn of(tools: &Tools, cluster: &str, kubeconfig: &Path, orphans: &Orphans) -> Self {
         Self(Some(Target {
             tools: tools.clone(),
             cluster: cluster.to_owned(),
             kubeconfig: kubeconfig.to_owned(),
+            orphans: orphans.clone(),
         }))
     }
 
@@ -74,17 +84,39 @@ impl Drop for Removal {
 impl Target {
     /// kind deletes the nodes that it knows; a creation that was killed may have left another one.
     fn delete(&self) -> Result<(), String> {
+        self.outlast_creation();
         let mut delete = Command::new(&self.tools.kind);
         delete.args(["delete", "cluster", "--name", &self.cluster, "--kubeconfig"]);
         let deleted = self.call(delete.arg(&self.kubeconfig));
-        let label = format!("label=io.x-k8s.kind.cluster={}", self.cluster);
-        let left = self.call(Command::new(&self.tools.docker).args(["ps", "-aq", "--filter", &label]))?;
-        let left: Vec<&str> = left.split_whitespace().collect();
-        if left.is_empty() {
-            return deleted.map(drop);
+        if self.remove_nodes()? {
+            return Ok(());
         }
-        self.call(Command::new(&self.tools.docker).args(["rm", "-f", "-v"]).args(left))
-            .map(drop)
+        deleted.map(drop)
+    }
+
+    /// Removes nodes until nobody is about to start one. What else still runs in them ends with them.
+    fn outlast_creation(&self) {
+        let clock = Clock::wall();
+        let started = clock.now();
+        let (_held, never) = mpsc::channel::<()>();
+        while self.orphans.run() && between(started, clock.now()) < ORPHANS_LIMIT {
+            // One that is just being made may refuse; it is looked at again.
+            let _ = self.remove_nodes();
+            let _ = never.recv_timeout(ORPHANS_PROBE);
+        }
+        self.orphans.end();
+    }
+
+    /// Removes the containers that are nodes of the cluster, and says whether there were any.
+    fn remove_nodes(&self) -> Result<bool, String> {
+        let label = format!("label=io.x-k8s.kind.cluster={}", self.cluster);
+        let nodes = self.call(Command::new(&self.tools.docker).args(["ps", "-aq", "--filter", &label]))?;
+        let nodes: Vec<&str> = nodes.split_whitespace().collect();
+        if nodes.is_empty() {
+            return Ok(false);
+        }
+        self.call(Command::new(&self.tools.docker).args(["rm", "-f", "-v"]).args(nodes))?;
+        Ok(true)
     }
 
     /// Runs a program that a terminal's Ctrl-C does not reach.

@@ -6,9 +6,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::process::Command;
 
@@ -101,6 +102,31 @@ fn path_with(folder: Option<&Path>) -> OsString {
     std::env::join_paths(folders).unwrap_or(path)
 }
 
+/// The process group of a program that was ended before its own end, and whose children still run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Orphans(Arc<Mutex<Option<Pid>>>);
+
+impl Orphans {
+    /// Takes note of a group, or of none.
+    fn note(&self, group: Option<Pid>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = group;
+    }
+
+    /// Whether one of them still runs.
+    pub(super) fn run(&self) -> bool {
+        let group = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        group.is_some_and(|group| killpg(group, None).is_ok())
+    }
+
+    /// Ends those that still run.
+    pub(super) fn end(&self) {
+        let group = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(group) = group {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
 /// A program to be run to its end.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -114,6 +140,8 @@ pub(super) struct Call<'a> {
     pub(super) log: PathBuf,
     /// How long it may take.
     pub(super) limit: Duration,
+    /// Who looks after its children when it is ended before its own end; absent: they end with it.
+    pub(super) orphans: Option<Orphans>,
 }
 
 impl Call<'_> {
@@ -144,8 +172,15 @@ impl Call<'_> {
             };
         }
         let mut child = command.spawn().map_err(cannot)?;
-        let _group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
+        let mut group = Group {
+            id: child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw),
+            orphans: self.orphans.clone(),
+        };
         let ended = tokio::time::timeout(self.limit, child.wait()).await;
+        if let Ok(Ok(_)) = ended {
+            // Nothing that it started outlives it, and nobody waits for that.
+            group.orphans = None;
+        }
         match ended {
             Ok(Ok(status)) if status.success() => std::fs::read_to_string(&output_path).map_err(cannot),
             Ok(Ok(status)) => Err(match last_lines(&self.log) {
@@ -162,13 +197,25 @@ impl Call<'_> {
     }
 }
 
-/// A process group that ends when this is dropped.
-struct Group(Option<Pid>);
+/// A process group that ends when this is dropped; only its first process where somebody looks after the others.
+struct Group {
+    id: Option<Pid>,
+    orphans: Option<Orphans>,
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            let _ = killpg(group, Signal::SIGKILL);
+        let Some(id) = self.id else {
+            return;
+        };
+        match &self.orphans {
+            Some(orphans) => {
+                let _ = kill(id, Signal::SIGKILL);
+                orphans.note(Some(id));
+            }
+            None => {
+                let _ = killpg(id, Signal::SIGKILL);
+            }
         }
     }
 }

@@ -1,0 +1,252 @@
+//! Sessions of stage `kind` that end early: by Ctrl-C at every stage of their lives, and by what a machine lacks.
+//!
+//! Afterwards there is no container, no process and no temporary folder of theirs.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use clock::Seed;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// How long a session may take to say the next thing: programs may have to be compiled first.
+const SAYS_LIMIT: Duration = Duration::from_mins(10);
+/// How long a session may take to end after Ctrl-C.
+const END_LIMIT: Duration = Duration::from_secs(60);
+/// How long a session may take to say what the machine lacks, where no program has to be run for it.
+const LACK_LIMIT: Duration = Duration::from_secs(30);
+/// How long it may take where a cluster has to be tried.
+const TRY_LIMIT: Duration = Duration::from_mins(4);
+/// By which the processes of one session are found.
+const MARK: &str = "DRYDOCK_TEST_SESSION";
+
+/// What a session says when it comes to the next part of its life; Ctrl-C comes then. In the order of the life.
+const PARTS: [&str; 6] = [
+    // Images are built and the cluster is created at the same time.
+    "creating the cluster",
+    "images built",
+    " created: ",
+    "images loaded",
+    "machine API installed",
+    "deployed into",
+];
+
+/// How long after the creation of the cluster began Ctrl-C comes too: its node is about to be started then.
+const MOMENTS: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// A session in a folder of its own.
+struct Session {
+    folder: TempDir,
+    mark: String,
+    command: Command,
+}
+
+impl Session {
+    fn new(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = Seed::from_entropy().unwrap().stream("session").uuid();
+        let temporary = folder.path().join("tmp");
+        std::fs::create_dir(&temporary).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_drydock"));
+        command
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("TMPDIR", temporary)
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        Self { folder, mark, command }
+    }
+
+    fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    fn start(&mut self) -> Running {
+        let mut child = self.command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Running {
+            child,
+            lines: output.lines(),
+            said: Vec::new(),
+        }
+    }
+
+    /// The processes of the session that still are, by their command lines.
+    fn processes(&self) -> Vec<String> {
+        let mark = format!("{MARK}={}", self.mark);
+        let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let marked = folders.map(|folder| folder.path()).filter(|folder| {
+            let environment = std::fs::read(folder.join("environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == mark.as_bytes())
+        });
+        marked.map(|folder| words(&folder)).collect()
+    }
+
+    /// Checks that nothing is left of a session that ended.
+    async fn assert_nothing_is_left(&self, at: &str, said: &[String]) {
+        assert_eq!(self.processes(), Vec::<String>::new(), "{at}");
+        let temporary = std::fs::read_dir(self.folder.path().join("tmp")).unwrap();
+        let left: Vec<PathBuf> = temporary.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, Vec::<PathBuf>::new(), "{at}");
+        if let Some(cluster) = cluster(said) {
+            let left = harness::stage::kind::leftovers().await.unwrap();
+            assert!(!left.contains(&cluster), "{at}: the cluster {cluster} is left");
+        }
+    }
+}
+
+/// The words of a process.
+fn words(folder: &Path) -> String {
+    let line = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ")
+}
+
+/// The cluster that a session says it creates.
+fn cluster(said: &[String]) -> Option<String> {
+    let name = said.iter().find_map(|line| line.split_once("creating the cluster "))?.1;
+    name.split(',').next().map(str::to_owned)
+}
+
+/// A session's process.
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    said: Vec<String>,
+}
+
+impl Running {
+    /// Waits until the session says a line with `text`.
+    async fn says(&mut self, text: &str) {
+        let reading = async {
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                let found = line.contains(text);
+                self.said.push(line);
+                if found {
+                    return true;
+                }
+            }
+            false
+        };
+        let found = tokio::time::timeout(SAYS_LIMIT, reading).await;
+        assert_eq!(found, Ok(true), "it does not say {text:?}: {:?}", self.said);
+    }
+
+    /// Sends what a terminal sends to all processes in its foreground when Ctrl-C is pressed.
+    fn interrupt(&self) {
+        let group = self.child.id().and_then(|id| i32::try_from(id).ok()).unwrap();
+        killpg(Pid::from_raw(group), Signal::SIGINT).unwrap();
+    }
+
+    /// Its end: the exit status, what it said, and its words of failure.
+    async fn ends(mut self, limit: Duration) -> (Option<i32>, Vec<String>, String) {
+        let mut failure = String::new();
+        let mut errors = self.child.stderr.take().unwrap();
+        let ending = async {
+            let rest = async {
+                while let Some(line) = self.lines.next_line().await.unwrap() {
+                    self.said.push(line);
+                }
+            };
+            let ((), read, status) = tokio::join!(rest, errors.read_to_string(&mut failure), self.child.wait());
+            read.unwrap();
+            status.unwrap().code()
+        };
+        let status = tokio::time::timeout(limit, ending).await;
+        let status = status.unwrap_or_else(|_| panic!("it did not end within {limit:?}: {failure}"));
+        (status, self.said, failure)
+    }
+}
+
+#[tokio::test]
+async fn ctrl_c_at_any_moment_leaves_nothing() {
+    let mut clusters = Vec::new();
+    let later = MOMENTS.map(|moment| (PARTS[0], moment));
+    let parts = PARTS[1..].iter().map(|part| (*part, Duration::ZERO));
+    for (part, moment) in later.into_iter().chain(parts) {
+        let mut session = Session::new(&["run", "lifecycle", "--stage", "kind"]);
+        let mut running = session.start();
+        running.says(part).await;
+        tokio::time::sleep(moment).await;
+        running.interrupt();
+        let (status, said, told) = running.ends(END_LIMIT).await;
+        assert_eq!(status, Some(2), "{part}: {told}");
+        assert!(told.ends_with("drydock: interrupted\n"), "{part}: {told}");
+        session.assert_nothing_is_left(part, &said).await;
+        clusters.extend(cluster(&said));
+    }
+    assert_eq!(clusters.len(), MOMENTS.len() + PARTS.len() - 1);
+    // A container that was on its way when its cluster was deleted would be here by now.
+    let left = harness::stage::kind::leftovers().await.unwrap();
+    assert!(clusters.iter().all(|cluster| !left.contains(cluster)), "{left:?}");
+}
+
+#[tokio::test]
+async fn what_is_missing_or_wrong_is_one_line_in_time_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.yaml");
+    std::fs::write(&wrong, "kind: [").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    let docker = which::which("docker").unwrap();
+    let without_kind = folder.path().join("bin");
+    std::fs::create_dir(&without_kind).unwrap();
+    std::os::unix::fs::symlink(docker, without_kind.join("docker")).unwrap();
+
+    let run = ["run", "lifecycle", "--stage", "kind"];
+    let absent = ["--images", "mcm=nothing:here,fakecloud=nothing:here"];
+    let with = |more: &[&'static str]| Session::new(&[&run[..], more].concat());
+    let cases = [
+        (
+            with(&[]).env("DOCKER_HOST", "unix:///nowhere"),
+            LACK_LIMIT,
+            "unix:///nowhere",
+        ),
+        (
+            with(&[]).env("DOCKER_HOST", "tcp://127.0.0.1:1"),
+            LACK_LIMIT,
+            "no socket of this machine",
+        ),
+        (
+            with(&[])
+                .env("PATH", without_kind)
+                .env("DRYDOCK_CACHE", folder.path().join("empty")),
+            LACK_LIMIT,
+            "the program kind",
+        ),
+        (with(&["--cluster", "Not_a_name"]), LACK_LIMIT, "lower-case"),
+        (
+            with(&["--kind-config", "nowhere.yaml"]),
+            LACK_LIMIT,
+            "--kind-config nowhere.yaml",
+        ),
+        (
+            Session::new(&[&run[..], &["--kind-config", wrong]].concat()),
+            LACK_LIMIT,
+            "the cluster cannot be created",
+        ),
+        (with(&["--node-image", "nothing:here"]), TRY_LIMIT, "nothing:here"),
+        (with(&absent), LACK_LIMIT, "the Docker engine has no image nothing:here"),
+    ];
+    for (mut session, limit, expected) in cases {
+        let (status, said, told) = session.start().ends(limit).await;
+        assert_eq!(status, Some(2), "{expected}: {told}");
+        assert!(told.contains(expected), "{expected}: {told}");
+        assert_eq!(told.lines().count(), 1, "{expected}: {told}");
+        session.assert_nothing_is_left(expected, &said).await;
+    }
+}
