@@ -150,7 +150,8 @@ mod tests {
         let mut seen = 0;
         for object in deployments.chain([&patched]) {
             let terms = &object.pointer(required).unwrap()["nodeSelectorTerms"];
-            let expected = json!([{ "matchExpressions": [{ "key": fakecloud::SIMULATED, "operator": "DoesNotExist" }] }]);
+            let expected =
+                json!([{ "matchExpressions": [{ "key": fakecloud::SIMULATED, "operator": "DoesNotExist" }] }]);
             assert_eq!(terms, &expected, "{}", object["metadata"]["name"]);
             seen += 1;
         }
