@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::contract;
+use super::site::WIDGETS;
 
 const MAPS: &str = "/api/v1/namespaces/{ns}/configmaps";
 
@@ -108,7 +109,10 @@ fn a_watch_ends_after_its_time() {
 #[test]
 fn a_watch_from_the_distant_past_is_told_so() {
     contract!(async |site: &super::Site| {
-        let mut watch = site.watch("/api/v1/namespaces?watch=true&resourceVersion=1").await;
+        // A real server remembers a resource from when it first served it, which for these is now.
+        site.define(super::definitions::version(json!({ "type": "object" })))
+            .await;
+        let mut watch = site.watch(&format!("{WIDGETS}?watch=true&resourceVersion=1")).await;
         watch.expect(1).await;
         watch.expect_end().await;
     });
