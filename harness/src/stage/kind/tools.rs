@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tokio::process::Command;
 
@@ -115,7 +116,11 @@ impl Orphans {
     /// Whether one of them still runs.
     pub(super) fn run(&self) -> bool {
         let group = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        group.is_some_and(|group| killpg(group, None).is_ok())
+        group.is_some_and(|group| {
+            // The first of them is a child of ours, which counts as long as nobody asked how it ended.
+            let _ = waitpid(group, Some(WaitPidFlag::WNOHANG));
+            killpg(group, None).is_ok()
+        })
     }
 
     /// Ends those that still run.
