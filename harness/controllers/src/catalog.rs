@@ -17,7 +17,7 @@ use kube::Client;
 use kube::api::{ListParams, Request};
 use serde_json::Value;
 
-use crate::foundation::{Caches, ResourceType};
+use crate::foundation::{Caches, ResourceType, Update};
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -95,10 +95,7 @@ fn defined(definition: &CustomResourceDefinition) -> Option<Served> {
 }
 
 /// Discovers what is built in, once; tries until it succeeds.
-pub(crate) fn discover(
-    client: &Client,
-    clock: &Clock,
-) -> BoxStream<'static, Box<dyn FnOnce(&mut Caches) -> Vec<crate::foundation::Change> + Send>> {
+pub(crate) fn discover(client: &Client, clock: &Clock) -> BoxStream<'static, Update> {
     let (client, clock) = (client.clone(), clock.clone());
     futures::stream::once(async move {
         let found = loop {
@@ -113,7 +110,7 @@ pub(crate) fn discover(
         Box::new(move |caches: &mut Caches| {
             caches.discovered = Some(found);
             Vec::new()
-        }) as Box<dyn FnOnce(&mut Caches) -> Vec<crate::foundation::Change> + Send>
+        }) as Update
     })
     .boxed()
 }

@@ -24,6 +24,7 @@ mod worker;
 pub(crate) use action::reference_of;
 pub use action::{Action, Deletion, Patch, Preconditions, Propagation, Severity, Target};
 pub use cache::Cache;
+pub(crate) use caches::Update;
 pub use caches::{Cached, Caches, Change, Kind, Transition};
 pub use controller::{Controller, Plan, Queue, View};
 pub use perform::{Failure, Outcome};
