@@ -1,5 +1,7 @@
 //! `drydock list`: the scenarios, and where and why not they run.
 
+use std::io::{ErrorKind, Write};
+
 use clap::Args;
 
 use super::{Ended, Outcome, Usage};
@@ -20,12 +22,10 @@ impl List {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         if let Some(name) = &self.yaml {
             let yaml = super::find(scenarios, name)?.to_yaml();
-            print!(
-                "{}",
-                yaml.map_err(|error| Usage(format!("scenario {name} has no YAML form: {error}")))?
-            );
-            return Ok(Outcome::Passed);
+            let yaml = yaml.map_err(|error| Usage(format!("scenario {name} has no YAML form: {error}")))?;
+            return print(&yaml);
         }
+        let mut list = String::new();
         let width = scenarios
             .iter()
             .map(|scenario| scenario.name.len())
@@ -37,18 +37,26 @@ impl List {
                 .filter(|stage| scenario.runs_on(*stage))
                 .map(|stage| stage.to_string())
                 .collect();
-            println!(
-                "{:width$}  {:COLUMN$}  {}",
+            list += &format!(
+                "{:width$}  {:COLUMN$}  {}\n",
                 scenario.name,
                 stages.join(" "),
                 scenario.about
             );
             for stage in StageKind::ALL {
                 if let Some(reason) = scenario.why_not_on(stage) {
-                    println!("{:width$}  {:COLUMN$}  not on {stage}: {reason}", "", "");
+                    list += &format!("{:width$}  {:COLUMN$}  not on {stage}: {reason}\n", "", "");
                 }
             }
         }
-        Ok(Outcome::Passed)
+        print(&list)
+    }
+}
+
+/// Prints a text of which a reader such as `head` may take only the beginning.
+fn print(text: &str) -> Ended {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Usage(format!("cannot print the list: {error}"))),
+        _ => Ok(Outcome::Passed),
     }
 }
