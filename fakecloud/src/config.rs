@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcm_api::duration::GoDuration;
+use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
 use crate::csi::CsiSettings;
@@ -344,15 +345,7 @@ pub(crate) fn is_zone(zone: &str) -> bool {
 }
 
 fn is_quantity(text: &str) -> bool {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let suffix = &text[digits.len()..];
-    let known = [
-        "", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
-    ];
-    known.contains(&suffix)
-        && digits
-            .parse::<f64>()
-            .is_ok_and(|number| number.is_finite() && number > 0.0)
+    text.parse::<Quantity>().is_ok_and(|amount| amount.milli() > 0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! PersistentVolumes and PersistentVolumeClaims.
 
+use quantity::Quantity;
 use serde_json::Value;
 
 use super::fields::{default, immutable, is_set, items, members, object, one_of, same, text};
@@ -7,7 +8,6 @@ use super::row::Row;
 use crate::resource::Resource;
 use crate::status::FieldError;
 use crate::table::printers;
-use crate::types::quantity::Quantity;
 
 const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 /// Where a volume's data can be: the members of the spec of which exactly one is set.

@@ -1,9 +1,9 @@
 //! The form in which upstream stores and sends built-in objects: it decodes them to structs and
 //! encodes those again, so that quantities and times become canonical and zero values vanish.
 
+use quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::quantity::Quantity;
 use super::table::{Field, Form, Shape, Type, table};
 use super::time;
 

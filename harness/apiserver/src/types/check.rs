@@ -3,10 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use quantity::Quantity;
 use serde_json::{Map, Value};
 
 use super::path::Path;
-use super::quantity::{self, Quantity};
 use super::table::{Form, Shape, Type, table};
 use super::time;
 use crate::status::ApiError;

@@ -1,8 +1,6 @@
 //! The built-in types of Kubernetes as data: checks, canonical forms, OpenAPI schemas. Nothing here
 //! knows resources, requests or defaults; whatever differs between types stands in the table.
 
-pub mod quantity;
-
 mod canonical;
 mod check;
 mod duplicates;

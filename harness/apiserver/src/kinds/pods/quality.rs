@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use quantity::Quantity;
 use serde_json::Value;
 
 use crate::kinds::fields::{items, members};
-use crate::types::quantity::Quantity;
 
 /// `Guaranteed`: every container has limits for processor and memory, equal to its requests;
 /// `BestEffort`: none has either; else `Burstable`.

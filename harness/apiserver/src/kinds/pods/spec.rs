@@ -1,12 +1,12 @@
 //! Checks of a new pod's spec, or of a workload's template. Less than upstream checks: what clients
 //! of this server get wrong in practice.
 
+use quantity::Quantity;
 use serde_json::Value;
 
 use crate::kinds::fields::{is_set, items, members, one_of, text};
 use crate::kinds::syntax;
 use crate::status::{FieldError, FieldErrorType};
-use crate::types::quantity::Quantity;
 
 const PULL_POLICIES: [&str; 3] = ["Always", "IfNotPresent", "Never"];
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];

@@ -1,5 +1,6 @@
 //! Quantities: `100m`, `1Gi`, `5e3`. Parsing, comparing, and the canonical form in which upstream
-//! writes them (`k8s.io/apimachinery/pkg/api/resource`).
+//! writes them (`k8s.io/apimachinery/pkg/api/resource`). The one reader of their text form for server, controllers and kubelets. What
+//! must not live here: what an amount is an amount of.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +10,7 @@ const NANO: i128 = 1_000_000_000;
 const MAX: i128 = i64::MAX as i128 * NANO;
 
 /// What upstream says of text that is no quantity.
-pub(crate) const REFUSAL: &str =
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+pub const REFUSAL: &str = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /// The family of suffixes that a quantity is written with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Quantity {
     }
 
     /// Rounds up to thousandths, as upstream does with amounts of resources.
-    pub(crate) fn rounded_to_milli(self) -> Self {
+    pub fn rounded_to_milli(self) -> Self {
         Self {
             nanos: self.milli() * (NANO / 1000),
             ..self
