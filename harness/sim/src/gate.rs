@@ -6,18 +6,24 @@
 
 mod body;
 mod service;
+mod strike;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use self::strike::{Lagging, Strikes, later};
 use crate::Trace;
 
 pub use body::GateBody;
 pub use service::{GateLayer, GateService};
+pub use strike::{Blow, CrashPoint, Lag, Side};
 
 /// The gate of one process; clones are the same gate.
 ///
@@ -34,19 +40,24 @@ struct Shared {
     state: Mutex<State>,
     count: Arc<Mutex<Count>>,
     struck: Notify,
+    paused: Notify,
 }
 
 struct State {
     incarnation: u64,
     open: bool,
     struck: bool,
+    paused_until: Option<Timestamp>,
+    /// Who goes on when the pause is over, in the order in which they were held up.
+    held_up: Vec<Waker>,
+    lagging: Option<Lagging>,
 }
 
-/// What a group of processes did, in one order, and where one of them is to crash.
+/// What a group of processes did, in one order, and what is to strike the one that does an effect.
 #[derive(Default)]
 struct Count {
     effects: Vec<Effect>,
-    crash_points: BTreeMap<u64, Side>,
+    strikes: Strikes,
 }
 
 /// One thing that the process did, or was about to do, to the world outside.
@@ -70,36 +81,6 @@ pub enum EffectKind {
     ApiWrite,
     /// A call of the cloud, reads included: they may fail, and cost quota.
     CloudCall,
-}
-
-/// On which side of an effect a process crashes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Side {
-    /// The request never leaves.
-    Before,
-    /// The request takes effect, its answer never arrives.
-    After,
-}
-
-/// A crash at the effect of that number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CrashPoint {
-    /// The effect's number, counted from 1.
-    pub effect: u64,
-    /// Before or after it.
-    pub side: Side,
-}
-
-impl fmt::Display for CrashPoint {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = match self.side {
-            Side::Before => "before",
-            Side::After => "after",
-        };
-        write!(formatter, "crash {side} effect {}", self.effect)
-    }
 }
 
 /// What a request may do.
@@ -141,6 +122,9 @@ impl Gate {
             incarnation: 1,
             open: true,
             struck: false,
+            paused_until: None,
+            held_up: Vec::new(),
+            lagging: None,
         };
         Self(Arc::new(Shared {
             name: name.to_owned(),
@@ -149,6 +133,7 @@ impl Gate {
             state: Mutex::new(state),
             count,
             struck: Notify::new(),
+            paused: Notify::new(),
         }))
     }
 
@@ -169,7 +154,78 @@ impl Gate {
 
     /// Lets the process of its group that does this effect crash at it. A point that is already passed never strikes.
     pub fn crash_at(&self, point: CrashPoint) {
-        self.count().crash_points.insert(point.effect, point.side);
+        self.count().strikes.arm(point.effect).crash = Some(point.side);
+    }
+
+    /// Lets the process of its group that does this effect stand still for `time` first, as SIGSTOP and SIGCONT do: its
+    /// requests and deliveries wait. It needs a supervisor ([`process`](crate::process()) is one), which lets it go on.
+    pub fn pause_at(&self, effect: u64, time: Duration) {
+        self.count().strikes.arm(effect).pause = Some(time);
+    }
+
+    /// Lets the watches of the process of its group that does this effect lag from then on, over its restarts too.
+    pub fn lag_at(&self, effect: u64, lag: Lag) {
+        self.count().strikes.arm(effect).lag = Some(lag);
+    }
+
+    /// Whether that has struck at that effect.
+    pub fn has_struck(&self, effect: u64, blow: Blow) -> bool {
+        self.count().strikes.has_struck(effect, blow)
+    }
+
+    /// Ends the pauses of the process when their time is over; returns never.
+    pub(crate) async fn serve_pauses<T>(&self) -> T {
+        loop {
+            let paused = self.0.paused.notified();
+            let until = self.lock().paused_until;
+            match until {
+                Some(until) => {
+                    self.trace().clock().sleep_until(until).await;
+                    self.go_on();
+                }
+                None => paused.await,
+            }
+        }
+    }
+
+    /// Ready unless the process stands still; then whoever asks is woken when it goes on.
+    pub(crate) fn poll_going(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.paused_until.is_none() {
+            return Poll::Ready(());
+        }
+        if !state.held_up.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.held_up.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    fn is_paused(&self) -> bool {
+        self.lock().paused_until.is_some()
+    }
+
+    /// When a watch event that is there now reaches the process.
+    fn arrival(&self) -> Timestamp {
+        let now = self.trace().clock().now();
+        self.lock().lagging.map_or(now, |lagging| lagging.arrival(now))
+    }
+
+    fn pause(&self, effect: u64, time: Duration) {
+        let until = later(self.trace().clock().now(), time);
+        self.lock().paused_until = Some(until);
+        self.trace()
+            .fault(self.name(), &format!("pause from effect {effect} for {time:?}"));
+        self.0.paused.notify_waiters();
+    }
+
+    fn go_on(&self) {
+        let held_up = {
+            let mut state = self.lock();
+            state.paused_until = None;
+            std::mem::take(&mut state.held_up)
+        };
+        self.trace().fault(self.name(), "goes on");
+        held_up.into_iter().for_each(Waker::wake);
     }
 
     /// Returns once a crash has struck the present incarnation.
@@ -197,6 +253,8 @@ impl Gate {
             state.incarnation += 1;
             state.open = true;
             state.struck = false;
+            state.paused_until = None;
+            state.held_up.clear();
         }
     }
 
@@ -244,11 +302,20 @@ impl Gate {
             kind,
             description,
         });
-        let point = count
-            .crash_points
-            .get(&number)
-            .map(|&side| CrashPoint { effect: number, side });
+        let armed = count.strikes.at(number);
+        for (blow, armed) in [(Blow::Pause, armed.pause.is_some()), (Blow::Lag, armed.lag.is_some())] {
+            if armed {
+                count.strikes.note(number, blow);
+            }
+        }
         drop(count);
+        if let Some(lag) = armed.lag {
+            self.lag(number, lag);
+        }
+        if let Some(time) = armed.pause {
+            self.pause(number, time);
+        }
+        let point = armed.crash.map(|side| CrashPoint { effect: number, side });
         match point {
             Some(point) if point.side == Side::Before => {
                 self.strike(point);
@@ -258,13 +325,25 @@ impl Gate {
         }
     }
 
+    fn lag(&self, effect: u64, lag: Lag) {
+        let lagging = Lagging::from(self.trace().clock().now(), lag);
+        self.lock().lagging = Some(lagging);
+        let Lag { by, lasts } = lag;
+        let lasts = lasts.map(|lasts| format!(" for {lasts:?}")).unwrap_or_default();
+        self.trace().fault(
+            self.name(),
+            &format!("watches lag by {by:?} from effect {effect}{lasts}"),
+        );
+    }
+
     fn strike(&self, point: CrashPoint) {
         let description = {
             let mut state = self.lock();
             state.open = false;
             state.struck = true;
             drop(state);
-            let count = self.count();
+            let mut count = self.count();
+            count.strikes.note(point.effect, Blow::Crash);
             let effect = usize::try_from(point.effect - 1)
                 .ok()
                 .and_then(|index| count.effects.get(index));

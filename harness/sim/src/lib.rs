@@ -25,7 +25,7 @@ mod world;
 
 pub use determinism::{Difference, Report, Run, SeedRuns, check_determinism};
 pub use entropy::exact_replay;
-pub use gate::{CrashPoint, Effect, EffectKind, Gate, GateBody, GateLayer, GateService, Side};
+pub use gate::{Blow, CrashPoint, Effect, EffectKind, Gate, GateBody, GateLayer, GateService, Lag, Side};
 pub use process::{Handle, Process, process};
 pub use trace::{Entry, Keep, Trace};
 pub use world::{EPOCH, World, run};

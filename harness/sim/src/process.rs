@@ -5,8 +5,9 @@
 //! therefore own everything that it starts (a `JoinSet`, no detached tasks).
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -97,12 +98,18 @@ where
         loop {
             self.handle.started();
             let end = {
-                let incarnation = Box::pin((self.start)());
+                let gate = &self.handle.0.gate;
+                let mut incarnation = Box::pin((self.start)());
+                let going = poll_fn(|context| match gate.poll_going(context) {
+                    Poll::Ready(()) => incarnation.as_mut().poll(context),
+                    Poll::Pending => Poll::Pending,
+                });
                 tokio::select! {
                     biased;
                     command = self.handle.command() => End::Commanded(command),
-                    () = self.handle.0.gate.crashed() => End::Crashed,
-                    output = incarnation => End::Finished(output),
+                    () = gate.crashed() => End::Crashed,
+                    end = gate.serve_pauses() => end,
+                    output = going => End::Finished(output),
                 }
             };
             match end {

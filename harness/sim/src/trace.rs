@@ -11,17 +11,20 @@ use clock::Clock;
 use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
 
 /// The append-only record of a run; clones write to the same record.
 #[derive(Clone)]
 pub struct Trace {
     clock: Clock,
     record: Arc<Mutex<Record>>,
+    full: Arc<Notify>,
 }
 
 struct Record {
     digest: Sha256,
     length: u64,
+    limit: u64,
     keep: Keep,
     entries: VecDeque<Entry>,
 }
@@ -67,12 +70,31 @@ impl Trace {
         let record = Record {
             digest: Sha256::new(),
             length: 0,
+            limit: u64::MAX,
             keep,
             entries: VecDeque::new(),
         };
         Self {
             clock,
             record: Arc::new(Mutex::new(record)),
+            full: Arc::default(),
+        }
+    }
+
+    /// The clock of its entries.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Returns once it has more than `limit` entries. The limit of the latest call counts.
+    pub async fn outgrown(&self, limit: u64) {
+        self.lock().limit = limit;
+        loop {
+            let full = self.full.notified();
+            if self.len() > limit {
+                return;
+            }
+            full.await;
         }
     }
 
@@ -86,7 +108,14 @@ impl Trace {
     /// Records that `source` did what `text` says.
     pub fn record(&self, source: &str, text: impl Into<String>) {
         let at = self.clock.now();
-        self.lock().append(at, source, text.into());
+        let outgrown = {
+            let mut record = self.lock();
+            record.append(at, source, text.into());
+            record.length > record.limit
+        };
+        if outgrown {
+            self.full.notify_waiters();
+        }
     }
 
     /// Records an answered API request. `code` is the HTTP status, `revision` the store's after it.

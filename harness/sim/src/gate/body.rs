@@ -1,22 +1,37 @@
 //! The body of an answer on its way through the gate: it records watch events and gRPC status, and
-//! falls silent when the incarnation that asked for it is over.
+//! falls silent when the incarnation that asked for it is over or stands still. Watch events of a process whose
+//! watches lag arrive later, in their order.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Gate;
 
 /// An answer's body behind a gate.
-pub struct GateBody<B> {
+pub struct GateBody<B: Body> {
     inner: Pin<Box<B>>,
     gate: Gate,
     incarnation: u64,
     exchange: Exchange,
+    late: Late<B::Error>,
+}
+
+/// A frame, or how the body ended.
+type Polled<E> = Option<Result<Frame<Bytes>, E>>;
+
+/// Frames of a watch that lags: they are under way.
+struct Late<E> {
+    frames: VecDeque<(Timestamp, Polled<E>)>,
+    ended: bool,
+    timer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// What is recorded of a body.
@@ -35,13 +50,60 @@ impl Exchange {
     }
 }
 
-impl<B> GateBody<B> {
+impl<B: Body<Data = Bytes>> GateBody<B> {
     pub(super) fn new(body: B, gate: Gate, incarnation: u64, exchange: Exchange) -> Self {
         Self {
             inner: Box::pin(body),
             gate,
             incarnation,
             exchange,
+            late: Late {
+                frames: VecDeque::new(),
+                ended: false,
+                timer: None,
+            },
+        }
+    }
+
+    /// What arrives now: of a watch that lags, what was there a while ago.
+    fn poll_arriving(&mut self, context: &mut Context<'_>) -> Poll<Polled<B::Error>> {
+        if !matches!(self.exchange, Exchange::Watch { .. }) {
+            return self.inner.as_mut().poll_frame(context);
+        }
+        let clock = self.gate.trace().clock().clone();
+        while !self.late.ended {
+            let Poll::Ready(frame) = self.inner.as_mut().poll_frame(context) else {
+                break;
+            };
+            let before = self.late.frames.back().map_or(Timestamp::MIN, |(due, _)| *due);
+            let due = self.gate.arrival().max(before);
+            if self.late.frames.is_empty() && due <= clock.now() {
+                return Poll::Ready(frame);
+            }
+            self.late.ended = !matches!(frame, Some(Ok(_)));
+            self.late.frames.push_back((due, frame));
+        }
+        loop {
+            let Some((due, _)) = self.late.frames.front() else {
+                return if self.late.ended {
+                    Poll::Ready(None)
+                } else {
+                    Poll::Pending
+                };
+            };
+            let due = *due;
+            if due <= clock.now() {
+                self.late.timer = None;
+                return Poll::Ready(self.late.frames.pop_front().and_then(|(_, frame)| frame));
+            }
+            let timer = self.late.timer.get_or_insert_with(|| {
+                let clock = clock.clone();
+                Box::pin(async move { clock.sleep_until(due).await })
+            });
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.late.timer = None;
         }
     }
 
@@ -72,6 +134,9 @@ impl<B> GateBody<B> {
     }
 }
 
+/// What is not boxed in it is never pinned.
+impl<B: Body> Unpin for GateBody<B> {}
+
 impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     type Data = Bytes;
     type Error = B::Error;
@@ -80,10 +145,10 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        if !self.gate.is_present(self.incarnation) {
+        if !self.gate.is_present(self.incarnation) || self.gate.poll_going(context).is_pending() {
             return Poll::Pending;
         }
-        let polled = self.inner.as_mut().poll_frame(context);
+        let polled = self.poll_arriving(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => self.record_frame(frame),
             Poll::Ready(Some(Err(_))) => self.record_status("broken off"),
@@ -94,7 +159,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.late.frames.is_empty() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -102,7 +167,7 @@ impl<B: Body<Data = Bytes>> Body for GateBody<B> {
     }
 }
 
-impl<B> fmt::Debug for GateBody<B> {
+impl<B: Body> fmt::Debug for GateBody<B> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("GateBody")

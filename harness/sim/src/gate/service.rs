@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures::future::Either;
 use http::{HeaderMap, Method, Request, Response, Uri};
 use tower::{Layer, Service};
 
@@ -44,11 +45,12 @@ impl GateLayer {
         Some((self.kind, description))
     }
 
-    /// Polls `future` for as long as its incarnation is the present one; pending for ever from then on.
+    /// Polls `future` for as long as its incarnation is the present one and does not stand still; pending for ever when
+    /// the incarnation is over.
     async fn while_present<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         poll_fn(|context| {
-            if self.gate.is_present(self.incarnation) {
+            if self.gate.is_present(self.incarnation) && self.gate.poll_going(context).is_ready() {
                 future.as_mut().poll(context)
             } else {
                 Poll::Pending
@@ -102,9 +104,10 @@ impl<S> Layer<S> for GateLayer {
 
 impl<S, B, R> Service<Request<B>> for GateService<S>
 where
-    S: Service<Request<B>, Response = Response<R>>,
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
+    B: Send + 'static,
     R: http_body::Body<Data = Bytes> + Send + 'static,
 {
     type Response = Response<GateBody<R>>;
@@ -121,7 +124,18 @@ where
         let Passage::Open { crash_after } = layer.gate.enter(layer.incarnation, layer.effect(&method, &uri)) else {
             return Box::pin(pending());
         };
-        let answer = self.inner.call(request);
+        let answer = if layer.gate.is_paused() {
+            // The service that was found ready answers; a clone of it takes its place.
+            let next = self.inner.clone();
+            let mut ready = std::mem::replace(&mut self.inner, next);
+            let gate = layer.gate.clone();
+            Either::Left(async move {
+                poll_fn(|context| gate.poll_going(context)).await;
+                ready.call(request).await
+            })
+        } else {
+            Either::Right(self.inner.call(request))
+        };
         Box::pin(async move {
             let answer = layer.while_present(answer).await;
             let exchange = match &answer {

@@ -199,10 +199,11 @@ fn streaming(
     Response = Response<impl http_body::Body<Data = Bytes, Error = Infallible> + Send>,
     Error = Infallible,
     Future: Send,
-> {
-    let mut frames = Some(VecDeque::from(frames));
+> + Clone
++ Send {
+    let frames = Arc::new(Mutex::new(VecDeque::from(frames)));
     tower::service_fn(move |_: Request<()>| {
-        let frames = frames.take().unwrap_or_default().into_iter().map(Ok);
+        let frames = std::mem::take(&mut *frames.lock().unwrap()).into_iter().map(Ok);
         std::future::ready(Ok(Response::new(StreamBody::new(futures::stream::iter(frames)))))
     })
 }
@@ -268,4 +269,70 @@ async fn a_cloud_call_is_recorded_with_the_status_in_its_trailers() {
         .unwrap();
     response.into_body().collect().await.unwrap();
     assert_eq!(fixture.texts(), ["cloud CreateMachine 8"]);
+}
+
+/// A watch of a server that sends one event a second.
+async fn slow_watch(gate: &Gate) -> GateBody<impl http_body::Body<Data = Bytes, Error = Infallible> + Send> {
+    let server = tower::service_fn(|_: Request<()>| {
+        let frames = futures::stream::unfold(0, |sent| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            (sent < 3).then(|| (Ok(Frame::data(Bytes::from(format!("{sent}\n")))), sent + 1))
+        });
+        std::future::ready(Ok::<_, Infallible>(Response::new(StreamBody::new(Box::pin(frames)))))
+    });
+    let watch = gate.api().layer(server).oneshot(request("GET", "/a?watch=1"));
+    watch.await.unwrap().into_body()
+}
+
+/// What arrives and in which second.
+async fn arrivals(
+    gate: &Gate,
+    mut body: impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
+) -> Vec<String> {
+    let mut arrived = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let data = frame.unwrap().into_data().unwrap();
+        let second = gate.trace().clock().now().as_second();
+        arrived.push(format!("{second}: {}", String::from_utf8_lossy(&data).trim()));
+    }
+    arrived.push(format!("{}: end", gate.trace().clock().now().as_second()));
+    arrived
+}
+
+#[rstest]
+#[case::for_ever(None, &["11: 0", "12: 1", "13: 2", "14: end"])]
+#[case::for_two_seconds(Some(2), &["11: 0", "11: 1", "11: 2", "11: end"])]
+#[tokio::test(start_paused = true)]
+async fn watches_that_lag_deliver_late_and_in_order(#[case] lasts: Option<u64>, #[case] expected: &[&str]) {
+    let fixture = Fixture::new();
+    fixture.gate.lag_at(
+        1,
+        Lag {
+            by: Duration::from_secs(10),
+            lasts: lasts.map(Duration::from_secs),
+        },
+    );
+    assert!(answered(&fixture.client(), "POST", "/a"));
+    let body = slow_watch(&fixture.gate).await;
+    assert_eq!(arrivals(&fixture.gate, body).await, expected);
+    assert!(fixture.gate.has_struck(1, Blow::Lag));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_a_process_that_stands_still_waits() {
+    let fixture = Fixture::new();
+    let body = slow_watch(&fixture.gate).await;
+    fixture.gate.pause_at(1, Duration::from_secs(20));
+    let mut write = Box::pin(fixture.client().oneshot(request("POST", "/a")));
+    assert!((&mut write).now_or_never().is_none());
+    let (gate, serving) = (fixture.gate.clone(), fixture.gate.serve_pauses::<()>());
+    tokio::select! {
+        biased;
+        () = serving => unreachable!(),
+        (arrived, answer) = async { tokio::join!(arrivals(&gate, body), write) } => {
+            assert!(answer.is_ok());
+            assert_eq!(arrived, ["21: 0", "22: 1", "23: 2", "24: end"]);
+        }
+    }
+    assert_eq!(fixture.served(), 1);
 }

@@ -6,7 +6,7 @@ use http_body_util::Empty;
 use tower::{Layer, ServiceExt};
 
 use super::*;
-use crate::{CrashPoint, Side, World, run};
+use crate::{Blow, CrashPoint, Side, World, run};
 
 async fn write(gate: &Gate, path: &str) {
     let server = tower::service_fn(|_: Request<()>| {
@@ -117,4 +117,60 @@ fn a_kill_right_before_a_crash_does_not_strike_the_next_incarnation() {
         assert!(killed.is_some());
         assert_eq!(gate.effects(), 2);
     });
+}
+
+#[test]
+fn a_paused_process_stands_still_and_goes_on_where_it_was() {
+    let lines = run(1, |world| async move {
+        let gate = Gate::new("mcm", world.trace.clone());
+        gate.pause_at(2, Duration::from_secs(30));
+        let process = process("mcm", gate.clone(), || async {
+            write(&gate, "/a").await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            write(&gate, "/b").await;
+            write(&gate, "/c").await;
+        });
+        process.run().await;
+        assert!(gate.has_struck(2, Blow::Pause) && !gate.has_struck(1, Blow::Pause));
+        narrative(&world)
+    });
+    assert_eq!(
+        lines,
+        [
+            "0s process started (1)",
+            "0s POST /a 200",
+            "1s mcm: pause from effect 2 for 30s",
+            "31s mcm: goes on",
+            "31s POST /b 200",
+            "31s POST /c 200",
+            "31s process finished",
+        ]
+    );
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_is_paused_starts_again_at_once() {
+    let lines = run(1, |world| async move {
+        let gate = Gate::new("mcm", world.trace.clone());
+        gate.pause_at(1, Duration::from_secs(30));
+        let process = process("mcm", gate.clone(), || async { write(&gate, "/a").await });
+        let handle = process.handle();
+        let killer = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            handle.restart();
+        };
+        tokio::join!(process.run(), killer);
+        narrative(&world)
+    });
+    assert_eq!(
+        lines,
+        [
+            "0s process started (1)",
+            "0s mcm: pause from effect 1 for 30s",
+            "5s process killed",
+            "5s process started (2)",
+            "5s POST /a 200",
+            "5s process finished",
+        ]
+    );
 }
