@@ -3,6 +3,7 @@
 pub mod authorization;
 pub mod custom;
 pub mod discovery;
+pub mod faults;
 pub mod http;
 pub mod jsonpath;
 pub mod kinds;

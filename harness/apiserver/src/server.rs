@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::authorization::{Authorization, Authorizer};
+use crate::faults::Faults;
 use crate::http::Body;
 use crate::kinds;
 use crate::observe::Observer;
@@ -163,6 +164,7 @@ pub(crate) struct Inner {
     pub(crate) authority: Option<Authority>,
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
     pub(crate) authorizer: Authorizer,
+    pub(crate) faults: Faults,
     /// Signs the tokens of service accounts.
     pub(crate) signer: Signer,
     token_ids: Mutex<Stream>,
@@ -230,6 +232,7 @@ impl Server {
         };
         let store = Store::new(FIRST_REVISION, history, observer.clone());
         let ids = seed.stream("apiserver ids");
+        let faults = Faults::new(clock.clone(), seed.child("apiserver faults"));
         let registry = Registry::new(store, kinds::builtin(), clock, ids, settings);
         if authorization == Authorization::Rbac {
             registry.seed_roles(&mut seed.stream("apiserver role ids"))?;
@@ -242,6 +245,7 @@ impl Server {
             authority,
             tokens: Mutex::new(tokens),
             authorizer,
+            faults,
             signer: Signer::new(&mut seed.stream("apiserver token key"))?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),
             audit_ids: Mutex::new(seed.stream("apiserver audit ids")),
@@ -303,6 +307,11 @@ impl Server {
     /// publisher of root certificates puts into every namespace.
     pub fn certificate_authority(&self) -> String {
         self.inner.authority.as_ref().map(Authority::pem).unwrap_or_default()
+    }
+
+    /// The rules by which requests to this server go wrong.
+    pub fn faults(&self) -> Faults {
+        self.inner.faults.clone()
     }
 
     /// The newest revision.
