@@ -10,7 +10,7 @@ mod cloud_controller;
 mod config;
 pub mod csi;
 mod delay;
-mod glob;
+pub mod glob;
 pub mod kubelet;
 mod metrics;
 pub mod model;
@@ -108,17 +108,26 @@ impl Fakecloud {
         proto::cloud_server::CloudServer::new(ControlService::new(self.clone()))
     }
 
-    /// Runs the simulated kubelets and the cloud controller until `token` is cancelled. Dropping the
-    /// future kills them; running it again picks up the VMs that are there. At most one `run` at a
-    /// time.
+    /// Runs the simulated kubelets, the cloud controller and the storage until `token` is cancelled.
+    /// Dropping the future kills them; running it again picks up the VMs that are there. At most one
+    /// `run` at a time.
     pub async fn run(&self, client: kube::Client, token: CancellationToken) {
+        let (controls, stores) = self.step(|cloud, _| {
+            let config = cloud.config();
+            (config.cloud_controller.enabled, config.csi.enabled)
+        });
         let kubelets = kubelet::run(self.clone(), client.clone(), token.clone());
-        if self.step(|cloud, _| cloud.config().cloud_controller.enabled) {
-            let controller = cloud_controller::run(self.clone(), client, token);
-            tokio::join!(kubelets, controller);
-        } else {
-            kubelets.await;
-        }
+        let controller = async {
+            if controls {
+                cloud_controller::run(self.clone(), client.clone(), token.clone()).await;
+            }
+        };
+        let storage = async {
+            if stores {
+                csi::run(self.clone(), client.clone(), token.clone()).await;
+            }
+        };
+        tokio::join!(biased; kubelets, controller, storage);
     }
 
     /// Lets VMs boot and end in time when no kubelets are to run; until `token` is cancelled.

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CsiSettings {
+    /// Whether the cloud's storage works for the cluster.
+    pub enabled: bool,
     /// How long making a volume takes.
     pub provision_delay: GoDuration,
     /// How long removing a volume takes.
@@ -27,6 +29,7 @@ impl Default for CsiSettings {
     fn default() -> Self {
         let seconds = |seconds| GoDuration(Duration::from_secs(seconds));
         Self {
+            enabled: true,
             provision_delay: seconds(1),
             delete_delay: seconds(1),
             attach_delay: seconds(2),

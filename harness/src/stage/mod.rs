@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod child;
 pub mod cloud;
+pub mod controllers;
 pub mod kind;
 pub mod logs;
 pub mod plane;

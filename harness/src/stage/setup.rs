@@ -142,13 +142,3 @@ pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, dr
     }
     arguments
 }
-
-/// How node lifecycle is set on a stage.
-pub fn node_lifecycle(timeouts: &Timeouts) -> controllers::node_lifecycle::Settings {
-    let monitor_period = (timeouts.node_grace / 10).min(Duration::from_secs(5));
-    controllers::node_lifecycle::Settings {
-        monitor_period,
-        grace: timeouts.node_grace,
-        startup_grace: timeouts.node_grace + Duration::from_secs(10),
-    }
-}

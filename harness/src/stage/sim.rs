@@ -8,8 +8,8 @@ use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::sim::{CrashPoint, Gate, Handle, Side, Trace};
-use apiserver::{Authorization, Identity};
+use ::sim::{Gate, Handle, Trace};
+use apiserver::Identity;
 use clock::{Clock, Seed};
 use mcm_api::GoDuration;
 use mcm_driver::Driver;
@@ -20,17 +20,16 @@ use tower::Layer;
 
 use super::audit::Audit;
 use super::cloud::CloudClient;
-use super::{NAMESPACE, Stage, holder_among, leader, logs, names_of_mcm, setup};
+use super::{NAMESPACE, Stage, controllers, holder_among, leader, logs, names_of_mcm, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
 use crate::engine::narrative::Narrative;
-use crate::engine::perform;
+use crate::engine::{Told, perform};
+use crate::plan::{Disturbance, Limits, effects, schedule};
 use crate::runner::{Job, Ran, TraceSummary};
-use crate::scenario::step::{Crash, Moment, Process, ProcessAction};
+use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, DuplicateCreates, Timeouts};
 
-/// No scenario needs longer; one that does runs away.
-const VIRTUAL_LIMIT: Duration = Duration::from_hours(24 * 60);
 /// How long mcm stays down after a crash.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// How often a rolling restart looks whether a process is up again.
@@ -41,22 +40,18 @@ pub fn run(job: &Job) -> Ran {
     ::sim::run(job.seed, |world| async move {
         let trace = world.trace.clone();
         let audit = Audit::new(NAMESPACE);
-        let (told, effects) = match SimStage::start(world, job, &audit).await {
+        let (told, effects, hits) = match SimStage::start(world, job, &audit).await {
             Ok(mut stage) => {
-                let told = tokio::time::timeout(VIRTUAL_LIMIT, perform(&mut stage, &job.scenario)).await;
-                let told = match told {
-                    Ok(mut told) => {
-                        tell_of_process(&mut told.narrative, &trace);
-                        Ok(told)
-                    }
-                    Err(_) => Err(format!(
-                        "it runs away: {} of virtual time and no end",
-                        short(VIRTUAL_LIMIT)
-                    )),
-                };
-                (told, stage.gate.effect_list())
+                let told = perform_within_limits(&mut stage, job, &trace).await;
+                let told = told.map(|mut told| {
+                    tell_of_process(&mut told.narrative, &trace);
+                    stage.schedule.tell(&mut told.narrative);
+                    told
+                });
+                let faults = told.as_ref().map(|told| told.world.faults.clone()).unwrap_or_default();
+                (told, stage.gate.effect_list(), stage.hits(job, &faults))
             }
-            Err(reason) => (Err(reason), Vec::new()),
+            Err(reason) => (Err(reason), Vec::new(), Vec::new()),
         };
         let summary = TraceSummary {
             hash: trace.hash(),
@@ -67,11 +62,29 @@ pub fn run(job: &Job) -> Ran {
         Ran {
             trace: Some(summary),
             effects,
+            hits,
             requests: audit.accesses(),
             refused: audit.refused(),
             ..Ran::new(told, logs)
         }
     })
+}
+
+/// Performs the job's scenario unless it runs away.
+async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -> Result<Told, String> {
+    let Limits { virtual_time, events } = job.limits;
+    let clock = stage.clock.clone();
+    tokio::select! {
+        biased;
+        told = perform(stage, &job.scenario) => Ok(told),
+        () = trace.outgrown(events) => Err(format!(
+            "it runs away: more than {events} events (limits.events) and no end"
+        )),
+        () = clock.sleep(virtual_time.0) => Err(format!(
+            "it runs away: {} of virtual time (limits.virtualTime) and no end",
+            short(virtual_time.0)
+        )),
+    }
 }
 
 /// Adds to the narrative when mcm started, crashed and was killed: it does not see its own end.
@@ -104,6 +117,7 @@ struct SimStage {
     gate: Gate,
     trace: Trace,
     mcm: Vec<(String, Handle)>,
+    schedule: schedule::Log,
     parts: JoinSet<String>,
 }
 
@@ -114,11 +128,7 @@ impl SimStage {
         if job.hash_order {
             iterate_in_hash_order(&trace);
         }
-        let options = apiserver::Options {
-            authorization: Authorization::Rbac,
-            observer: Some(Arc::new(audit.clone())),
-            ..apiserver::Options::new(clock.clone(), seed.child("apiserver"))
-        };
+        let options = controllers::server_options(clock.clone(), seed.child("apiserver"), audit);
         let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
         let gate = |name: &str| {
             let server = server.clone();
@@ -129,6 +139,14 @@ impl SimStage {
         let client = client_of(&gate("drydock"), Identity::admin());
         setup::install(&client, NAMESPACE).await?;
         setup::install_fixtures(&client, NAMESPACE).await?;
+        let mut parts = JoinSet::new();
+        parts.spawn(controllers::run(
+            client_of(&gate("controllers"), Identity::admin()),
+            clock.clone(),
+            seed.child("controllers"),
+            controllers::settings(&timeouts, ""),
+        ));
+        controllers::furnished(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
             cloud_config(&job.scenario.world.cloud, &timeouts),
@@ -136,37 +154,21 @@ impl SimStage {
             seed.child("fakecloud"),
         );
         let cloud = CloudClient::new(fakecloud.control_server());
-        let mut parts = JoinSet::new();
-        let stop = CancellationToken::new();
         let kubelets = (
             fakecloud.clone(),
             client_of(
                 &gate("kubelets"),
                 Identity::service_account(NAMESPACE, FAKECLOUD_ACCOUNT),
             ),
-            stop.clone(),
         );
         parts.spawn(async move {
-            let (fakecloud, client, stop) = kubelets;
-            fakecloud.run(client, stop).await;
+            let (fakecloud, client) = kubelets;
+            fakecloud.run(client, CancellationToken::new()).await;
             "the kubelets ended".to_owned()
-        });
-        let lifecycle = (
-            client_of(&gate("node-lifecycle"), Identity::admin()),
-            clock.clone(),
-            setup::node_lifecycle(&timeouts),
-            stop,
-        );
-        parts.spawn(async move {
-            let (client, clock, settings, stop) = lifecycle;
-            controllers::node_lifecycle::run(client, clock, settings, stop).await;
-            "node lifecycle ended".to_owned()
         });
 
         let group = gate("mcm");
-        if let Some(point) = job.crash {
-            group.crash_at(point);
-        }
+        effects::arm(&job.disturbances, &timeouts, |Process::Mcm| group.clone());
         let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.mutant.as_deref())?;
         let mut mcm = Vec::new();
         for name in names_of_mcm(job.scenario.world.replicas) {
@@ -188,6 +190,8 @@ impl SimStage {
             mcm.push((name.clone(), process.handle()));
             parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
         }
+        let schedule = schedule::Log::default();
+        parts.spawn(follow_schedule(job, &clock, &cloud, &timeouts, &trace, &schedule));
         Ok(Self {
             clock,
             timeouts,
@@ -196,9 +200,38 @@ impl SimStage {
             gate: group,
             trace,
             mcm,
+            schedule,
             parts,
         })
     }
+
+    /// How often each disturbance struck; `faults` are the hits of the cloud's rules.
+    fn hits(&self, job: &Job, faults: &BTreeMap<String, u64>) -> Vec<u64> {
+        let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
+            Disturbance::Cloud(cloud) => faults.get(&cloud.fault.name).copied().unwrap_or_default(),
+            other => effects::hits(other, |Process::Mcm| self.gate.clone())
+                .unwrap_or_else(|| self.schedule.hits(number)),
+        };
+        job.disturbances.iter().enumerate().map(hits).collect()
+    }
+}
+
+/// Carries out what the plan has for certain times.
+fn follow_schedule(
+    job: &Job,
+    clock: &Clock,
+    cloud: &CloudClient,
+    timeouts: &Timeouts,
+    trace: &Trace,
+    log: &schedule::Log,
+) -> impl Future<Output = String> + use<> {
+    let handles = schedule::Handles {
+        clock: clock.clone(),
+        cloud: cloud.clone(),
+        timeouts: timeouts.clone(),
+    };
+    let (disturbances, trace, log) = (job.disturbances.clone(), trace.clone(), log.clone());
+    async move { schedule::run(&disturbances, &handles, &log, |target, what| trace.fault(target, what)).await }
 }
 
 /// What each incarnation of mcm is made from.
@@ -286,10 +319,6 @@ impl Stage for SimStage {
 
     fn crash(&mut self, crash: &Crash) -> Result<(), String> {
         let Process::Mcm = crash.process;
-        let side = match crash.at {
-            Moment::Before => Side::Before,
-            Moment::After => Side::After,
-        };
         if crash.effect <= self.gate.effects() {
             return Err(format!(
                 "mcm has {} effects behind it: effect {} is past",
@@ -297,10 +326,7 @@ impl Stage for SimStage {
                 crash.effect
             ));
         }
-        self.gate.crash_at(CrashPoint {
-            effect: crash.effect,
-            side,
-        });
+        self.gate.crash_at(effects::crash_point(crash));
         Ok(())
     }
 
@@ -351,7 +377,7 @@ pub(super) fn cloud_config(world: &Cloud, timeouts: &Timeouts) -> fakecloud::Con
     };
     config.kubelet.lease_period = GoDuration(timeouts.lease_period);
     config.kubelet.lease_duration = GoDuration(timeouts.node_grace.max(2 * timeouts.lease_period));
-    config.cloud_controller.monitor_period = GoDuration(setup::node_lifecycle(timeouts).monitor_period);
+    config.cloud_controller.monitor_period = GoDuration(controllers::node_lifecycle(timeouts).monitor_period);
     config.kubelet.start_delay = GoDuration(timeouts.boot / 100);
     config.kubelet.status_sync = GoDuration(timeouts.lease_period);
     config.kubelet.join_retry = GoDuration(timeouts.lease_period);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use clock::Clock;
-use controllers::node_lifecycle::{Settings, run};
+use clock::{Clock, Seed};
+use controllers::{Name, Settings};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -11,18 +11,36 @@ use tokio_util::sync::CancellationToken;
 use crate::server::Server;
 
 const NODE: &str = "/api/v1/nodes/a";
-const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 const POD: &str = "/api/v1/namespaces/default/pods/p";
 
 fn epoch() -> Timestamp {
     Timestamp::from_second(1_893_456_000).unwrap()
 }
 
-/// Runs the controller beside `script`, to whose end it is dropped.
+/// Runs the controller alone until it is cancelled.
+async fn run(server: &Server, clock: &Clock, cancelled: CancellationToken) {
+    let alone = Settings::only([Name::NodeLifecycle]);
+    controllers::run(server.client(), clock.clone(), Seed::new(0), alone, cancelled).await;
+}
+
+/// Runs the controller beside `script`, to whose end it is dropped. Another node keeps the cluster
+/// from being wholly down.
 async fn beside(server: &Server, clock: &Clock, script: impl Future<Output = ()>) {
+    server.put("/api/v1/nodes/well", json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": { "name": "well", "uid": "2" },
+        "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+    }));
+    let well = async {
+        loop {
+            put_renewed(server, clock, "well");
+            clock.sleep(Duration::from_secs(10)).await;
+        }
+    };
     tokio::select! {
         biased;
-        () = run(server.client(), clock.clone(), Settings::default(), CancellationToken::new()) => {}
+        () = run(server, clock, CancellationToken::new()) => {}
+        () = well => {}
         () = script => {}
     }
 }
@@ -58,14 +76,18 @@ fn pod() -> Value {
 /// The kubelet renews its lease every 10 s for `duration`.
 async fn renew(server: &Server, clock: &Clock, duration: Duration) {
     for _ in 0..duration.as_secs() / 10 {
-        let lease = json!({
-            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": { "name": "a", "namespace": "kube-node-lease" },
-            "spec": { "renewTime": format!("{:.6}", clock.now()) },
-        });
-        server.put(LEASE, lease);
+        put_renewed(server, clock, "a");
         clock.sleep(Duration::from_secs(10)).await;
     }
+}
+
+fn put_renewed(server: &Server, clock: &Clock, name: &str) {
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": { "name": name, "namespace": "kube-node-lease" },
+        "spec": { "renewTime": format!("{:.6}", clock.now()) },
+    });
+    server.put(&format!("{LEASES}/{name}"), lease);
 }
 
 fn ready(object: &Value) -> String {
@@ -145,7 +167,7 @@ async fn a_write_that_conflicts_is_decided_on_again() {
     server.put(NODE, node(&clock, "False"));
     server.refuse_patches(2);
     beside(&server, &clock, async {
-        clock.sleep(Duration::from_secs(1)).await;
+        clock.sleep(Duration::from_secs(6)).await;
         assert_eq!(taints(&server).len(), 2);
         assert_eq!(server.writes().len(), 3);
     })
@@ -164,7 +186,7 @@ async fn a_controller_killed_between_two_writes_is_finished_by_the_next() {
     })
     .await;
     assert_eq!(ready(&server.get(NODE)), "Unknown NodeStatusUnknown");
-    beside(&server, &clock, clock.sleep(Duration::from_secs(1))).await;
+    beside(&server, &clock, clock.sleep(Duration::from_secs(6))).await;
     assert_eq!(taints(&server).len(), 2);
     assert_eq!(ready(&server.get(POD)), "False");
 }
@@ -183,5 +205,5 @@ async fn it_ends_when_it_is_cancelled() {
     let (server, clock) = (Server::default(), Clock::simulated(epoch()));
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    run(server.client(), clock, Settings::default(), cancelled).await;
+    run(&server, &clock, cancelled).await;
 }

@@ -2,19 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use apiserver::{Authorization, Identity};
+use apiserver::Identity;
 use clock::{Clock, Seed};
 use kube::config::Kubeconfig;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::{current_context, folder, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::audit::Audit;
-use crate::stage::setup;
+use crate::stage::{controllers, setup};
 
 /// Dropping it ends it and removes its files.
 pub struct ControlPlane {
@@ -46,11 +44,8 @@ impl ControlPlane {
         let folder = folder()?;
         let clock = Clock::wall();
         let audit = Audit::new(namespace);
-        let options = apiserver::Options {
-            authorization: Authorization::Rbac,
-            observer: Some(Arc::new(audit.clone())),
-            ..apiserver::Options::new(clock.clone(), Seed::new(seed).child("apiserver"))
-        };
+        let seed = Seed::new(seed);
+        let options = controllers::server_options(clock.clone(), seed.child("apiserver"), &audit);
         let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
         let serving = server
             .serve(SocketAddr::from(([127, 0, 0, 1], port)))
@@ -66,11 +61,13 @@ impl ControlPlane {
         let client = kube::Client::new(server.service(Identity::admin()), namespace);
         setup::install(&client, namespace).await?;
         let mut parts = JoinSet::new();
-        let (inside, settings) = (client.clone(), setup::node_lifecycle(timeouts));
-        parts.spawn(async move {
-            controllers::node_lifecycle::run(inside, clock, settings, CancellationToken::new()).await;
-            "node lifecycle ended".to_owned()
-        });
+        parts.spawn(controllers::run(
+            client.clone(),
+            clock,
+            seed.child("controllers"),
+            controllers::settings(timeouts, &server.certificate_authority()),
+        ));
+        controllers::furnished(&client, namespace).await?;
         Ok(Self {
             serving,
             parts,

@@ -18,13 +18,12 @@ use rcgen::{
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::{folder, private_file, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::child::{Program, Running};
 use crate::stage::replicas::free_port;
-use crate::stage::setup;
+use crate::stage::{controllers, setup};
 
 /// The programs of a control plane.
 pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
@@ -153,15 +152,18 @@ impl ControlPlane {
             etcd,
             client,
             kubeconfig,
+            root_certificate,
             folder,
         } = started;
         setup::install(&client, namespace).await?;
         let mut parts = JoinSet::new();
-        let (inside, settings) = (client.clone(), setup::node_lifecycle(timeouts));
-        parts.spawn(async move {
-            controllers::node_lifecycle::run(inside, clock, settings, CancellationToken::new()).await;
-            "node lifecycle ended".to_owned()
-        });
+        parts.spawn(controllers::run(
+            client.clone(),
+            clock,
+            Seed::from_entropy()?.child("controllers"),
+            controllers::settings(timeouts, &root_certificate),
+        ));
+        controllers::furnished(&client, namespace).await?;
         Ok(Self {
             server,
             etcd,
@@ -225,6 +227,7 @@ struct Started {
     etcd: Running,
     client: kube::Client,
     kubeconfig: PathBuf,
+    root_certificate: String,
     folder: TempDir,
 }
 
@@ -252,6 +255,7 @@ impl Started {
             etcd,
             client,
             kubeconfig,
+            root_certificate: files.root_certificate,
             folder,
         };
         started.ready(clock).await?;
@@ -312,6 +316,8 @@ struct Files {
     tokens: PathBuf,
     /// The administrator's.
     token: String,
+    /// What `authority` holds.
+    root_certificate: String,
 }
 
 impl Files {
@@ -343,6 +349,7 @@ impl Files {
             account_public_key: write("accounts.pub", &accounts.public_key_pem())?,
             tokens: write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?,
             token,
+            root_certificate: authority_certificate.pem(),
         })
     }
 }
@@ -383,8 +390,6 @@ fn kube_apiserver(programs: &Programs, folder: &Path, files: &Files, etcd_port: 
             "--authorization-mode=Node,RBAC".to_owned(),
             "--enable-bootstrap-token-auth".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            // Nobody makes the account `default` of a new namespace here, without which no pod would be admitted.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
         ]
         .map(OsString::from),
     );
