@@ -9,6 +9,7 @@ mod commands;
 mod fault;
 mod kubelet;
 mod kubelet_commands;
+mod nodes;
 mod record;
 mod spec;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use fault::{Fault, FaultError, FaultRule, Faults, Operation};
 pub use kubelet::{
     Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultRule, KubeletFaults, KubeletMode, NodeCondition,
 };
+pub use nodes::{NodesError, NodesSpec};
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
 pub use spec::{Part, ProviderSpec, Taint};
 #[cfg(test)]

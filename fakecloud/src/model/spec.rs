@@ -63,7 +63,8 @@ const FIELDS: [&str; 9] = [
     "labels",
     "taints",
 ];
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// What a taint may do.
+pub(super) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 impl ProviderSpec {
     /// Reads and checks the provider spec of a machine class.

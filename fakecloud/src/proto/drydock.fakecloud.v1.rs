@@ -101,6 +101,47 @@ pub struct Vm {
     #[prost(bool, tag = "21")]
     pub joined: bool,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CreateNodesRequest {
+    /// 1 to 10000
+    #[prost(uint32, tag = "1")]
+    pub count: u32,
+    /// The nodes are PREFIX-0, PREFIX-1 and so on, less those names that live VMs have; empty: node.
+    #[prost(string, tag = "2")]
+    pub name_prefix: ::prost::alloc::string::String,
+    /// Each node is in the next of them, in turn; none: the cloud's, or REGION-1 where it has none.
+    #[prost(string, repeated, tag = "3")]
+    pub zones: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// one of InfoReply.machine_types
+    #[prost(string, tag = "4")]
+    pub machine_type: ::prost::alloc::string::String,
+    /// with which the kubelets register
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// with which the kubelets register
+    #[prost(message, repeated, tag = "6")]
+    pub taints: ::prost::alloc::vec::Vec<Taint>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Taint {
+    #[prost(string, tag = "1")]
+    pub key: ::prost::alloc::string::String,
+    /// may be empty
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+    /// NoSchedule, PreferNoSchedule or NoExecute
+    #[prost(string, tag = "3")]
+    pub effect: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CreateNodesReply {
+    /// the names, in the order of the VMs' creation
+    #[prost(string, repeated, tag = "1")]
+    pub nodes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Nothing {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -911,6 +952,34 @@ pub mod cloud_client {
                 .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "DeleteVm"));
             self.inner.unary(req, path, codec).await
         }
+        /// Makes VMs that no machine stands behind, all of them or none: nodes of somebody else's. They have
+        /// no namespace, class and tags, so no machine controller finds them. Their kubelets have credentials
+        /// of their own and join like all others. A field that makes no sense answers INVALID_ARGUMENT and is
+        /// named.
+        pub async fn create_nodes(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CreateNodesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateNodesReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.fakecloud.v1.Cloud/CreateNodes",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.fakecloud.v1.Cloud", "CreateNodes"));
+            self.inner.unary(req, path, codec).await
+        }
         /// VMs that match make no progress: pending ones do not boot, stopping ones do not end. Holds VMs
         /// that are created later too.
         pub async fn hold(
@@ -1356,6 +1425,17 @@ pub mod cloud_server {
             &self,
             request: tonic::Request<super::VmReference>,
         ) -> std::result::Result<tonic::Response<super::Vm>, tonic::Status>;
+        /// Makes VMs that no machine stands behind, all of them or none: nodes of somebody else's. They have
+        /// no namespace, class and tags, so no machine controller finds them. Their kubelets have credentials
+        /// of their own and join like all others. A field that makes no sense answers INVALID_ARGUMENT and is
+        /// named.
+        async fn create_nodes(
+            &self,
+            request: tonic::Request<super::CreateNodesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CreateNodesReply>,
+            tonic::Status,
+        >;
         /// VMs that match make no progress: pending ones do not boot, stopping ones do not end. Holds VMs
         /// that are created later too.
         async fn hold(
@@ -1860,6 +1940,49 @@ pub mod cloud_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = DeleteVmSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.fakecloud.v1.Cloud/CreateNodes" => {
+                    #[allow(non_camel_case_types)]
+                    struct CreateNodesSvc<T: Cloud>(pub Arc<T>);
+                    impl<T: Cloud> tonic::server::UnaryService<super::CreateNodesRequest>
+                    for CreateNodesSvc<T> {
+                        type Response = super::CreateNodesReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CreateNodesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Cloud>::create_nodes(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CreateNodesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -155,6 +155,16 @@ impl proto::cloud_server::Cloud for ControlService {
         self.command(request, Cloud::delete_vm)
     }
 
+    async fn create_nodes(
+        &self,
+        request: Request<proto::CreateNodesRequest>,
+    ) -> Result<Response<proto::CreateNodesReply>, Status> {
+        let spec = convert::nodes(request.into_inner());
+        let nodes = self.cloud.step(|cloud, now| cloud.create_nodes(spec, now));
+        let nodes = nodes.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        Ok(Response::new(proto::CreateNodesReply { nodes }))
+    }
+
     async fn hold(&self, request: Request<proto::HoldRequest>) -> Result<Response<proto::HoldReply>, Status> {
         self.change_holds(request, Cloud::hold)
     }

@@ -9,7 +9,8 @@ use tonic::Status;
 
 use crate::DuplicateCreates;
 use crate::model::{
-    Cloud, CommandError, Fault, FaultError, FaultRule, Forgotten, Operation, Record, RecordKind, Reference, Vm, VmState,
+    Cloud, CommandError, Fault, FaultError, FaultRule, Forgotten, NodesSpec, Operation, Record, RecordKind, Reference,
+    Taint, Vm, VmState,
 };
 use crate::proto;
 
@@ -92,6 +93,23 @@ pub(super) fn reference(reference: proto::VmReference) -> Result<Reference, Stat
         None => Err(Status::invalid_argument(
             "the reference is empty: set id, provider_id or machine",
         )),
+    }
+}
+
+/// What nodes are asked for; what they may be is the model's to say.
+pub(super) fn nodes(request: proto::CreateNodesRequest) -> NodesSpec {
+    let taint = |taint: proto::Taint| Taint {
+        key: taint.key,
+        value: taint.value,
+        effect: taint.effect,
+    };
+    NodesSpec {
+        count: request.count,
+        prefix: request.name_prefix,
+        zones: request.zones,
+        machine_type: request.machine_type,
+        labels: request.labels,
+        taints: request.taints.into_iter().map(taint).collect(),
     }
 }
 

@@ -229,3 +229,34 @@ async fn without_kubelets_vms_still_boot_in_time() {
     let operation = cloud.step(|cloud, _| cloud.log().after(2).unwrap().next().map(|record| record.operation));
     assert_eq!(operation, Some("Running"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_no_machine_stands_behind_are_made_by_one_call() {
+    let (_cloud, _driver, mut control) = world(Config::default());
+    let mut request = proto::CreateNodesRequest {
+        count: 5_000,
+        name_prefix: "foreign".to_owned(),
+        zones: vec!["local-1".to_owned(), "local-2".to_owned()],
+        machine_type: "small".to_owned(),
+        taints: vec![proto::Taint {
+            key: "dedicated".to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..proto::Taint::default()
+        }],
+        ..proto::CreateNodesRequest::default()
+    };
+    let nodes = control.create_nodes(request.clone()).await.unwrap().into_inner().nodes;
+    assert_eq!((nodes.len(), nodes[4_999].as_str()), (5_000, "foreign-4999"));
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let list = control.list_vms(proto::ListVmsRequest::default()).await.unwrap();
+    let vms = list.into_inner().vms;
+    assert_eq!(vms.len(), 5_000);
+    for (vm, zone) in vms.iter().zip(["local-1", "local-2"].into_iter().cycle()) {
+        assert_eq!((vm.zone.as_str(), vm.state()), (zone, proto::VmState::Running));
+        assert!(vm.machine_namespace.is_empty() && vm.machine_class.is_empty() && vm.tags.is_empty());
+    }
+    request.zones = vec![String::new()];
+    let error = control.create_nodes(request).await.unwrap_err();
+    assert_eq!(error.code(), tonic::Code::InvalidArgument);
+    assert!(error.message().starts_with("zones[0]: "), "{error}");
+}

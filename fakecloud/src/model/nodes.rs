@@ -1,0 +1,291 @@
+//! Nodes that no machine stands behind: VMs made in one go, for clusters that have nodes already.
+//!
+//! What lives here: what may be asked for, and making it. What must not: how their kubelets join.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::spec::EFFECTS;
+use super::{Caller, Cloud, Owner, ProviderSpec, Record, RecordKind, Taint, UserData};
+use crate::config::is_zone;
+
+/// The most VMs of one command.
+const MOST: u32 = 10_000;
+/// The beginning of the nodes' names when none is given.
+const PREFIX: &str = "node";
+/// The image of VMs that no machine class describes.
+const IMAGE: &str = "simulated";
+/// The most characters of a name that is also the value of a label.
+const NAME_LIMIT: usize = 63;
+
+/// What kind of nodes, and how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodesSpec {
+    /// 1 to 10,000.
+    pub count: u32,
+    /// The nodes are `PREFIX-0`, `PREFIX-1` and so on, less those names that live VMs have. Empty: `node`.
+    pub prefix: String,
+    /// Each node is in the next of them, in turn. Empty: the configured ones, or `REGION-1` where there are none.
+    pub zones: Vec<String>,
+    /// One of the configured types.
+    pub machine_type: String,
+    /// With which the kubelets register.
+    pub labels: BTreeMap<String, String>,
+    /// With which the kubelets register.
+    pub taints: Vec<Taint>,
+}
+
+/// A field that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct NodesError {
+    /// The field's path in the control contract.
+    pub field: String,
+    /// What is wrong with it, and what would do.
+    pub reason: String,
+}
+
+impl Cloud {
+    /// Makes VMs that no machine stands behind, all of them or none; answers the names of their Nodes. They have no
+    /// namespace, class and tags, so that no driver call finds them.
+    ///
+    /// # Errors
+    /// With the first field that makes no sense.
+    pub fn create_nodes(&mut self, spec: NodesSpec, now: Timestamp) -> Result<Vec<String>, NodesError> {
+        let spec = self.checked(spec)?;
+        self.advance(now);
+        let record = Record::new(RecordKind::Command, Caller::Control, "CreateNodes", now);
+        self.log
+            .append(record.saying(format!("{} named {}-*", spec.count, spec.prefix)));
+        let names = self.free_names(&spec);
+        for (name, zone) in names.iter().zip(spec.zones.iter().cycle()) {
+            let owner = Owner {
+                name: name.clone(),
+                ..Owner::default()
+            };
+            let of_vm = ProviderSpec {
+                machine_type: spec.machine_type.clone(),
+                image: IMAGE.to_owned(),
+                zone: zone.clone(),
+                labels: spec.labels.clone(),
+                taints: spec.taints.clone(),
+                ..ProviderSpec::default()
+            };
+            self.make(owner, of_vm, UserData::default(), now);
+        }
+        self.advance(now);
+        Ok(names)
+    }
+
+    /// The first names that no live VM has, in whatever namespace: a Node has none.
+    fn free_names(&self, spec: &NodesSpec) -> Vec<String> {
+        let taken: BTreeSet<&str> = self.live.keys().filter_map(|key| key.rsplit('/').next()).collect();
+        (0_u64..)
+            .map(|number| format!("{}-{number}", spec.prefix))
+            .filter(|name| !taken.contains(name.as_str()))
+            .take(spec.count as usize)
+            .collect()
+    }
+
+    /// The specification with its defaults.
+    fn checked(&self, mut spec: NodesSpec) -> Result<NodesSpec, NodesError> {
+        if !(1..=MOST).contains(&spec.count) {
+            return wrong("count", format!("is {}, and must be from 1 to {MOST}", spec.count));
+        }
+        if spec.prefix.is_empty() {
+            PREFIX.clone_into(&mut spec.prefix);
+        }
+        // The longest number that can follow, with its dash.
+        let most = NAME_LIMIT - 1 - (self.live_count() + MOST as usize).to_string().len();
+        if !is_zone(&spec.prefix) || spec.prefix.len() > most {
+            let reason = format!(
+                "{:?} begins no Node's name: write lower-case letters, digits and dashes, at most {most}",
+                spec.prefix
+            );
+            return wrong("name_prefix", reason);
+        }
+        if spec.zones.is_empty() {
+            spec.zones.clone_from(&self.config.zones);
+        }
+        if spec.zones.is_empty() {
+            spec.zones.push(format!("{}-1", self.config.region));
+        }
+        for (index, zone) in spec.zones.iter().enumerate() {
+            if !is_zone(zone) {
+                let reason = format!("{zone:?} is none: write lower-case letters, digits and dashes");
+                return wrong(&format!("zones[{index}]"), reason);
+            }
+            if !self.config.zones.is_empty() && !self.config.zones.contains(zone) {
+                let reason = format!("{zone:?} is unknown; this cloud has {}", self.config.zones.join(", "));
+                return wrong(&format!("zones[{index}]"), reason);
+            }
+        }
+        if !self.config.machine_types.contains_key(&spec.machine_type) {
+            let known: Vec<&str> = self.config.machine_types.keys().map(String::as_str).collect();
+            let reason = format!(
+                "{:?} is unknown; this cloud has {}",
+                spec.machine_type,
+                known.join(", ")
+            );
+            return wrong("machine_type", reason);
+        }
+        for (key, value) in &spec.labels {
+            let field = format!("labels[{key}]");
+            if !is_key(key) {
+                return wrong(
+                    &field,
+                    "the key is none; write one such as pool or example.com/pool".to_owned(),
+                );
+            }
+            if !is_value(value) {
+                return wrong(&field, format!("{value:?} is no label's value: {VALUES}"));
+            }
+        }
+        for (index, taint) in spec.taints.iter().enumerate() {
+            let field = |name: &str| format!("taints[{index}].{name}");
+            if !is_key(&taint.key) {
+                let reason = format!("{:?} is none; write one such as dedicated", taint.key);
+                return wrong(&field("key"), reason);
+            }
+            if !is_value(&taint.value) {
+                return wrong(
+                    &field("value"),
+                    format!("{:?} is no taint's value: {VALUES}", taint.value),
+                );
+            }
+            if !EFFECTS.contains(&taint.effect.as_str()) {
+                let reason = format!("{:?} is none; write {}", taint.effect, EFFECTS.join(", "));
+                return wrong(&field("effect"), reason);
+            }
+        }
+        Ok(spec)
+    }
+}
+
+const VALUES: &str =
+    "write at most 63 letters, digits, dots, dashes and underscores, beginning and ending with a letter or a digit";
+
+fn wrong<T>(field: &str, reason: String) -> Result<T, NodesError> {
+    Err(NodesError {
+        field: field.to_owned(),
+        reason,
+    })
+}
+
+/// Whether Kubernetes takes it as a label's or a taint's value.
+fn is_value(text: &str) -> bool {
+    text.is_empty() || is_name(text)
+}
+
+/// Whether Kubernetes takes it as a label's or a taint's key: `NAME` or `DOMAIN/NAME`.
+fn is_key(text: &str) -> bool {
+    let Some((domain, name)) = text.split_once('/') else {
+        return is_name(text);
+    };
+    is_name(name) && domain.len() <= 253 && domain.split('.').all(is_zone)
+}
+
+fn is_name(text: &str) -> bool {
+    let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    bytes.len() <= NAME_LIMIT && edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Seed;
+    use jiff::SignedDuration;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::Config;
+    use crate::model::{Reference, VmState, test_request as request};
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap() + SignedDuration::from_secs(seconds)
+    }
+
+    fn cloud(yaml: &str) -> Cloud {
+        Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1))
+    }
+
+    fn three() -> NodesSpec {
+        NodesSpec {
+            count: 3,
+            machine_type: "small".to_owned(),
+            ..NodesSpec::default()
+        }
+    }
+
+    #[test]
+    fn nodes_are_numbered_from_the_first_free_name_and_stand_in_the_zones_in_turn() {
+        let mut cloud = cloud("zones: [local-1, near, far]");
+        cloud.create_machine(&request("node-1"), at(0)).result.unwrap();
+        let two_zones = NodesSpec {
+            zones: vec!["near".to_owned(), "far".to_owned()],
+            ..three()
+        };
+        assert_eq!(
+            cloud.create_nodes(two_zones, at(1)).unwrap(),
+            ["node-0", "node-2", "node-3"]
+        );
+        let zones: Vec<&str> = cloud.vms().map(|vm| vm.zone.as_str()).collect();
+        assert_eq!(zones, ["local-1", "near", "far", "near"]);
+        assert_eq!(
+            cloud.create_nodes(three(), at(1)).unwrap(),
+            ["node-4", "node-5", "node-6"]
+        );
+        let zones: Vec<&str> = cloud.vms().skip(4).map(|vm| vm.zone.as_str()).collect();
+        assert_eq!(zones, ["local-1", "near", "far"]);
+        cloud.advance(at(60));
+        assert!(cloud.vms().all(|vm| vm.state == VmState::Running));
+    }
+
+    #[test]
+    fn no_driver_call_finds_a_node_that_no_machine_stands_behind() {
+        let mut cloud = cloud("{}");
+        cloud.create_nodes(three(), at(0)).unwrap();
+        let mut of_node = request("node-0");
+        of_node.machine.metadata.namespace = None;
+        for class in [request("node-0"), of_node] {
+            let mut untagged = class.clone();
+            untagged.class.provider_spec["tags"] = serde_json::json!({});
+            for request in [class, untagged] {
+                let listed = cloud.list_machines(&request.class, &request.secret, at(1));
+                assert_eq!(listed.result.unwrap(), BTreeMap::new());
+            }
+        }
+        cloud.create_machine(&request("node-0"), at(2)).result.unwrap();
+        cloud.delete_machine(&request("node-0"), at(3)).result.unwrap();
+        assert!(cloud.find(&Reference::Machine("node-0".to_owned())).is_ok());
+    }
+
+    #[rstest]
+    #[case::none(|spec: &mut NodesSpec| spec.count = 0, "count: is 0, and must be from 1 to 10000")]
+    #[case::too_many(|spec: &mut NodesSpec| spec.count = 10_001, "count: is 10001")]
+    #[case::bad_prefix(|spec: &mut NodesSpec| spec.prefix = "Node".to_owned(), "name_prefix: \"Node\" begins no Node's name")]
+    #[case::long_prefix(|spec: &mut NodesSpec| spec.prefix = "n".repeat(58), "at most 57")]
+    #[case::bad_zone(|spec: &mut NodesSpec| spec.zones = vec!["near".to_owned(), "A/b".to_owned()], "zones[1]: \"A/b\" is none")]
+    #[case::unknown_zone(|spec: &mut NodesSpec| spec.zones = vec!["far".to_owned()], "zones[0]: \"far\" is unknown; this cloud has near")]
+    #[case::no_type(|spec: &mut NodesSpec| spec.machine_type.clear(), "machine_type: \"\" is unknown; this cloud has large, medium, small")]
+    #[case::bad_label(|spec: &mut NodesSpec| drop(spec.labels.insert("a/b/c".to_owned(), String::new())), "labels[a/b/c]: the key is none")]
+    #[case::bad_value(|spec: &mut NodesSpec| drop(spec.labels.insert("example.com/pool".to_owned(), "a b".to_owned())), "labels[example.com/pool]: \"a b\" is no label's value")]
+    #[case::no_taint(|spec: &mut NodesSpec| spec.taints = vec![Taint::default()], "taints[0].key: \"\" is none")]
+    #[case::bad_effect(
+        |spec: &mut NodesSpec| spec.taints = vec![Taint { key: "a".to_owned(), value: "b".to_owned(), effect: "No".to_owned() }],
+        "taints[0].effect: \"No\" is none; write NoSchedule"
+    )]
+    fn a_field_that_makes_no_sense_is_named_and_nothing_is_made(
+        #[case] spoil: impl FnOnce(&mut NodesSpec),
+        #[case] said: &str,
+    ) {
+        let mut cloud = cloud("zones: [near]");
+        let mut spec = three();
+        spoil(&mut spec);
+        let error = cloud.create_nodes(spec, at(0)).unwrap_err().to_string();
+        assert!(error.starts_with(said) || error.ends_with(said), "{error}");
+        assert_eq!((cloud.live_count(), cloud.log().last()), (0, 0));
+    }
+}
