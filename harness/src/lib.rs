@@ -3,10 +3,12 @@
 //!
 //! What must not live here: which scenarios there are (crate `e2e`).
 
+pub mod campaign;
 pub mod cli;
 pub mod deploy;
 pub mod engine;
 pub mod invariants;
+pub mod plan;
 pub mod report;
 pub mod runner;
 pub mod scenario;

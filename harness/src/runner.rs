@@ -1,7 +1,7 @@
-//! One scenario, once: a stage is brought up, the scenario performed, the result written down.
+//! One plan, once: a stage is brought up, the scenario performed and disturbed, the result written down.
 //!
-//! What lives here: the job and its result, both of which travel between processes as JSON. What
-//! must not: how many jobs there are and how they are shown (`cli`).
+//! What lives here: the job (a plan and where it runs) and its result, both of which travel between processes as JSON.
+//! What must not: how many jobs there are and how they are shown (`cli`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,10 +9,14 @@ use std::time::Duration;
 
 use clock::Clock;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use crate::campaign::Occurred;
 use crate::engine::Told;
 use crate::engine::evaluate::between;
+use crate::plan::{Disturbance, Limits, Plan};
 use crate::report::folder;
+use crate::scenario::step::Crash;
 use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
 use crate::stage::plane::{Plane, embedded, envtest};
@@ -27,16 +31,25 @@ pub struct Job {
     /// Where it was read from; absent: it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// Whether it comes from a plan, so that its scenario has no name or file by which it is found again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_plan: bool,
     /// Where it runs.
     pub stage: StageKind,
     /// The seed of all randomness.
     pub seed: u64,
-    /// A crash on top of what the scenario does; `sim` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crash: Option<::sim::CrashPoint>,
     /// A planted defect of mcm; `sim` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutant: Option<String>,
+    /// What disturbs it on top of what the scenario does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
+    /// When it is ended because it runs away; `sim` only.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Whether its result tells everything that happened, also when it passes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub narrate: bool,
     /// Iterates once in hash order on purpose, to show that a comparison of traces finds it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hash_order: bool,
@@ -56,10 +69,13 @@ impl Job {
         Self {
             scenario,
             file: None,
+            from_plan: false,
             stage,
             seed,
-            crash: None,
             mutant: None,
+            disturbances: Vec::new(),
+            limits: Limits::default(),
+            narrate: false,
             hash_order: false,
             on: String::new(),
             controller: None,
@@ -67,19 +83,46 @@ impl Job {
         }
     }
 
-    /// The command line that does the same again.
+    /// A plan in virtual time.
+    pub fn of(plan: Plan) -> Self {
+        Self {
+            mutant: plan.mutant,
+            disturbances: plan.disturbances,
+            limits: plan.limits,
+            from_plan: true,
+            ..Self::new(plan.scenario, StageKind::Sim, plan.seed)
+        }
+    }
+
+    /// What it runs, without where.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            scenario: self.scenario.clone(),
+            seed: self.seed,
+            mutant: self.mutant.clone(),
+            disturbances: self.disturbances.clone(),
+            limits: self.limits,
+        }
+    }
+
+    /// The command line that does the same again: one with names and numbers where that says everything, else one with
+    /// the plan that a failed run leaves.
     pub fn replay(&self) -> String {
+        let crash = match self.disturbances.as_slice() {
+            [] => None,
+            [Disturbance::Crash(crash)] => Some(*crash),
+            _ => return self.replay_of_plan(),
+        };
+        if self.from_plan || self.limits != Limits::default() {
+            return self.replay_of_plan();
+        }
         let mut line = match &self.file {
             Some(file) => format!("drydock run --file {}", file.display()),
             None => format!("drydock run {}", self.scenario.name),
         };
         line += &format!(" --stage {} --seed {}{}", self.stage, self.seed, self.on);
-        if let Some(crash) = self.crash {
-            let side = match crash.side {
-                ::sim::Side::Before => "before",
-                ::sim::Side::After => "after",
-            };
-            line += &format!(" --crash {side}:{}", crash.effect);
+        if let Some(Crash { at, effect, .. }) = crash {
+            line += &format!(" --crash {at}:{effect}");
         }
         if let Some(mutant) = &self.mutant {
             line += &format!(" --mutant {mutant}");
@@ -90,11 +133,33 @@ impl Job {
         line
     }
 
+    /// Its disturbances with their hits; none is known where the list ends.
+    fn struck(&self, hits: &[u64]) -> Vec<Struck> {
+        let hits = hits.iter().copied().chain(std::iter::repeat(0));
+        let struck = |(disturbance, hits): (&Disturbance, u64)| Struck {
+            what: disturbance.to_string(),
+            kind: disturbance.kind(),
+            hits,
+        };
+        self.disturbances.iter().zip(hits).map(struck).collect()
+    }
+
+    fn replay_of_plan(&self) -> String {
+        format!("drydock run --plan {}", self.folder().join(folder::PLAN).display())
+    }
+
     /// The folder for a failure of this job.
     pub fn folder(&self) -> PathBuf {
         let mut name = format!("{}-{}-{}", self.stage, self.scenario.name, self.seed);
-        if let Some(crash) = self.crash {
-            name += &format!("-{}", crash.to_string().replace(' ', "-"));
+        match self.disturbances.as_slice() {
+            [] => {}
+            [Disturbance::Crash(crash)] => name += &format!("-crash-{}-effect-{}", crash.at, crash.effect),
+            disturbances => {
+                let text = serde_json::to_string(disturbances).unwrap_or_default();
+                let digest = Sha256::digest(text.as_bytes());
+                name += "-disturbed-";
+                digest[..4].iter().for_each(|byte| name += &format!("{byte:02x}"));
+            }
         }
         self.reports.join(name)
     }
@@ -110,9 +175,9 @@ pub struct RunResult {
     pub stage: StageKind,
     /// Its seed.
     pub seed: u64,
-    /// The crash on top, if there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crash: Option<::sim::CrashPoint>,
+    /// What disturbed it, in the plan's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Struck>,
     /// Why it failed; absent: it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureResult>,
@@ -129,6 +194,12 @@ pub struct RunResult {
     /// How often each fault rule struck.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<String, u64>,
+    /// What happened, by kind and number.
+    #[serde(default)]
+    pub occurred: Occurred,
+    /// Everything that happened, in words without times: of a run that failed, or that was asked to tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrative: Vec<String>,
     /// What mcm did, in `sim`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<::sim::Effect>,
@@ -140,6 +211,18 @@ pub struct RunResult {
     pub report: Option<PathBuf>,
     /// The command line that does the same again.
     pub replay: String,
+}
+
+/// A disturbance, and how often it struck.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Struck {
+    /// In one line.
+    pub what: String,
+    /// What kind of fault it is.
+    pub kind: String,
+    /// How often it struck.
+    pub hits: u64,
 }
 
 /// Why a run failed.
@@ -185,13 +268,15 @@ impl RunResult {
             scenario: job.scenario.name.clone(),
             stage: job.stage,
             seed: job.seed,
-            crash: job.crash,
+            disturbances: job.struck(&[]),
             failure: Some(failure),
             stage_seconds: 0.0,
             wall_seconds: 0.0,
             trace: None,
             end: BTreeMap::new(),
             faults: BTreeMap::new(),
+            occurred: Occurred::default(),
+            narrative: Vec::new(),
             effects: Vec::new(),
             requests: BTreeSet::new(),
             report: None,
@@ -209,6 +294,8 @@ pub struct Ran {
     pub trace: Option<TraceSummary>,
     /// Of a simulated run.
     pub effects: Vec<::sim::Effect>,
+    /// How often each disturbance struck, in the plan's order.
+    pub hits: Vec<u64>,
     /// Logs by file name.
     pub logs: BTreeMap<String, Vec<u8>>,
     /// What mcm and fakecloud asked of an API server of ours.
@@ -224,6 +311,7 @@ impl Ran {
             told,
             trace: None,
             effects: Vec::new(),
+            hits: Vec::new(),
             logs,
             requests: BTreeSet::new(),
             refused: BTreeSet::new(),
@@ -313,6 +401,14 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
         result.stage_seconds = told.lasted.as_secs_f64();
         result.end = told.end.clone();
         result.faults = told.world.faults.clone();
+        result.occurred = Occurred::in_world(&told.world);
+        if job.narrate || told.failure.is_some() {
+            result.narrative = told.narrative.lines().iter().map(|line| line.what.clone()).collect();
+        }
+    }
+    result.disturbances = job.struck(&ran.hits);
+    for struck in result.disturbances.iter().filter(|struck| struck.hits > 0) {
+        *result.occurred.faults.entry(struck.kind.clone()).or_default() += struck.hits;
     }
     result.wall_seconds = wall.as_secs_f64();
     result.trace = ran.trace.clone();
@@ -320,7 +416,7 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
     result.requests = ran.requests.clone();
     note_refusals(&mut result, &ran.refused);
     if !result.passed() {
-        match folder::write(&job.folder(), &result, &ran) {
+        match folder::write(job, &result, &ran) {
             Ok(()) => result.report = Some(job.folder()),
             Err(error) => {
                 if let Some(failure) = &mut result.failure {

@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use sim::{CrashPoint, Effect, Side};
+use sim::Effect;
 
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
+use crate::plan::Disturbance;
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
 use crate::scenario::builder::{slack, wait};
+use crate::scenario::step::{Crash, Moment, Process};
 use crate::stage::StageKind;
 
 #[derive(Args, Debug)]
@@ -61,7 +63,7 @@ impl CrashCommand {
         let plans = points
             .into_iter()
             .map(|point| Job {
-                crash: Some(point),
+                disturbances: vec![Disturbance::Crash(point)],
                 ..clean.clone()
             })
             .collect();
@@ -76,7 +78,7 @@ impl CrashCommand {
 
 /// Before and after every effect, less the renewals of a held Lease after the first: a crash there is one between
 /// its neighbours, and a scenario of hours has thousands of them.
-pub(crate) fn crash_points(effects: &[Effect]) -> Vec<CrashPoint> {
+pub(crate) fn crash_points(effects: &[Effect]) -> Vec<Crash> {
     let mut leases = 0;
     let mut points = Vec::new();
     for effect in effects {
@@ -86,9 +88,10 @@ pub(crate) fn crash_points(effects: &[Effect]) -> Vec<CrashPoint> {
                 continue;
             }
         }
-        points.extend([Side::Before, Side::After].map(|side| CrashPoint {
+        points.extend([Moment::Before, Moment::After].map(|at| Crash {
+            process: Process::Mcm,
+            at,
             effect: effect.number,
-            side,
         }));
     }
     points

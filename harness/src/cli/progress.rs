@@ -50,7 +50,10 @@ impl Drop for Progress {
 
 fn print(result: &RunResult) {
     let verdict = if result.passed() { "ok  " } else { "FAIL" };
-    let crash = result.crash.map(|crash| format!(", {crash}")).unwrap_or_default();
+    let disturbed = match result.disturbances.as_slice() {
+        few if few.len() <= 2 => few.iter().map(|struck| format!(", {}", struck.what)).collect(),
+        many => format!(", {} disturbances", many.len()),
+    };
     let took = if result.trace.is_some() {
         format!(
             "{} virtual in {}",
@@ -66,9 +69,12 @@ fn print(result: &RunResult) {
         .map(|trace| format!(", trace {} ({} entries)", trace.hash, trace.entries))
         .unwrap_or_default();
     println!(
-        "{verdict} {} on {} seed {}{crash}: {took}{trace}",
+        "{verdict} {} on {} seed {}{disturbed}: {took}{trace}",
         result.scenario, result.stage, result.seed
     );
+    for never in result.disturbances.iter().filter(|struck| struck.hits == 0) {
+        println!("     warning: {} never struck", never.what);
+    }
     if let Some(failure) = &result.failure {
         println!(
             "     after {} in step {}: {}",

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::ArgPredicate;
 
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, find, jobs};
+use crate::plan::{Disturbance, Plan};
 use crate::report::{json, junit};
 use crate::runner::{Job, RunResult};
 use crate::scenario::Scenario;
+use crate::scenario::step::{Crash, Moment, Process};
 use crate::stage::StageKind;
 
 #[derive(Args, Debug)]
@@ -20,8 +23,18 @@ pub(super) struct Run {
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
+    /// A plan in a YAML or JSON file, in virtual time; may be given several times. It says scenario, seed and what
+    /// disturbs it
+    #[arg(long = "plan", value_name = "FILE", conflicts_with_all = ["names", "files", "seed", "seeds", "crash", "mutant"])]
+    plans: Vec<PathBuf>,
+
     /// Where the scenarios run
-    #[arg(long, default_value = "embedded", value_enum)]
+    #[arg(
+        long,
+        default_value = "embedded",
+        default_value_if("plans", ArgPredicate::IsPresent, "sim"),
+        value_enum
+    )]
     stage: StageKind,
 
     #[command(flatten)]
@@ -46,7 +59,7 @@ pub(super) struct Run {
 
     /// Crashes mcm at one of its effects (before:N or after:N) and starts it again (stage sim)
     #[arg(long, value_name = "SIDE:N", value_parser = parse_crash)]
-    crash: Option<::sim::CrashPoint>,
+    crash: Option<Crash>,
 
     /// A planted defect of mcm (stage sim, builds with mutants)
     #[arg(long, value_name = "NAME", hide = true)]
@@ -68,6 +81,9 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn execute(self, scenarios: Vec<Scenario>) -> Ended {
         self.check()?;
+        if !self.plans.is_empty() {
+            return self.follow_plans(&scenarios);
+        }
         let chosen = self.choose(&scenarios)?;
         let seeds = self.seeds.as_ref().map_or(vec![self.seed], |seeds| seeds.0.clone());
         let mut jobs = Vec::new();
@@ -75,7 +91,7 @@ impl Run {
             for seed in &seeds {
                 jobs.push(Job {
                     file: file.clone(),
-                    crash: self.crash,
+                    disturbances: self.crash.map(Disturbance::Crash).into_iter().collect(),
                     mutant: self.mutant.clone(),
                     controller: self.controller.clone(),
                     reports: self.report.clone(),
@@ -89,9 +105,32 @@ impl Run {
         Ok(summarise(&results))
     }
 
+    fn follow_plans(&self, scenarios: &[Scenario]) -> Ended {
+        let mut jobs = Vec::new();
+        for file in &self.plans {
+            let plan = Plan::read(file, scenarios).map_err(|error| Usage(error.to_string()))?;
+            if let Some(reason) = plan.scenario.why_not_on(self.stage) {
+                return Err(Usage(format!("{}: {reason}", file.display())));
+            }
+            jobs.push(Job {
+                reports: self.report.clone(),
+                ..Job::of(plan)
+            });
+        }
+        let results = jobs::run(jobs, self.jobs, &self.on)?;
+        self.write(&results)?;
+        Ok(summarise(&results))
+    }
+
     fn check(&self) -> Result<(), Usage> {
         self.on.check(self.stage)?;
         let sim = self.stage == StageKind::Sim;
+        if !self.plans.is_empty() && !sim {
+            return Err(Usage(format!(
+                "a plan is followed in virtual time; leave --stage {} out, or say --stage sim",
+                self.stage
+            )));
+        }
         if self.jobs.is_some_and(|jobs| jobs > 1) && self.stage.is_shared() {
             return Err(Usage(format!(
                 "--jobs {}: scenarios run one after another on stage {}, since they share a cluster",
@@ -159,7 +198,14 @@ impl Run {
 /// Prints the sum, in the one form that test runners read.
 pub(super) fn summarise(results: &[RunResult]) -> Outcome {
     let passed = results.iter().filter(|result| result.passed()).count();
-    println!("{passed} passed, {} failed", results.len() - passed);
+    let idle = results.iter().flat_map(|result| &result.disturbances);
+    let idle = idle.filter(|struck| struck.hits == 0).count();
+    let warning = match idle {
+        0 => String::new(),
+        1 => "; warning: 1 disturbance never struck".to_owned(),
+        many => format!("; warning: {many} disturbances never struck"),
+    };
+    println!("{passed} passed, {} failed{warning}", results.len() - passed);
     if passed == results.len() {
         Outcome::Passed
     } else {
@@ -188,16 +234,20 @@ fn parse_seeds(text: &str) -> Result<Seeds, String> {
     Ok(Seeds((from..to).collect()))
 }
 
-fn parse_crash(text: &str) -> Result<::sim::CrashPoint, String> {
+fn parse_crash(text: &str) -> Result<Crash, String> {
     let wrong = || format!("{text:?} is no crash point: write before:N or after:N with N from 1");
     let (side, effect) = text.split_once(':').ok_or_else(wrong)?;
-    let side = match side {
-        "before" => ::sim::Side::Before,
-        "after" => ::sim::Side::After,
+    let at = match side {
+        "before" => Moment::Before,
+        "after" => Moment::After,
         _ => return Err(wrong()),
     };
     match effect.parse() {
-        Ok(effect) if effect > 0 => Ok(::sim::CrashPoint { effect, side }),
+        Ok(effect) if effect > 0 => Ok(Crash {
+            process: Process::Mcm,
+            at,
+            effect,
+        }),
         _ => Err(wrong()),
     }
 }

@@ -9,16 +9,22 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::runner::{Ran, RunResult};
+use crate::runner::{Job, Ran, RunResult};
+
+/// The file with the plan, from which the run is replayed.
+pub const PLAN: &str = "plan.yaml";
 
 /// Writes the folder anew.
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(folder: &Path, result: &RunResult, ran: &Ran) -> io::Result<()> {
+pub fn write(job: &Job, result: &RunResult, ran: &Ran) -> io::Result<()> {
+    let folder = &job.folder();
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
+    let plan = job.plan().to_yaml().map_err(io::Error::other)?;
+    write_file(&folder.join(PLAN), plan.as_bytes())?;
     write_file(&folder.join("result.json"), &serde_json::to_vec_pretty(result)?)?;
     let mut narrative = format!(
         "scenario {} on {} with seed {}\n",

@@ -47,8 +47,12 @@ fn case(run: &RunResult) -> TestCase {
             status
         }
     };
-    let crash = run.crash.map(|crash| format!(" {crash}")).unwrap_or_default();
-    let mut case = TestCase::new(format!("{} seed {}{crash}", run.scenario, run.seed), status);
+    let disturbed: String = run
+        .disturbances
+        .iter()
+        .map(|struck| format!(" {}", struck.what))
+        .collect();
+    let mut case = TestCase::new(format!("{} seed {}{disturbed}", run.scenario, run.seed), status);
     case.set_classname(format!("drydock.{}", run.stage));
     case.set_time(Duration::from_secs_f64(run.wall_seconds));
     if let Some(trace) = &run.trace {

@@ -237,7 +237,7 @@ impl Scenario {
 }
 
 /// The parser's message with its place in front, on one line.
-fn one_line(error: &serde_saphyr::Error) -> String {
+pub(crate) fn one_line(error: &serde_saphyr::Error) -> String {
     let message = error.without_snippet().to_string();
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
     match error.location() {

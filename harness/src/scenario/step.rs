@@ -246,7 +246,7 @@ pub enum ProcessAction {
 }
 
 /// Kills a process at one of its effects (an API write or a cloud call).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Crash {
     /// Which.

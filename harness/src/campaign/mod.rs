@@ -1,0 +1,8 @@
+//! Campaigns: many plans from many seeds, what happened in them, and what they found.
+//!
+//! What lives here: making plans from seeds, counting, and grouping; all pure. What must not: performing plans, and
+//! what is printed (`cli`).
+
+pub mod occurred;
+
+pub use self::occurred::Occurred;

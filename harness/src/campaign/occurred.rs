@@ -1,0 +1,79 @@
+//! What happened in a run, by kind: phases that machines went from and to, faults that struck, reasons that were given.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::world::{WorldState, text};
+
+/// How often each thing happened, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Occurred {
+    /// Phases of machines: `Pending -> Running`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub transitions: BTreeMap<String, u64>,
+    /// Faults that struck, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub faults: BTreeMap<String, u64>,
+    /// Reasons of Kubernetes events about machines and nodes, and machine codes.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<String, u64>,
+}
+
+impl Occurred {
+    /// What a world went through. Faults are added by whoever carried them out.
+    pub fn in_world(world: &WorldState) -> Self {
+        let mut occurred = Self::default();
+        let count = |counts: &mut BTreeMap<String, u64>, name: String| *counts.entry(name).or_default() += 1;
+        for history in world.machines.values() {
+            let phases = history.phases.iter().map(|(_, phase)| phase.as_str());
+            let from = std::iter::once("new").chain(phases.clone());
+            for (from, to) in from.zip(phases) {
+                count(&mut occurred.transitions, format!("{from} -> {to}"));
+            }
+            if let Some((_, last)) = history.phases.last().filter(|_| !history.exists) {
+                count(&mut occurred.transitions, format!("{last} -> gone"));
+            }
+        }
+        for ((kind, _, _), object) in &world.objects {
+            if *kind == "Event" && ["Machine", "Node"].contains(&text(object, "/involvedObject/kind")) {
+                count(&mut occurred.reasons, text(object, "/reason").to_owned());
+            }
+        }
+        occurred
+    }
+
+    /// Every kind that happened, once each: for counting runs.
+    pub fn kinds(&self) -> impl Iterator<Item = (Group, &str)> {
+        let of = |group: Group, counts| {
+            let counts: &BTreeMap<String, u64> = counts;
+            counts.keys().map(move |name| (group, name.as_str()))
+        };
+        of(Group::Transition, &self.transitions)
+            .chain(of(Group::Fault, &self.faults))
+            .chain(of(Group::Reason, &self.reasons))
+    }
+}
+
+/// What sort of thing happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Group {
+    /// A phase after another.
+    Transition,
+    /// Something that was done against the world's will.
+    Fault,
+    /// Why something was done or said.
+    Reason,
+}
+
+impl std::fmt::Display for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Transition => "transition",
+            Self::Fault => "fault",
+            Self::Reason => "reason",
+        })
+    }
+}

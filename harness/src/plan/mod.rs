@@ -1,0 +1,211 @@
+//! The plan of a run as data: a scenario, a seed, what disturbs it, and its limits. Everything that a run in virtual
+//! time depends on is in it, so the same plan gives the same trace.
+//!
+//! What lives here: the data, its file form (YAML or JSON) and its checks. What must not: who makes plans (`campaign`,
+//! `shrink`) and how a stage carries one out.
+
+mod disturbance;
+pub mod effects;
+pub mod schedule;
+
+use std::path::Path;
+use std::time::Duration;
+
+use mcm_api::GoDuration;
+use serde::{Deserialize, Serialize};
+
+pub use self::disturbance::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
+use crate::scenario::Scenario;
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Plan {
+    /// What is disturbed.
+    pub scenario: Scenario,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// A planted defect of mcm (builds with mutants).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<String>,
+    /// What disturbs it; the order means nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<Disturbance>,
+    /// When it is ended because it runs away.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// How far a run may go. A run that goes further runs away, and fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// The most virtual time.
+    pub virtual_time: GoDuration,
+    /// The most entries in its trace.
+    pub events: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            virtual_time: GoDuration(Duration::from_hours(24 * 60)),
+            events: 50_000_000,
+        }
+    }
+}
+
+/// A plan as a file has it: its scenario is written out, or named.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    base: Option<String>,
+    #[serde(default)]
+    scenario: Option<Scenario>,
+    #[serde(default = "first_seed")]
+    seed: u64,
+    #[serde(default)]
+    mutant: Option<String>,
+    #[serde(default)]
+    disturbances: Vec<Disturbance>,
+    #[serde(default)]
+    limits: Limits,
+}
+
+fn first_seed() -> u64 {
+    1
+}
+
+/// Why a plan cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The file cannot be read.
+    #[error("cannot read plan {path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is no plan; the message has line, column and field.
+    #[error("{path}: {message}")]
+    Syntax {
+        /// Which file.
+        path: String,
+        /// Line, column, field and what would do.
+        message: String,
+    },
+    /// A field has a value that makes no sense.
+    #[error("{path}: {field}: {message}")]
+    Field {
+        /// Which file.
+        path: String,
+        /// Path of the field.
+        field: String,
+        /// What is wrong and what would do.
+        message: String,
+    },
+}
+
+impl Plan {
+    /// An undisturbed run.
+    pub fn new(scenario: Scenario, seed: u64) -> Self {
+        Self {
+            scenario,
+            seed,
+            mutant: None,
+            disturbances: Vec::new(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// Reads a file; `named` are the scenarios that it may name.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn read(path: &Path, named: &[Scenario]) -> Result<Self, PlanError> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read {
+            path: shown.clone(),
+            source,
+        })?;
+        Self::from_yaml(&text, &shown, named)
+    }
+
+    /// Reads YAML, of which JSON is a part; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub fn from_yaml(text: &str, origin: &str, named: &[Scenario]) -> Result<Self, PlanError> {
+        let file: File = serde_saphyr::from_str(text).map_err(|error| PlanError::Syntax {
+            path: origin.to_owned(),
+            message: crate::scenario::one_line(&error),
+        })?;
+        let wrong = |field: &str, message: String| PlanError::Field {
+            path: origin.to_owned(),
+            field: field.to_owned(),
+            message,
+        };
+        let scenario = match (file.base, file.scenario) {
+            (None, Some(scenario)) => scenario,
+            (Some(base), None) => {
+                let known = named.iter().find(|scenario| scenario.name == base);
+                let unknown = || {
+                    wrong(
+                        "base",
+                        format!("there is no scenario {base:?}; `drydock list` lists them"),
+                    )
+                };
+                known.cloned().ok_or_else(unknown)?
+            }
+            (Some(_), Some(_)) => return Err(wrong("base", "name a scenario or write it out, not both".to_owned())),
+            (None, None) => {
+                let message = "name the scenario that is disturbed, or write it out under `scenario`";
+                return Err(wrong("base", message.to_owned()));
+            }
+        };
+        let plan = Self {
+            scenario,
+            seed: file.seed,
+            mutant: file.mutant,
+            disturbances: file.disturbances,
+            limits: file.limits,
+        };
+        plan.validate().map_err(|(field, message)| wrong(&field, message))?;
+        Ok(plan)
+    }
+
+    /// The plan as a YAML file.
+    ///
+    /// # Errors
+    /// When a value has no YAML form, which a valid plan always has.
+    pub fn to_yaml(&self) -> Result<String, serde_saphyr::SerializeError> {
+        serde_saphyr::to_string(self)
+    }
+
+    /// Checks what types alone do not: the field, and what is wrong with it.
+    ///
+    /// # Errors
+    /// The first field that makes no sense.
+    pub fn validate(&self) -> Result<(), (String, String)> {
+        self.scenario
+            .validate()
+            .map_err(|error| ("scenario".to_owned(), error.to_string()))?;
+        for (index, disturbance) in self.disturbances.iter().enumerate() {
+            disturbance
+                .validate()
+                .map_err(|(field, message)| (format!("disturbances[{index}].{field}"), message))?;
+        }
+        if self.limits.virtual_time.0.is_zero() || self.limits.events == 0 {
+            return Err((
+                "limits".to_owned(),
+                "a limit of zero leaves no room for anything".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
