@@ -42,6 +42,7 @@ conformance:     ## the API server's contract, also against the cluster of DRYDO
 conformance-controllers: ## the built-in controllers' contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster with controllers'; exit 2; }
 	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test -p controllers --test it contract
+	INSTA_UPDATE=no RUST_TEST_THREADS=1 $(CARGO) test -p controllers --test it contract::whole_cluster
 
 lint:            ## format, clippy with warnings denied, documentation
 	$(CARGO) fmt --all --check

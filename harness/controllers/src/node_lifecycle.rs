@@ -3,18 +3,15 @@
 //!
 //! A dead kubelet writes nothing. Its silence is measured on this controller's own clock, from the
 //! moment at which it last saw the kubelet's Lease or heartbeat change; clocks of nodes do not
-//! matter. As in kube-controller-manager (kubernetes/community, node lifecycle controller), less the
-//! rate limits by zone. What must not live here: evicting pods from tainted nodes.
+//! matter. As in kube-controller-manager, with its [limits by zone](zones). What must not live here:
+//! evicting pods from tainted nodes.
 
 mod controller;
 mod decide;
 mod observe;
+pub mod zones;
 
 use std::time::Duration;
-
-use clock::{Clock, Seed};
-use kube::Client;
-use tokio_util::sync::CancellationToken;
 
 pub use controller::{NodeLifecycle, Reason};
 pub use decide::{Decision, NodeView, Plan, Silence, decide};
@@ -30,6 +27,8 @@ pub struct Settings {
     pub grace: Duration,
     /// The same for a node whose kubelet has never posted a status, from the node's creation.
     pub startup_grace: Duration,
+    /// How fast nodes of one zone get the taints that drive their pods away.
+    pub limits: zones::Limits,
 }
 
 impl Default for Settings {
@@ -39,17 +38,9 @@ impl Default for Settings {
             monitor_period: Duration::from_secs(5),
             grace: Duration::from_secs(50),
             startup_grace: Duration::from_secs(60),
+            limits: zones::Limits::default(),
         }
     }
-}
-
-/// Runs the node lifecycle controller alone until it is cancelled.
-pub async fn run(client: Client, clock: Clock, settings: Settings, cancelled: CancellationToken) {
-    let alone = crate::Settings {
-        node_lifecycle: settings,
-        ..crate::Settings::only([crate::Name::NodeLifecycle])
-    };
-    crate::run(client, clock, Seed::new(0), alone, cancelled).await;
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ pub trait Controller: Send {
     /// Decides about one key.
     fn decide(&mut self, key: &Self::Key, view: View<'_>) -> Plan<Self::Reason>;
 
+    /// Called after each decision: names the other keys that it concerns.
+    fn decided(&mut self, _queue: &mut Queue<Self::Key>) {}
+
     /// Hears what became of an action. After a failure the rest of the plan is dropped and the key is
     /// decided on again after a back-off.
     fn performed(

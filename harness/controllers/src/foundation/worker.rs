@@ -153,6 +153,9 @@ impl<C: Controller> AnyWorker for Worker<C> {
             }
             let key = self.due.take_due(view.now)?;
             let plan = self.controller.decide(&key, view);
+            let mut concerned = Queue::default();
+            self.controller.decided(&mut concerned);
+            self.grant(concerned, view.now);
             let mut rest = VecDeque::from(plan.actions.clone());
             let Some(first) = rest.pop_front() else {
                 self.failures.remove(&key);

@@ -9,6 +9,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
+use super::decide::readiness;
+use super::decide::taints::drives_pods_away;
+use super::observe::ready_condition;
+use super::zones::{self, Sight, Verdict, Zone, Zones};
 use super::{Decision, Observations, Settings, Silence, decide};
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, View};
 
@@ -17,6 +21,22 @@ use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, V
 pub struct NodeLifecycle {
     settings: Settings,
     observations: Observations,
+    zones: Zones,
+    /// When all nodes were last looked at together.
+    looked: Option<Timestamp>,
+    /// What the decision just made concerns besides its own key.
+    concerned: Vec<(Key, Option<Timestamp>)>,
+}
+
+/// What is decided about. The looks come first: what they allow is written with what else a node needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The state of the zones, which a look at all nodes shows.
+    Zones,
+    /// The next nodes of their zones that may be tainted.
+    Turn,
+    /// A node.
+    Node(String),
 }
 
 /// Why a node or its pods are written.
@@ -36,41 +56,47 @@ impl NodeLifecycle {
         Self {
             observations: Observations::new(now, settings.monitor_period),
             settings,
-        }
-    }
-}
-
-impl Controller for NodeLifecycle {
-    type Key = String;
-    type Reason = Reason;
-
-    fn name(&self) -> &'static str {
-        "node-controller"
-    }
-
-    fn kinds(&self) -> BTreeSet<Kind> {
-        BTreeSet::from([Kind::Node, Kind::Lease, Kind::Pod])
-    }
-
-    fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<String>) {
-        if let Some(node) = change.of::<Node>() {
-            match node.after {
-                Some(node) => {
-                    self.observations.node_seen(node, view.now);
-                    queue.add(change.key.name.clone());
-                }
-                None => self.observations.node_gone(&change.key.name),
-            }
-        } else if let Some(lease) = change.of::<Lease>() {
-            // A renewal only moves a deadline, which is looked up when it comes.
-            match lease.after {
-                Some(lease) => self.observations.lease_seen(lease, view.now),
-                None => self.observations.lease_gone(&change.key.name),
-            }
+            zones: Zones::default(),
+            looked: None,
+            concerned: Vec::new(),
         }
     }
 
-    fn decide(&mut self, name: &String, view: View<'_>) -> Plan<Reason> {
+    /// Looks at all nodes, and remembers what follows.
+    fn look(&mut self, view: View<'_>) {
+        self.looked = Some(view.now);
+        let mut sights = Vec::with_capacity(view.caches.nodes.len());
+        for (key, node) in view.caches.nodes.iter() {
+            let Some(seen) = self.observations.view(node) else {
+                continue;
+            };
+            sights.push(Sight {
+                name: &key.name,
+                zone: Zone::of(node),
+                readiness: readiness(&seen, view.now, &self.settings),
+                counts: zones::counts(node),
+                permission: seen.permission,
+                is_tainted: drives_pods_away(node),
+            });
+        }
+        let verdict = self.zones.look(&sights, view.now, &self.settings.limits);
+        if verdict.came_back {
+            self.observations.all_heard(view.now);
+        }
+        self.follow(verdict, view.now);
+    }
+
+    fn follow(&mut self, verdict: Verdict, now: Timestamp) {
+        for (name, permission) in verdict.permissions {
+            self.observations.permitted(&name, permission);
+            self.concerned.push((Key::Node(name), None));
+        }
+        if let Some(next) = verdict.next {
+            self.concerned.push((Key::Turn, Some(next.max(now))));
+        }
+    }
+
+    fn decide_on_node(&mut self, name: &str, view: View<'_>) -> Plan<Reason> {
         let Some(node) = view.caches.nodes.get(&ObjectKey::cluster(name)) else {
             return Plan::nothing();
         };
@@ -81,8 +107,11 @@ impl Controller for NodeLifecycle {
         let mut plan = Plan::nothing();
         for decision in decided.decisions {
             match decision {
-                // What comes next is decided on the node as written.
+                // What comes next is decided on the node as written; its zone is looked at now.
                 Decision::SetConditions { conditions, silence } => {
+                    if self.looked != Some(view.now) {
+                        self.concerned.push((Key::Zones, None));
+                    }
                     let status = json!({ "conditions": conditions });
                     return Plan::act(Reason::Silent(silence), Action::patch_status_as_seen(&**node, status));
                 }
@@ -103,9 +132,71 @@ impl Controller for NodeLifecycle {
         }
         plan
     }
+}
 
-    fn performed(&mut self, name: &String, _: &Action, outcome: &Outcome, _: View<'_>, _: &mut Queue<String>) {
-        if outcome.is_err() {
+/// What the state of a node's zone, and whether the node may be tainted, depend on.
+fn concerns_zones(node: &Node) -> (Zone, bool, Option<&str>) {
+    let ready = ready_condition(node).map(|ready| ready.status.as_str());
+    (Zone::of(node), zones::counts(node), ready)
+}
+
+impl Controller for NodeLifecycle {
+    type Key = Key;
+    type Reason = Reason;
+
+    fn name(&self) -> &'static str {
+        "node-controller"
+    }
+
+    fn kinds(&self) -> BTreeSet<Kind> {
+        BTreeSet::from([Kind::Node, Kind::Lease, Kind::Pod])
+    }
+
+    fn observe(&mut self, change: &Change, view: View<'_>, queue: &mut Queue<Key>) {
+        if let Some(node) = change.of::<Node>() {
+            match node.after {
+                Some(after) => {
+                    self.observations.node_seen(after, view.now);
+                    queue.add(Key::Node(change.key.name.clone()));
+                }
+                None => self.observations.node_gone(&change.key.name),
+            }
+            let lost_taint = node.before.is_some_and(drives_pods_away) && !node.after.is_some_and(drives_pods_away);
+            if lost_taint || node.before.map(concerns_zones) != node.after.map(concerns_zones) {
+                queue.add_at(Key::Zones, self.observations.look_at_or_after(view.now));
+            }
+        } else if let Some(lease) = change.of::<Lease>() {
+            // A renewal only moves a deadline, which is looked up when it comes.
+            match lease.after {
+                Some(lease) => self.observations.lease_seen(lease, view.now),
+                None => self.observations.lease_gone(&change.key.name),
+            }
+        }
+    }
+
+    fn decide(&mut self, key: &Key, view: View<'_>) -> Plan<Reason> {
+        match key {
+            Key::Zones => self.look(view),
+            Key::Turn => {
+                let verdict = self.zones.grant(view.now);
+                self.follow(verdict, view.now);
+            }
+            Key::Node(name) => return self.decide_on_node(name, view),
+        }
+        Plan::nothing()
+    }
+
+    fn decided(&mut self, queue: &mut Queue<Key>) {
+        for (key, at) in self.concerned.drain(..) {
+            match at {
+                Some(at) => queue.add_at(key, at),
+                None => queue.add(key),
+            }
+        }
+    }
+
+    fn performed(&mut self, key: &Key, _: &Action, outcome: &Outcome, _: View<'_>, _: &mut Queue<Key>) {
+        if let (Key::Node(name), Err(_)) = (key, outcome) {
             self.observations.pods_marked(name, None);
         }
     }

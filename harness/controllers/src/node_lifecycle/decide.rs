@@ -3,7 +3,7 @@
 //! A plan never builds on its own decisions: what follows from a condition that is written now is
 //! decided when it is seen written.
 
-mod taints;
+pub(super) mod taints;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::Settings;
 use super::observe::ready_condition;
+use super::zones::{Permission, Readiness};
 
 pub(super) const READY: &str = "Ready";
 pub(super) const NEVER_POSTED: &str = "NodeStatusNeverUpdated";
@@ -31,6 +32,8 @@ pub struct NodeView<'a> {
     pub last_sign: Timestamp,
     /// The silence (by the time at which Ready turned Unknown) for which its pods have been marked.
     pub pods_marked_for: Option<Timestamp>,
+    /// Whether its zone lets it have the taint that drives its pods away.
+    pub permission: Permission,
 }
 
 /// What to do about a node now, and when to look at it again without being told of a change.
@@ -72,20 +75,14 @@ pub enum Silence {
 
 /// Decides about one node. `now` is the moment of a look ([`super::Settings::monitor_period`]) or of a change.
 pub fn decide(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Plan {
-    let grace = if view.posted {
-        settings.grace
-    } else {
-        settings.startup_grace
-    };
-    let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
-    let deadline = view.last_sign.saturating_add(grace).unwrap_or(Timestamp::MAX);
+    let deadline = deadline(view, settings);
     let silent = now >= deadline;
 
     let mut decisions = Vec::new();
     if silent {
         decisions.extend(unknown_conditions(view, now));
     }
-    if let Some(taints) = taints::wanted(view.node, now) {
+    if let Some(taints) = taints::wanted(view.node, view.permission, now) {
         decisions.push(Decision::SetTaints(taints));
     }
     if let Some(since) = unknown_since(view.node)
@@ -96,6 +93,29 @@ pub fn decide(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Plan 
     Plan {
         decisions,
         deadline: (!silent).then_some(deadline),
+    }
+}
+
+/// When the node's kubelet will have been silent for too long.
+fn deadline(view: &NodeView<'_>, settings: &Settings) -> Timestamp {
+    let grace = if view.posted {
+        settings.grace
+    } else {
+        settings.startup_grace
+    };
+    let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
+    view.last_sign.saturating_add(grace).unwrap_or(Timestamp::MAX)
+}
+
+/// What the node's Ready condition says once what [`decide`] decides now is written.
+pub fn readiness(view: &NodeView<'_>, now: Timestamp, settings: &Settings) -> Readiness {
+    if now >= deadline(view, settings) {
+        return Readiness::Bad;
+    }
+    match ready_condition(view.node).map(|ready| ready.status.as_str()) {
+        Some("True") => Readiness::Good,
+        Some("False" | "Unknown") => Readiness::Bad,
+        _ => Readiness::Unstated,
     }
 }
 

@@ -11,7 +11,9 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::ResourceExt;
 
+use super::decide::taints::drives_pods_away;
 use super::decide::{NEVER_POSTED, NodeView, READY};
+use super::zones::Permission;
 
 /// Everything this controller remembers.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ struct Observed {
     renewed: Option<Timestamp>,
     last_sign: Timestamp,
     pods_marked_for: Option<Timestamp>,
+    permission: Permission,
 }
 
 impl Observations {
@@ -87,9 +90,30 @@ impl Observations {
                         renewed,
                         last_sign,
                         pods_marked_for: None,
+                        permission: Permission::Unsettled,
                     },
                 );
             }
+        }
+        if drives_pods_away(node)
+            && let Some(known) = self.nodes.get_mut(node.metadata.name.as_deref().unwrap_or_default())
+            && known.permission == Permission::Granted
+        {
+            known.permission = Permission::Used;
+        }
+    }
+
+    /// Takes note of what a node may have.
+    pub fn permitted(&mut self, name: &str, permission: Permission) {
+        if let Some(known) = self.nodes.get_mut(name) {
+            known.permission = permission;
+        }
+    }
+
+    /// Lets the grace of every kubelet begin anew.
+    pub fn all_heard(&mut self, now: Timestamp) {
+        for known in self.nodes.values_mut() {
+            known.last_sign = known.last_sign.max(now);
         }
     }
 
@@ -135,6 +159,7 @@ impl Observations {
             posted: known.heartbeat.is_some(),
             last_sign: known.last_sign,
             pods_marked_for: known.pods_marked_for,
+            permission: known.permission,
         })
     }
 }

@@ -41,6 +41,7 @@ impl World {
         self.revision += 1;
         self.node.metadata.resource_version = Some(self.revision.to_string());
         self.observations.node_seen(&self.node, now);
+        self.observations.permitted("a", zones::Permission::Granted);
     }
 
     /// The kubelet posts Ready with a heartbeat at its own time, which is years off.

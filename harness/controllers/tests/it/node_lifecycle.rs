@@ -27,10 +27,13 @@ async fn run(server: &Server, clock: &Clock, cancelled: CancellationToken) {
 /// Runs the controller beside `script`, to whose end it is dropped. Another node keeps the cluster
 /// from being wholly down.
 async fn beside(server: &Server, clock: &Clock, script: impl Future<Output = ()>) {
-    server.put("/api/v1/nodes/well", json!({
-        "apiVersion": "v1", "kind": "Node", "metadata": { "name": "well", "uid": "2" },
-        "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
-    }));
+    server.put(
+        "/api/v1/nodes/well",
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": { "name": "well", "uid": "2" },
+            "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+        }),
+    );
     let well = async {
         loop {
             put_renewed(server, clock, "well");

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::super::observe::ready_condition;
+use super::super::zones::Permission;
 
 const NO_SCHEDULE: &str = "NoSchedule";
 const NO_EXECUTE: &str = "NoExecute";
@@ -22,14 +23,27 @@ const PROBLEMS: [(&str, &str); 4] = [
     ("NetworkUnavailable", "node.kubernetes.io/network-unavailable"),
 ];
 
+/// Whether the node has a taint of this controller that drives pods away.
+pub fn drives_pods_away(node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
+    taints
+        .unwrap_or_default()
+        .iter()
+        .any(|taint| taint.effect == NO_EXECUTE && is_about_readiness(taint))
+}
+
+fn is_about_readiness(taint: &Taint) -> bool {
+    [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+}
+
 /// The node's taints as they should be, or `None` when they are. A taint that stays keeps its time.
-pub(super) fn wanted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
+pub(super) fn wanted(node: &Node, permission: Permission, now: Timestamp) -> Option<Vec<Taint>> {
     let present = node
         .spec
         .as_ref()
         .and_then(|spec| spec.taints.as_deref())
         .unwrap_or_default();
-    let asked = asked_for(node);
+    let asked = asked_for(node, permission);
     let is_asked = |taint: &Taint| {
         asked
             .iter()
@@ -37,7 +51,7 @@ pub(super) fn wanted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
     };
     let mut taints: Vec<Taint> = present
         .iter()
-        .filter(|taint| !is_ours(taint, node) || is_asked(taint))
+        .filter(|taint| !is_ours(taint, node, permission) || is_asked(taint))
         .cloned()
         .collect();
     for (key, effect) in &asked {
@@ -53,12 +67,18 @@ pub(super) fn wanted(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
     (taints != present).then_some(taints)
 }
 
-fn asked_for(node: &Node) -> Vec<(&'static str, &'static str)> {
+fn asked_for(node: &Node, permission: Permission) -> Vec<(&'static str, &'static str)> {
     let mut asked = Vec::new();
-    match ready_condition(node).map(|ready| ready.status.as_str()) {
-        Some("False") => asked.extend([(NOT_READY, NO_SCHEDULE), (NOT_READY, NO_EXECUTE)]),
-        Some("Unknown") => asked.extend([(UNREACHABLE, NO_SCHEDULE), (UNREACHABLE, NO_EXECUTE)]),
-        _ => {}
+    let key = match ready_condition(node).map(|ready| ready.status.as_str()) {
+        Some("False") => Some(NOT_READY),
+        Some("Unknown") => Some(UNREACHABLE),
+        _ => None,
+    };
+    if let Some(key) = key {
+        asked.push((key, NO_SCHEDULE));
+        if matches!(permission, Permission::Granted | Permission::Used) {
+            asked.push((key, NO_EXECUTE));
+        }
     }
     let conditions = node
         .status
@@ -79,14 +99,17 @@ fn asked_for(node: &Node) -> Vec<(&'static str, &'static str)> {
     asked
 }
 
-/// Whether the taint is one that this controller takes away. Admission gives a new node a `not-ready`
-/// taint; as long as there is no Ready condition nothing is known that would lift it.
-fn is_ours(taint: &Taint, node: &Node) -> bool {
-    let about_readiness = [NOT_READY, UNREACHABLE].contains(&taint.key.as_str());
+/// Whether the taint is one that this controller takes away. One that drives pods away is settled with
+/// the zones; if its node has lost its Ready condition it stays.
+fn is_ours(taint: &Taint, node: &Node, permission: Permission) -> bool {
     let about_problems = taint.key == UNSCHEDULABLE || PROBLEMS.iter().any(|(_, key)| taint.key == *key);
     match taint.effect.as_str() {
-        NO_SCHEDULE => about_problems || (about_readiness && ready_condition(node).is_some()),
-        NO_EXECUTE => about_readiness && ready_condition(node).is_some(),
+        NO_SCHEDULE => about_problems || is_about_readiness(taint),
+        NO_EXECUTE if is_about_readiness(taint) => match permission {
+            Permission::Unsettled => false,
+            Permission::Withheld => true,
+            Permission::Granted | Permission::Used => ready_condition(node).is_some(),
+        },
         _ => false,
     }
 }

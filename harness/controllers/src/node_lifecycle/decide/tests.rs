@@ -18,6 +18,7 @@ fn settings() -> Settings {
         monitor_period: Duration::from_secs(5),
         grace: Duration::from_secs(50),
         startup_grace: Duration::from_secs(60),
+        ..Settings::default()
     }
 }
 
@@ -70,6 +71,7 @@ fn view(node: &Node, silent_for: i64) -> NodeView<'_> {
         posted: true,
         last_sign: at(NOW - silent_for),
         pods_marked_for: None,
+        permission: Permission::Used,
     }
 }
 
@@ -214,7 +216,7 @@ fn unknown_conditions_are_not_written_again() {
     &[("Ready", "True"), ("MemoryPressure", "True"), ("DiskPressure", "False")], &[], Some("memory-pressure:NoSchedule!")
 )]
 #[case::pressure_is_over(&[("Ready", "True"), ("DiskPressure", "False")], &["disk-pressure:NoSchedule"], Some(""))]
-#[case::admissions_taint_stays_without_a_ready_condition(&[], &["not-ready:NoSchedule"], None)]
+#[case::admissions_taint_goes_even_before_there_is_a_condition(&[], &["not-ready:NoSchedule"], Some(""))]
 #[case::cordon_is_over(&[("Ready", "True")], &["unschedulable:NoSchedule"], Some(""))]
 fn taints_follow_conditions(
     #[case] conditions: &[(&str, &str)],
@@ -224,6 +226,50 @@ fn taints_follow_conditions(
     let node = node(conditions, present);
     let plan = decide(&view(&node, 0), at(NOW), &settings());
     assert_eq!(taints_of(&plan).map(|taints| taints.join(" ")).as_deref(), expected);
+}
+
+#[rstest]
+#[case::not_looked_at(&[("Ready", "False")], &[], Permission::Unsettled, Some("not-ready:NoSchedule!"))]
+#[case::not_in_turn(&[("Ready", "Unknown")], &[], Permission::Withheld, Some("unreachable:NoSchedule!"))]
+#[case::in_turn(
+    &[("Ready", "Unknown")], &["unreachable:NoSchedule"], Permission::Granted,
+    Some("unreachable:NoSchedule unreachable:NoExecute!")
+)]
+#[case::no_longer(
+    &[("Ready", "Unknown")], &["unreachable:NoSchedule", "unreachable:NoExecute"], Permission::Withheld,
+    Some("unreachable:NoSchedule")
+)]
+#[case::kept_until_looked_at(&[("Ready", "False")], &["not-ready:NoSchedule", "not-ready:NoExecute"], Permission::Unsettled, None)]
+#[case::new_without_a_condition(&[], &["not-ready:NoExecute"], Permission::Withheld, Some(""))]
+#[case::condition_lost(&[], &["not-ready:NoExecute"], Permission::Used, None)]
+fn pods_are_driven_away_with_permission_only(
+    #[case] conditions: &[(&str, &str)],
+    #[case] present: &[&str],
+    #[case] permission: Permission,
+    #[case] expected: Option<&str>,
+) {
+    let node = node(conditions, present);
+    let view = NodeView {
+        permission,
+        ..view(&node, 0)
+    };
+    let plan = decide(&view, at(NOW), &settings());
+    assert_eq!(taints_of(&plan).map(|taints| taints.join(" ")).as_deref(), expected);
+}
+
+#[rstest]
+#[case::good(&[("Ready", "True")], 0, Readiness::Good)]
+#[case::bad(&[("Ready", "False")], 0, Readiness::Bad)]
+#[case::unknown(&[("Ready", "Unknown")], 0, Readiness::Bad)]
+#[case::silent(&[("Ready", "True")], 50, Readiness::Bad)]
+#[case::unstated(&[], 0, Readiness::Unstated)]
+fn readiness_counts_as_it_will_be_written(
+    #[case] conditions: &[(&str, &str)],
+    #[case] silent_for: i64,
+    #[case] expected: Readiness,
+) {
+    let node = node(conditions, &[]);
+    assert_eq!(readiness(&view(&node, silent_for), at(NOW), &settings()), expected);
 }
 
 #[test]

@@ -17,7 +17,9 @@ mod pods;
 mod scheduler;
 mod site;
 mod volumes;
+mod whole_cluster;
 mod workloads;
+mod zones;
 
 pub(crate) use site::{Site, run};
 
