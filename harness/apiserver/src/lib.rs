@@ -7,6 +7,7 @@ pub mod faults;
 pub mod http;
 pub mod jsonpath;
 pub mod kinds;
+mod life;
 pub mod observe;
 pub mod openapi;
 pub mod patch;
@@ -23,4 +24,5 @@ mod tokens;
 pub mod types;
 
 pub use authorization::Authorization;
+pub use life::Disconnected;
 pub use server::{Identity, Options, Server, Service};

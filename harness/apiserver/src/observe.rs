@@ -1,8 +1,9 @@
-//! What an onlooker may see of the server: commits, requests and watch deliveries.
+//! What an onlooker may see of the server: commits, requests, watch deliveries and faults.
 //!
 //! For traces and invariants. Nothing here can change what the server does.
 
 use crate::authorization::Action;
+use crate::faults::{self, Class, Facts};
 use crate::store::Change;
 
 /// One committed change.
@@ -48,6 +49,19 @@ pub struct DeliveryRecord<'a> {
     pub revision: u64,
 }
 
+/// One request or watch that a fault rule struck, when the rule does its work.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultRecord<'a> {
+    /// The rule's name.
+    pub rule: &'a str,
+    /// What it does.
+    pub action: &'a faults::Action,
+    /// Whether a correct client must survive it.
+    pub class: Class,
+    /// What it struck.
+    pub facts: &'a Facts,
+}
+
 /// An onlooker. Methods are called synchronously, must be quick and must not call the server:
 /// `commit` runs inside the store's critical section, which is what makes its order the order of
 /// revisions.
@@ -58,4 +72,6 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     fn request(&self, _record: &RequestRecord<'_>) {}
     /// A watch event was delivered.
     fn delivery(&self, _record: &DeliveryRecord<'_>) {}
+    /// A fault rule struck.
+    fn fault(&self, _record: &FaultRecord<'_>) {}
 }

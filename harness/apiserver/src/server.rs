@@ -1,22 +1,22 @@
 //! The server: its options, its identities, and the in-process front end.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clock::{Clock, Seed, Stream};
 use http::{Request, Response};
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use crate::authorization::{Authorization, Authorizer};
-use crate::faults::Faults;
+use crate::faults::{Faults, Marking, Marks};
 use crate::http::Body;
 use crate::kinds;
+use crate::life::{Disconnected, Life};
 use crate::observe::Observer;
 use crate::registry::{Registry, Settings, WriteOptions};
 use crate::serve::{Authority, ServeError};
@@ -158,8 +158,7 @@ pub enum Error {
 pub(crate) struct Inner {
     pub(crate) registry: Registry,
     pub(crate) observer: Option<Arc<dyn Observer>>,
-    /// Ends every watch and connection.
-    pub(crate) shutdown: CancellationToken,
+    pub(crate) life: Arc<Life>,
     /// Issues certificates; a simulated server has no sockets and needs none.
     pub(crate) authority: Option<Authority>,
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
@@ -230,9 +229,21 @@ impl Server {
             gathers_roles: authorization == Authorization::Rbac,
             service_account_admission,
         };
-        let store = Store::new(FIRST_REVISION, history, observer.clone());
+        let marks = Arc::new(Marks::new(clock.clone()));
+        let marking = Marking {
+            marks: Arc::clone(&marks),
+            observer: observer.clone(),
+        };
+        let store = Store::new(FIRST_REVISION, history, Some(Arc::new(marking)));
         let ids = seed.stream("apiserver ids");
-        let faults = Faults::new(clock.clone(), seed.child("apiserver faults"));
+        let life = Arc::new(Life::new());
+        let faults = Faults::new(
+            clock.clone(),
+            seed.child("apiserver faults"),
+            Arc::clone(&life),
+            marks,
+            store.revisions(),
+        );
         let registry = Registry::new(store, kinds::builtin(), clock, ids, settings);
         if authorization == Authorization::Rbac {
             registry.seed_roles(&mut seed.stream("apiserver role ids"))?;
@@ -241,7 +252,7 @@ impl Server {
         let inner = Inner {
             registry,
             observer,
-            shutdown: CancellationToken::new(),
+            life,
             authority,
             tokens: Mutex::new(tokens),
             authorizer,
@@ -299,7 +310,14 @@ impl Server {
 
     /// Answers one request; `None` is a client that did not say who it is, unless the request has a
     /// bearer token.
-    pub async fn handle(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Response<Body> {
+    ///
+    /// # Errors
+    /// When a fault rule breaks the connection.
+    pub async fn handle(
+        &self,
+        identity: Option<&Identity>,
+        request: Request<Bytes>,
+    ) -> Result<Response<Body>, Disconnected> {
         self.inner.handle(identity, request).await
     }
 
@@ -324,9 +342,18 @@ impl Server {
         self.inner.registry.store().compact();
     }
 
+    /// Goes down and comes back: every connection and watch breaks, and new ones are refused for `down`.
+    /// Objects are kept; history, by which watches are resumed, where `keep_history` says so.
+    pub fn restart(&self, keep_history: bool, down: Duration) {
+        if !keep_history {
+            self.compact();
+        }
+        self.inner.faults.restart(down, self.inner.registry.clock().now());
+    }
+
     /// Ends every watch and connection; requests in process are still answered.
     pub fn shut_down(&self) {
-        self.inner.shutdown.cancel();
+        self.inner.life.shut_down();
     }
 }
 
@@ -344,15 +371,15 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Error = Disconnected;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Disconnected>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Disconnected>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let Self { inner, identity } = self.clone();
-        Box::pin(async move { Ok(inner.handle_body(identity.as_deref(), request).await) })
+        Box::pin(async move { inner.handle_body(identity.as_deref(), request).await })
     }
 }

@@ -141,11 +141,16 @@ impl ApiError {
         self
     }
 
-    fn about(mut self, resource: &Resource, name: &str) -> Self {
+    fn about(self, resource: &Resource, name: &str) -> Self {
+        self.of(&resource.group, &resource.plural, name)
+    }
+
+    /// Says in the details which object it is about.
+    pub fn of(mut self, group: &str, plural: &str, name: &str) -> Self {
         let mut details = Map::new();
         insert_nonempty(&mut details, "name", name);
-        insert_nonempty(&mut details, "group", &resource.group);
-        insert_nonempty(&mut details, "kind", &resource.plural);
+        insert_nonempty(&mut details, "group", group);
+        insert_nonempty(&mut details, "kind", plural);
         self.details = Some(details.into());
         self
     }

@@ -220,13 +220,60 @@ impl Action {
     /// legally stale answer is for reads that may be stale.
     pub(super) fn can_strike(&self, facts: &Facts) -> bool {
         match self {
-            Self::Fail { code: 410, .. } => facts.freshness != Freshness::Newest,
+            Self::Fail { code: 410, .. } => match facts.freshness {
+                Freshness::Exact => true,
+                Freshness::NotOlderThan(revision) => facts.verb == Some(Verb::Watch) && revision > 0,
+                Freshness::Newest => false,
+            },
             Self::StaleList { consistent, .. } | Self::StaleGet { consistent, .. } => match facts.freshness {
                 Freshness::NotOlderThan(_) => true,
                 Freshness::Newest => *consistent,
                 Freshness::Exact => false,
             },
             _ => true,
+        }
+    }
+
+    /// On which side of the commit it ends the request, if it does.
+    pub(super) fn ending(&self) -> Option<At> {
+        match self {
+            Self::Drop { at } | Self::Fail { at, .. } | Self::Restart { at, .. } => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// Whether it is decided when a request arrives, and ends none.
+    pub(super) fn is_on_arrival(&self) -> bool {
+        matches!(
+            self,
+            Self::Delay { .. } | Self::StaleList { .. } | Self::StaleGet { .. } | Self::Compact { .. }
+        )
+    }
+
+    /// Whether it takes hold of open watches.
+    pub(super) fn is_on_watches(&self) -> bool {
+        matches!(
+            self,
+            Self::TruncateWatch { .. }
+                | Self::FreezeWatch {}
+                | Self::LagWatch { .. }
+                | Self::DuplicateEvent {}
+                | Self::Partition { .. }
+        )
+    }
+
+    /// How long it looks back.
+    pub(super) fn looks_back(&self) -> Option<Duration> {
+        match self {
+            Self::StaleList {
+                by: Behind::Duration(by),
+                ..
+            }
+            | Self::StaleGet {
+                by: Behind::Duration(by),
+                ..
+            } => Some(*by),
+            _ => None,
         }
     }
 

@@ -3,6 +3,7 @@
 //! Pure: facts and a time go in, a decision comes out; the rule's own random stream is the only other
 //! source. What a strike does is elsewhere.
 
+use std::fmt;
 use std::time::Duration;
 
 use clock::Stream;
@@ -32,6 +33,30 @@ pub struct Facts {
     pub object: String,
     /// How old an answer may be.
     pub freshness: Freshness,
+    /// The path, without the query.
+    pub path: String,
+}
+
+/// As `mcm create machines.machine.sapcloud.io default/m-1`.
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = self.verb.map_or("?", Verb::word);
+        write!(f, "{} {verb} ", self.client)?;
+        if self.resource.is_empty() {
+            return f.write_str(&self.path);
+        }
+        f.write_str(&self.resource)?;
+        for (mark, text) in [('.', &self.group), ('/', &self.subresource), (' ', &self.namespace)] {
+            if !text.is_empty() {
+                write!(f, "{mark}{text}")?;
+            }
+        }
+        if !self.object.is_empty() {
+            let mark = if self.namespace.is_empty() { ' ' } else { '/' };
+            write!(f, "{mark}{}", self.object)?;
+        }
+        Ok(())
+    }
 }
 
 /// How old what a read answers may be, by its `resourceVersion` and `resourceVersionMatch`.

@@ -6,25 +6,37 @@
 
 mod action;
 mod check;
+mod decide;
+mod held;
 mod live;
+mod marks;
+mod parse;
 mod pattern;
 mod period;
 mod rule;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Seed};
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 pub use action::{Action, At, Behind, Class, Cut};
 pub use check::Invalid;
+pub(crate) use decide::{Passage, Strike};
+pub(crate) use held::{Held, Weather};
 pub use live::{Facts, Freshness, Status};
+pub(crate) use marks::{Marking, Marks};
+pub use parse::{Unreadable, parse};
 pub use pattern::Pattern;
 pub use rule::{Match, Rule, Verb, Window};
 
 use live::Live;
+
+use crate::life::Life;
 
 /// The fault rules of one server. Clones are the same rules.
 #[derive(Clone, Debug)]
@@ -32,30 +44,42 @@ pub struct Faults(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    clock: Clock,
     seed: Seed,
     /// When the server was made; windows count from here.
     start: Timestamp,
     /// Whether there is anything to ask: without rules a request costs this one look.
     busy: AtomicBool,
     rules: Mutex<Rules>,
+    life: Arc<Life>,
+    marks: Arc<Marks>,
+    revisions: watch::Receiver<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Rules {
     live: Vec<Live>,
     added: u64,
+    /// The server is down until then.
+    down_until: Option<Timestamp>,
 }
 
 impl Faults {
     /// No rules; windows count from now.
-    pub fn new(clock: Clock, seed: Seed) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        seed: Seed,
+        life: Arc<Life>,
+        marks: Arc<Marks>,
+        revisions: watch::Receiver<u64>,
+    ) -> Self {
         Self(Arc::new(Shared {
             start: clock.now(),
-            clock,
             seed,
             busy: AtomicBool::new(false),
             rules: Mutex::default(),
+            life,
+            marks,
+            revisions,
         }))
     }
 
@@ -64,21 +88,34 @@ impl Faults {
     /// # Errors
     /// When the rule is not acceptable, or there is one of that name.
     pub fn add(&self, rule: Rule) -> Result<(), Invalid> {
-        rule.check()?;
+        self.add_all(vec![rule])
+    }
+
+    /// Adds rules behind the others, all or none.
+    ///
+    /// # Errors
+    /// As [`Faults::add`], of the first one that is not acceptable.
+    pub fn add_all(&self, added: Vec<Rule>) -> Result<(), Invalid> {
         let mut rules = self.lock();
-        if rules.live.iter().any(|live| live.rule.name == rule.name) {
-            return Err(Invalid {
-                rule: rule.name,
-                field: "name".to_owned(),
-                problem: "there is a rule of that name".to_owned(),
-                fix: "choose another, or remove that one first".to_owned(),
-            });
+        let mut names: BTreeSet<&str> = rules.live.iter().map(|live| live.rule.name.as_str()).collect();
+        for rule in &added {
+            rule.check()?;
+            if !names.insert(&rule.name) {
+                return Err(Invalid {
+                    rule: rule.name.clone(),
+                    field: "name".to_owned(),
+                    problem: "there is a rule of that name".to_owned(),
+                    fix: "choose another, or remove that one first".to_owned(),
+                });
+            }
         }
-        rules.added += 1;
-        let stream = self.0.seed.stream(&format!("fault {}", rule.name));
-        let live = Live::new(rules.added, rule, stream);
-        rules.live.push(live);
-        self.0.busy.store(true, Ordering::SeqCst);
+        for rule in added {
+            rules.added += 1;
+            let stream = self.0.seed.stream(&format!("fault {}", rule.name));
+            let live = Live::new(rules.added, rule, stream);
+            rules.live.push(live);
+        }
+        self.update(&rules);
         Ok(())
     }
 
@@ -88,7 +125,7 @@ impl Faults {
         let mut rules = self.lock();
         let index = rules.live.iter().position(|live| live.rule.name == name)?;
         let removed = rules.live.remove(index).status();
-        self.0.busy.store(!rules.live.is_empty(), Ordering::SeqCst);
+        self.update(&rules);
         Some(removed)
     }
 
@@ -96,7 +133,7 @@ impl Faults {
     pub fn clear(&self) -> Vec<Status> {
         let mut rules = self.lock();
         let removed = rules.live.drain(..).map(|live| live.status()).collect();
-        self.0.busy.store(false, Ordering::SeqCst);
+        self.update(&rules);
         removed
     }
 
@@ -105,10 +142,25 @@ impl Faults {
         self.lock().live.iter().map(Live::status).collect()
     }
 
+    /// The newest revision of the server.
+    fn revision(&self) -> u64 {
+        *self.0.revisions.borrow()
+    }
+
+    /// Tells everybody that the rules are different now.
+    fn update(&self, rules: &Rules) {
+        let busy = !rules.live.is_empty() || rules.down_until.is_some();
+        self.0.busy.store(busy, Ordering::SeqCst);
+        let longest = rules.live.iter().filter_map(|live| live.rule.action.looks_back()).max();
+        self.0.marks.keep(longest, self.revision());
+        self.0.life.rules_changed();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Rules> {
         self.0.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The time since the server was made.
     fn elapsed(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.0.start)).unwrap_or(Duration::ZERO)
     }

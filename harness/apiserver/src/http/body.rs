@@ -1,6 +1,5 @@
 //! Bodies: answers that are whole or a stream, and request bodies in their media types.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -11,6 +10,7 @@ use http::header::CONTENT_TYPE;
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
+use crate::life::Disconnected;
 use crate::registry::{FieldValidation, WriteOptions};
 use crate::status::ApiError;
 use crate::{protobuf, types};
@@ -23,7 +23,7 @@ pub struct Body(Kind);
 
 enum Kind {
     Whole(Option<Bytes>),
-    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Stream(Pin<Box<dyn Stream<Item = Result<Bytes, Disconnected>> + Send>>),
 }
 
 impl Body {
@@ -33,8 +33,8 @@ impl Body {
         Self(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    /// A body that comes bit by bit.
-    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+    /// A body that comes bit by bit, and may break off.
+    pub fn stream(stream: impl Stream<Item = Result<Bytes, Disconnected>> + Send + 'static) -> Self {
         Self(Kind::Stream(Box::pin(stream)))
     }
 }
@@ -53,18 +53,18 @@ impl std::fmt::Debug for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Disconnected;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Disconnected>>> {
         match &mut self.0 {
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Stream(stream) => stream
                 .as_mut()
                 .poll_next(context)
-                .map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
+                .map(|next| next.map(|bytes| bytes.map(Frame::data))),
         }
     }
 

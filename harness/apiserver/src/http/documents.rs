@@ -38,7 +38,7 @@ pub(super) fn serve(exchange: &Exchange<'_>, route: &Route, catalog: &Catalog) -
             }
             return Ok(response);
         }
-        Route::Resource(_) | Route::Unknown => return Err(no_such_path()),
+        Route::Resource(_) | Route::Faults { .. } | Route::Unknown => return Err(no_such_path()),
     };
     Ok(json_response(200, exchange.presentation.value(&document)))
 }

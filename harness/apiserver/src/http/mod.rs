@@ -2,8 +2,10 @@
 //!
 //! It knows paths, verbs, media types and query parameters; what a write means is the registry's.
 
+mod admin;
 mod body;
 mod caller;
+mod disturb;
 mod documents;
 mod impersonation;
 mod negotiate;
@@ -18,7 +20,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use jiff::Timestamp;
 
@@ -31,6 +34,7 @@ use query::Query;
 use render::Presentation;
 
 use crate::authorization::{Action, exact_name};
+use crate::life::Disconnected;
 use crate::observe::RequestRecord;
 use crate::server::{ANONYMOUS, Identity, Inner};
 use crate::status::ApiError;
@@ -38,26 +42,56 @@ use crate::table::Include;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
+/// A request that arrived: who it is from and what it wants.
+struct Arrival {
+    parts: Parts,
+    body: Bytes,
+    route: Route,
+    query: Query,
+    action: Action,
+    verb: &'static str,
+    pretty: bool,
+    /// Who it counts as, or why nobody.
+    caller: Result<Identity, ApiError>,
+    /// The name of that one, or of the connection.
+    client: String,
+}
+
 /// One request, read, and what its answer depends on.
 struct Exchange<'a> {
     server: &'a Arc<Inner>,
+    method: &'a Method,
     path: &'a str,
     caller: &'a Identity,
+    arrival: &'a Arrival,
     headers: &'a HeaderMap,
     body: &'a Bytes,
-    query: Query,
+    query: &'a Query,
     presentation: Presentation,
     now: Timestamp,
+    /// Reads show this revision, or the next that they may show: a cache that lags.
+    stale: Option<u64>,
 }
 
 impl Inner {
     /// Answers a request. `identity` is `None` for a connection of nobody in particular; then the
     /// request may have a bearer token.
+    ///
+    /// # Errors
+    /// When a fault rule breaks the connection.
     pub(crate) async fn handle(
         self: &Arc<Self>,
         identity: Option<&Identity>,
         request: Request<Bytes>,
-    ) -> Response<Body> {
+    ) -> Result<Response<Body>, Disconnected> {
+        let arrival = self.arrival(identity, request);
+        if self.faults.is_idle() || matches!(arrival.route, Route::Faults { .. }) {
+            return Ok(self.respond(&arrival, None).await);
+        }
+        Box::pin(self.disturbed(&arrival)).await
+    }
+
+    fn arrival(&self, identity: Option<&Identity>, request: Request<Bytes>) -> Arrival {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path();
         let segments = path::segments(path);
@@ -79,44 +113,73 @@ impl Inner {
             Ok(caller) => caller.user.clone(),
             Err(_) => identity.map_or(ANONYMOUS, |identity| identity.user.as_str()).to_owned(),
         };
-        let result = async {
-            let caller = caller?;
-            self.authorize(&caller, &route, &action)?;
-            let presentation = presentation(&route, &query, &parts.headers, pretty)?;
-            let exchange = Exchange {
-                server: self,
-                path,
-                caller: &caller,
-                headers: &parts.headers,
-                body: &body,
-                query,
-                presentation,
-                now: self.registry.clock().now(),
-            };
-            exchange.answer(&route, verb).await
+        Arrival {
+            parts,
+            body,
+            route,
+            query,
+            action,
+            verb,
+            pretty,
+            caller,
+            client,
         }
-        .await;
-        let mut response = result.unwrap_or_else(|error| error_response(&error, pretty));
-        self.add_headers(&parts.headers, response.headers_mut());
+    }
+
+    /// Answers what arrived.
+    async fn respond(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Response<Body> {
+        let result = self.result(arrival, stale).await;
+        let mut response = result.unwrap_or_else(|error| error_response(&error, arrival.pretty));
+        self.finish(arrival, &mut response);
+        response
+    }
+
+    async fn result(self: &Arc<Self>, arrival: &Arrival, stale: Option<u64>) -> Result<Response<Body>, ApiError> {
+        let caller = arrival.caller.as_ref().map_err(Clone::clone)?;
+        self.authorize(caller, &arrival.route, &arrival.action)?;
+        let headers = &arrival.parts.headers;
+        let presentation = presentation(&arrival.route, &arrival.query, headers, arrival.pretty)?;
+        let exchange = Exchange {
+            server: self,
+            method: &arrival.parts.method,
+            path: arrival.parts.uri.path(),
+            caller,
+            arrival,
+            headers,
+            body: &arrival.body,
+            query: &arrival.query,
+            presentation,
+            now: self.registry.clock().now(),
+            stale,
+        };
+        exchange.answer(&arrival.route, arrival.verb).await
+    }
+
+    /// Gives an answer the headers that all have, and tells the observer of it.
+    fn finish(&self, arrival: &Arrival, response: &mut Response<Body>) {
+        self.add_headers(&arrival.parts.headers, response.headers_mut());
         if let Some(observer) = &self.observer {
+            let uri = &arrival.parts.uri;
             observer.request(&RequestRecord {
-                client: &client,
-                action: &action,
-                verb,
-                path: parts.uri.path_and_query().map_or("/", |path| path.as_str()),
+                client: &arrival.client,
+                action: &arrival.action,
+                verb: arrival.verb,
+                path: uri.path_and_query().map_or("/", |path| path.as_str()),
                 code: response.status().as_u16(),
                 revision: self.registry.store().revision(),
             });
         }
-        response
     }
 
     /// Reads the whole body, then answers.
+    ///
+    /// # Errors
+    /// As [`Inner::handle`].
     pub(crate) async fn handle_body<B>(
         self: &Arc<Self>,
         identity: Option<&Identity>,
         request: Request<B>,
-    ) -> Response<Body>
+    ) -> Result<Response<Body>, Disconnected>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -133,7 +196,7 @@ impl Inner {
         };
         let mut response = error_response(&error, false);
         self.add_headers(&parts.headers, response.headers_mut());
-        response
+        Ok(response)
     }
 
     fn add_headers(&self, request: &HeaderMap, response: &mut HeaderMap) {
@@ -150,10 +213,18 @@ impl Inner {
     }
 }
 
+impl Arrival {
+    /// The user agent; empty where there is none.
+    fn agent(&self) -> &str {
+        agent(&self.parts.headers)
+    }
+}
+
 impl Exchange<'_> {
     async fn answer(&self, route: &Route, verb: &str) -> Result<Response<Body>, ApiError> {
         match route {
             Route::Resource(target) => objects::serve(self, target, verb).await,
+            Route::Faults { name } => admin::serve(self, name.as_deref()),
             Route::Unknown => Ok(page_not_found()),
             _ => documents::serve(self, route, &self.server.registry.catalog()),
         }
@@ -178,13 +249,16 @@ fn is_pretty(query: &Query, headers: &HeaderMap) -> bool {
     if query.get("pretty").is_some() {
         return query.flag("pretty");
     }
-    let agent = headers
-        .get(USER_AGENT)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
     ["curl", "Wget", "Mozilla"]
         .iter()
-        .any(|browser| agent.starts_with(browser))
+        .any(|browser| agent(headers).starts_with(browser))
+}
+
+fn agent(headers: &HeaderMap) -> &str {
+    headers
+        .get(USER_AGENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }
 
 fn accept(headers: &HeaderMap) -> &str {

@@ -1,5 +1,6 @@
 //! Requests for resources: from verb and address to the registry and back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +12,13 @@ use super::body::{decode, media_type};
 use super::path::Target;
 use super::watch::Feed;
 use super::{Body, Exchange, json_response, no_such_path};
-use crate::registry::{DeleteOptions, Entry, ListRevision, Part, PatchKind, Payload, WriteOptions, Written};
+use crate::faults::Held;
+use crate::registry::{
+    DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
+};
 use crate::resource::Subresource;
 use crate::status::ApiError;
-use crate::store::Key;
+use crate::store::{Key, Object, Scope};
 
 /// How long a request waits for a revision that is not there yet.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
@@ -86,7 +90,10 @@ async fn collection(
     match verb {
         "watch" => watch(exchange, entry, namespace),
         "list" => {
-            let options = exchange.query.list(entry)?;
+            let mut options = exchange.query.list(entry)?;
+            if let Some(stale) = exchange.stale {
+                age(registry, entry, &mut options, stale);
+            }
             if let ListRevision::NotOlderThan(revision) | ListRevision::Exact(revision) = options.revision {
                 wait_for(exchange, revision).await?;
             }
@@ -129,6 +136,40 @@ async fn collection(
     }
 }
 
+/// Makes a list show an earlier revision, but none older than it allows, or than history knows.
+fn age(registry: &Registry, entry: &Entry, options: &mut ListOptions, stale: u64) {
+    let least = match options.revision {
+        ListRevision::NotOlderThan(revision) => revision,
+        ListRevision::Newest => 0,
+        ListRevision::Exact(_) => return,
+    };
+    if options.continue_token.is_some() {
+        return;
+    }
+    if options.revision == ListRevision::NotOlderThan(0) {
+        // A cache gives everything at once.
+        options.limit = 0;
+    }
+    let oldest = registry.store().oldest(&entry.table).unwrap_or_default();
+    options.revision = ListRevision::Exact(stale.max(least).max(oldest));
+}
+
+/// The object as it was at an earlier revision, but none older than the read allows, or than history knows.
+fn earlier(exchange: &Exchange<'_>, entry: &Entry, key: &Key, stale: u64) -> Result<Arc<Object>, ApiError> {
+    let registry = &exchange.server.registry;
+    let least = exchange.query.get("resourceVersion").and_then(|text| text.parse().ok());
+    let oldest = registry.store().oldest(&entry.table).unwrap_or_default();
+    let revision = stale.max(least.unwrap_or_default()).max(oldest);
+    let scope = Scope {
+        namespace: entry.resource.namespaced.then(|| key.namespace.clone()),
+        after: None,
+    };
+    let listing = registry.store().list(&entry.table, &scope, Some(revision));
+    let objects = listing.map(|listing| listing.objects).unwrap_or_default();
+    let found = objects.into_iter().find(|object| object.key == *key);
+    found.ok_or_else(|| ApiError::not_found(&entry.resource, &key.name))
+}
+
 async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -> Result<Response<Body>, ApiError> {
     let registry = &exchange.server.registry;
     match verb {
@@ -136,7 +177,10 @@ async fn object(exchange: &Exchange<'_>, entry: &Entry, key: &Key, verb: &str) -
             if let Some(revision) = exchange.query.get("resourceVersion").and_then(|text| text.parse().ok()) {
                 wait_for(exchange, revision).await?;
             }
-            let object = registry.get(entry, key)?;
+            let object = match exchange.stale {
+                Some(stale) => earlier(exchange, entry, key, stale)?,
+                None => registry.get(entry, key)?,
+            };
             Ok(json_response(
                 200,
                 exchange.presentation.object(entry, &object, exchange.now)?,
@@ -291,7 +335,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
     };
     let feed = Feed {
         server: server.clone(),
-        client: exchange.caller.user.clone(),
+        held: Held::new(exchange.arrival.facts()),
         entry: entry.clone(),
         watch,
         presentation: exchange.presentation,

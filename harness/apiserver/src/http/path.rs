@@ -23,6 +23,8 @@ pub(super) enum Route {
     OpenApiIndex,
     /// `/openapi/v3/{group and version}`
     OpenApiDocument { group_version: String },
+    /// `/drydock/faults`, `/drydock/faults/{name}`
+    Faults { name: Option<String> },
     /// A resource, an object or a subresource.
     Resource(Target),
     /// Nothing that is served.
@@ -73,6 +75,10 @@ impl Route {
             ["openapi", "v3"] => Self::OpenApiIndex,
             ["openapi", "v3", rest @ ..] => Self::OpenApiDocument {
                 group_version: rest.join("/"),
+            },
+            ["drydock", "faults"] => Self::Faults { name: None },
+            ["drydock", "faults", name] => Self::Faults {
+                name: Some((*name).to_owned()),
             },
             ["api", version, rest @ ..] => Self::target("", version, rest),
             ["apis", group, version, rest @ ..] => Self::target(group, version, rest),

@@ -81,6 +81,11 @@ impl Watch {
         self.cursor.revision()
     }
 
+    /// What a watch is told that must begin anew.
+    pub fn expired(&self, registry: &Registry) -> ApiError {
+        too_old(self.cursor.revision(), registry)
+    }
+
     fn selects(&self, object: &Object) -> bool {
         self.namespace
             .as_ref()

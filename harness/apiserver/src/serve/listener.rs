@@ -1,6 +1,5 @@
 //! The listener: accepts connections, and ends them all when it is told to or dropped.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{Authority, ServeError, kubeconfig};
+use crate::life::restarted;
 use crate::server::{Identity, Inner, Server};
 
 /// One client may have that many requests and watches open on a connection.
@@ -49,7 +49,7 @@ impl Server {
         };
         let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        let stop = self.inner.shutdown.child_token();
+        let stop = self.inner.life.child_token();
         let task = tokio::spawn(accept(Arc::clone(&self.inner), listener, tls, stop.clone()));
         Ok(Serving {
             server: self.clone(),
@@ -136,6 +136,8 @@ async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop
             () = stop.cancelled() => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
+                // As if nobody listened: the client sees its connection refused or reset.
+                Ok(_) if inner.faults.is_down(inner.registry.clock().now()) => {}
                 Ok((stream, _)) => {
                     connections.spawn(connection(Arc::clone(&inner), stream, tls.clone(), stop.clone()));
                 }
@@ -157,6 +159,7 @@ async fn accept(inner: Arc<Inner>, listener: TcpListener, tls: TlsAcceptor, stop
 }
 
 async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop: CancellationToken) {
+    let restarted = restarted(inner.life.follow());
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
@@ -177,10 +180,7 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
     let service = service_fn(|request: Request<Incoming>| {
         let inner = Arc::clone(&inner);
         let connection = identity.clone();
-        async move {
-            let response = inner.handle_body(connection.as_ref(), request).await;
-            Ok::<_, Infallible>(response)
-        }
+        async move { inner.handle_body(connection.as_ref(), request).await }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(STREAMS);
@@ -192,6 +192,8 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: TlsAcceptor, stop
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        // Dropping it closes the socket without a word.
+        () = restarted => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");

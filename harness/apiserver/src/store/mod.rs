@@ -284,6 +284,11 @@ impl Store {
         }
     }
 
+    /// The oldest revision that history reaches back to; `None`: there is no such table.
+    pub fn oldest(&self, table: &str) -> Option<u64> {
+        self.lock().tables.get(table).map(Table::floor)
+    }
+
     /// A position in the history right behind `after`, or behind the newest revision.
     ///
     /// # Errors

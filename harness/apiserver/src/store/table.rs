@@ -45,6 +45,11 @@ impl Table {
         }
     }
 
+    /// The oldest revision that history covers.
+    pub(super) fn floor(&self) -> u64 {
+        self.floor
+    }
+
     /// Forgets the history up to now.
     pub(super) fn compact(&mut self, revision: u64) {
         self.history.clear();

@@ -1,0 +1,144 @@
+//! When which revision was the newest: what a cache that lags by a duration goes by.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clock::Clock;
+use jiff::Timestamp;
+
+use crate::observe::{Commit, DeliveryRecord, FaultRecord, Observer, RequestRecord};
+
+/// Revisions with the times of their commits, kept only while a rule asks for them.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    clock: Clock,
+    wanted: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// Oldest first; the first one is the newest of those that are old enough for everybody.
+    marks: VecDeque<(Timestamp, u64)>,
+    /// Nobody lags further behind.
+    longest: Duration,
+}
+
+impl Marks {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            wanted: AtomicBool::new(false),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Keeps marks for somebody who lags by `longest`; nobody with `None`. `revision` is the newest one.
+    pub(super) fn keep(&self, longest: Option<Duration>, revision: u64) {
+        let mut kept = self.lock();
+        kept.longest = longest.unwrap_or_default();
+        if longest.is_none() {
+            kept.marks.clear();
+        } else if kept.marks.is_empty() {
+            kept.marks.push_back((self.clock.now(), revision));
+        }
+        self.wanted.store(longest.is_some(), Ordering::SeqCst);
+    }
+
+    /// The newest revision `by` ago, but not before marks were kept.
+    pub(super) fn revision(&self, by: Duration) -> Option<u64> {
+        let then = self.clock.now().saturating_sub(by).unwrap_or(Timestamp::MIN);
+        let kept = self.lock();
+        let older = kept.marks.partition_point(|(at, _)| *at <= then);
+        kept.marks.get(older.saturating_sub(1)).map(|(_, revision)| *revision)
+    }
+
+    fn committed(&self, revision: u64) {
+        if !self.wanted.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = self.clock.now();
+        let mut kept = self.lock();
+        kept.marks.push_back((now, revision));
+        let then = now.saturating_sub(kept.longest).unwrap_or(Timestamp::MIN);
+        while kept.marks.get(1).is_some_and(|(at, _)| *at <= then) {
+            kept.marks.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The server's observer, with marks kept of each commit.
+#[derive(Debug)]
+pub(crate) struct Marking {
+    pub(crate) marks: Arc<Marks>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Observer for Marking {
+    fn commit(&self, commit: &Commit<'_>) {
+        self.marks.committed(commit.change.revision);
+        if let Some(observer) = &self.observer {
+            observer.commit(commit);
+        }
+    }
+
+    fn request(&self, record: &RequestRecord<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.request(record);
+        }
+    }
+
+    fn delivery(&self, record: &DeliveryRecord<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.delivery(record);
+        }
+    }
+
+    fn fault(&self, record: &FaultRecord<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.fault(record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mark_tells_what_was_newest_then_and_old_ones_go() {
+        let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
+        let marks = Marks::new(clock.clone());
+        let seconds = Duration::from_secs;
+        assert_eq!(marks.revision(seconds(1)), None);
+        marks.committed(4);
+        marks.keep(Some(seconds(10)), 4);
+        for revision in 5..100 {
+            clock.sleep(seconds(1)).await;
+            marks.committed(revision);
+        }
+        assert_eq!(marks.revision(seconds(0)), Some(99));
+        assert_eq!(marks.revision(seconds(3)), Some(96));
+        assert_eq!(marks.revision(seconds(10)), Some(89));
+        assert_eq!(marks.lock().marks.len(), 11);
+        marks.keep(None, 99);
+        assert_eq!(marks.revision(seconds(3)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_lags_behind_the_time_when_marks_began() {
+        let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
+        let marks = Marks::new(clock.clone());
+        clock.sleep(Duration::from_secs(100)).await;
+        marks.keep(Some(Duration::from_secs(60)), 7);
+        clock.sleep(Duration::from_secs(5)).await;
+        marks.committed(8);
+        assert_eq!(marks.revision(Duration::from_secs(60)), Some(7));
+    }
+}

@@ -1,0 +1,65 @@
+//! Rules from files: YAML or JSON, one rule or a list, in one document or several.
+
+use serde_json::Value;
+
+use super::{Invalid, Rule};
+
+/// Why a text holds no rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is neither YAML nor JSON.
+    #[error("the rules are neither YAML nor JSON: {0}")]
+    Text(String),
+    /// There is nothing in it.
+    #[error("there are no rules in it; write a list of rules, each with a name and an action")]
+    Empty,
+    /// A rule is wrong.
+    #[error(transparent)]
+    Rule(#[from] Invalid),
+}
+
+/// Reads rules. Each document is a rule or a list of rules.
+///
+/// # Errors
+/// With the rule and the field that is wrong, and what to do about it.
+pub fn parse(text: &str) -> Result<Vec<Rule>, Unreadable> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| Unreadable::Text(error.to_string()))?;
+    let mut rules: Vec<Rule> = Vec::new();
+    for document in documents {
+        let values = match document {
+            Value::Array(values) => values,
+            Value::Null => continue,
+            value => vec![value],
+        };
+        for value in values {
+            let rule = read(value, rules.len() + 1)?;
+            rule.check()?;
+            rules.push(rule);
+        }
+    }
+    if rules.is_empty() {
+        return Err(Unreadable::Empty);
+    }
+    Ok(rules)
+}
+
+/// The rule of a tree; `place` names one without a name.
+fn read(value: Value, place: usize) -> Result<Rule, Invalid> {
+    let name = value.get("name").and_then(Value::as_str).map(str::to_owned);
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let field = match error.path().to_string() {
+            whole if whole == "." => "the rule".to_owned(),
+            field => field,
+        };
+        Invalid {
+            rule: name.unwrap_or_else(|| format!("number {place}")),
+            field,
+            problem: error.into_inner().to_string(),
+            fix: "docs/faults.md has the words".to_owned(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;
