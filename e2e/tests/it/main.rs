@@ -11,6 +11,7 @@ mod drydock;
 mod embedded;
 mod existing;
 mod files;
+mod nodes;
 mod product;
 mod roles;
 mod scenarios;

@@ -54,7 +54,7 @@ impl List {
 }
 
 /// Prints a text of which a reader such as `head` may take only the beginning.
-fn print(text: &str) -> Ended {
+pub(super) fn print(text: &str) -> Ended {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Usage(format!("cannot print the list: {error}"))),
         _ => Ok(Outcome::Passed),

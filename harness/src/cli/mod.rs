@@ -4,10 +4,13 @@
 
 mod crash;
 mod doctor;
+mod here;
 mod idle;
 mod jobs;
 mod list;
+mod nodes;
 mod perform;
+mod populate;
 mod progress;
 mod run;
 mod session;
@@ -36,6 +39,8 @@ enum Command {
     Run(run::Run),
     /// Starts a control plane, fakecloud and mcm to play with; Ctrl-C ends it
     Up(up::Up),
+    /// Shows, breaks and mends the nodes of the world that `drydock up` keeps
+    Nodes(nodes::Nodes),
     /// Lists the scenarios and where they run
     List(list::List),
     /// Says which stages can run here and what the others lack
@@ -47,7 +52,7 @@ enum Command {
     /// Of the writes to mcm's own Lease only the first two are crashed at, its creation and a renewal: all later
     /// renewals are alike, and a scenario of hours has thousands of them.
     Crash(crash::CrashCommand),
-    /// Lets one Running machine be for a long virtual time
+    /// Lets one Running machine, and nodes if asked for, be for a long virtual time
     Idle(idle::Idle),
     /// Performs one job, read from standard input as JSON
     #[command(hide = true)]
@@ -90,6 +95,7 @@ pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
     let ended = match arguments.command {
         Command::Run(run) => run.execute(scenarios),
         Command::Up(up) => up.execute(),
+        Command::Nodes(nodes) => nodes.execute(),
         Command::List(list) => list.execute(&scenarios),
         Command::Doctor => doctor::execute(),
         Command::Crash(crash) => crash.execute(&scenarios),
@@ -156,17 +162,17 @@ fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Usage> {
     if let Some(scenario) = scenarios.iter().find(|scenario| scenario.name == name) {
         return Ok(scenario.clone());
     }
-    let near = near(scenarios, name);
+    let near = near(scenarios.iter().map(|scenario| scenario.name.as_str()), name);
     Err(Usage(match near.as_slice() {
         [] => format!("there is no scenario {name:?}; `drydock list` lists them"),
         near => format!("there is no scenario {name:?}; near it are: {}", near.join(", ")),
     }))
 }
 
-fn near<'a>(scenarios: &'a [Scenario], name: &str) -> Vec<&'a str> {
-    let mut near: Vec<(usize, &str)> = scenarios
-        .iter()
-        .map(|scenario| (distance(&scenario.name, name), scenario.name.as_str()))
+/// The three names that are most like one that does not exist.
+fn near<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Vec<&'a str> {
+    let mut near: Vec<(usize, &str)> = names
+        .map(|called| (distance(called, name), called))
         .filter(|(distance, called)| *distance <= called.len().max(name.len()) / 2)
         .collect();
     near.sort_unstable();
@@ -206,9 +212,9 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_finds_its_neighbours() {
-        let scenarios = [Scenario::new("lifecycle", ""), Scenario::new("vm_dies", "")];
-        assert_eq!(near(&scenarios, "lifecycel"), ["lifecycle"]);
-        assert_eq!(near(&scenarios, "zzzzzzzz"), Vec::<&str>::new());
+        let names = || ["lifecycle", "vm_dies"].into_iter();
+        assert_eq!(near(names(), "lifecycel"), ["lifecycle"]);
+        assert_eq!(near(names(), "zzzzzzzz"), Vec::<&str>::new());
     }
 
     #[test]

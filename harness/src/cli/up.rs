@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::here::{Announced, World};
+use super::populate::Population;
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 use crate::scenario::{Cloud, Timeouts};
@@ -17,6 +19,8 @@ use crate::stage::{Stage, StageKind};
 const NAMESPACE: &str = "default";
 /// Where a start that fails leaves its logs.
 const REPORTS: &str = ".drydock/reports";
+/// With more nodes than these, kubelets renew their Leases as seldom as in production.
+const MANY: u32 = 100;
 
 #[derive(Args, Debug)]
 pub(super) struct Up {
@@ -42,6 +46,9 @@ pub(super) struct Up {
     /// The seed of uids and delays
     #[arg(long, default_value_t = 1)]
     seed: u64,
+
+    #[command(flatten)]
+    population: Population,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,13 +68,19 @@ impl Up {
         };
         let alone = self.without.contains(&Part::Fakecloud);
         self.on.check(self.stage)?;
+        self.population.check()?;
+        if alone && self.population.nodes() > 0 {
+            return Err(Usage(
+                "--nodes are fakecloud's: without fakecloud there are none".to_owned(),
+            ));
+        }
         if self.stage == StageKind::Kind {
             if controller != Controller::Mcm {
                 return Err(Usage(
                     "--without and --controller are for stages of processes; on stage kind mcm is a Deployment".into(),
                 ));
             }
-            return block_on(stay_up_in_kind(&self.on))?;
+            return block_on(stay_up_in_kind(&self.on, &self.population))?;
         }
         if self.port != 0 && self.stage != StageKind::Embedded {
             return Err(Usage(format!(
@@ -80,24 +93,42 @@ impl Up {
             cloud: Cloud::default(),
             replicas: 1,
             controller,
-            timeouts: match self.stage {
-                StageKind::Envtest => Timeouts::on_etcd(),
-                _ => Timeouts::short(),
-            },
+            timeouts: timeouts(self.stage, self.population.nodes()),
         };
-        let (stage, port) = (self.stage, self.port);
+        let (stage, port, population) = (self.stage, self.port, self.population);
         block_on(async {
             tokio::select! {
                 biased;
                 () = interrupted() => Ok(Outcome::Passed),
-                ended = stay_up(stage, port, plan, alone) => ended.map_err(Usage),
+                ended = stay_up(stage, port, plan, alone, population) => ended.map_err(Usage),
             }
         })?
     }
 }
 
+/// Short ones. Many nodes that renew their Leases twice a second would leave no time for anything else.
+fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
+    let short = match stage {
+        StageKind::Envtest => Timeouts::on_etcd(),
+        _ => Timeouts::short(),
+    };
+    if nodes <= MANY {
+        return short;
+    }
+    let production = Timeouts::production();
+    println!(
+        "With more than {MANY} nodes, kubelets renew their Leases every {:?}, and a silent node is NotReady after {:?}.",
+        production.lease_period, production.node_grace
+    );
+    Timeouts {
+        lease_period: production.lease_period,
+        node_grace: production.node_grace,
+        ..short
+    }
+}
+
 /// Until Ctrl-C, or until something breaks.
-async fn stay_up_in_kind(on: &StageArguments) -> Ended {
+async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended {
     let mut interrupts = Interrupts::new()?;
     let options = on.kind_options(Path::new(REPORTS));
     let cluster = tokio::select! {
@@ -108,7 +139,7 @@ async fn stay_up_in_kind(on: &StageArguments) -> Ended {
     let broken = tokio::select! {
         biased;
         () = interrupts.next() => None,
-        reason = deployed(&cluster) => Some(reason),
+        reason = deployed(&cluster, population) => Some(reason),
     };
     let mut ending = std::pin::pin!(cluster.end());
     let ended = loop {
@@ -126,7 +157,7 @@ async fn stay_up_in_kind(on: &StageArguments) -> Ended {
 }
 
 /// Deploys a world, tells a person of it, and returns when something breaks.
-async fn deployed(cluster: &Cluster) -> String {
+async fn deployed(cluster: &Cluster, population: &Population) -> String {
     let mut up = match cluster.up().await {
         Ok(up) => up,
         Err(reason) => return reason,
@@ -142,12 +173,50 @@ async fn deployed(cluster: &Cluster) -> String {
     );
     println!("  kubectl get machines,nodes -A --watch\n");
     println!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
+    let world = World {
+        cloud: format!("grpcs://{}", up.cloud_address()),
+        tls: Some(up.cloud_tls().into()),
+        kubeconfig: Some(cluster.kubeconfig().to_owned()),
+    };
+    let _announced = announce(&world);
+    let namespace = up.namespace().to_owned();
+    tokio::select! {
+        biased;
+        reason = up.trouble() => return reason,
+        settled = population.settle(&world, &namespace) => tell(settled),
+    }
     print_end();
     up.trouble().await
 }
 
+/// Lets `drydock nodes` find the world. Without that it is still a world.
+fn announce(world: &World) -> Option<Announced> {
+    let announced = Announced::new(Path::new("."), world);
+    if let Ok(Some(announced)) = announced {
+        return Some(announced);
+    }
+    if let Err(reason) = announced {
+        eprintln!("drydock: {reason}");
+    }
+    println!("`drydock nodes` finds this world only with --cloud {}", world.cloud);
+    None
+}
+
+/// Nodes or pods that are not there in time do not end the world: a person may want to see why.
+fn tell(settled: Result<(), String>) {
+    if let Err(reason) = settled {
+        eprintln!("drydock: {reason}");
+    }
+}
+
 /// Ends only when something breaks.
-async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool) -> Result<Outcome, String> {
+async fn stay_up(
+    stage: StageKind,
+    port: u16,
+    plan: Plan,
+    alone: bool,
+    population: Population,
+) -> Result<Outcome, String> {
     let mut plane = match stage {
         StageKind::Embedded => {
             let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE).await?;
@@ -179,6 +248,17 @@ async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool) -> Result
             stage.cloud_address()
         );
         println!("  --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG");
+    }
+    let world = World {
+        cloud: format!("grpc://{}", stage.cloud_address()),
+        tls: None,
+        kubeconfig: Some(stage.kubeconfig().to_owned()),
+    };
+    let _announced = announce(&world);
+    tokio::select! {
+        biased;
+        reason = stage.trouble() => return Err(reason),
+        settled = population.settle(&world, NAMESPACE) => tell(settled),
     }
     print_end();
     Err(stage.trouble().await)

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ObjectMeta, PostParams};
+use mcm_driver::tls::Tls;
 
 use super::cleanup;
 use super::cluster::{Cluster, random_suffix};
@@ -132,6 +133,11 @@ impl Up {
     /// Where fakecloud's controls answer on this machine, over mutual TLS.
     pub fn cloud_address(&self) -> SocketAddr {
         self.0.cloud_address()
+    }
+
+    /// How a client secures its connection to them.
+    pub fn cloud_tls(&self) -> Tls {
+        self.0.cloud_tls()
     }
 
     /// Returns, with a sentence, when a container ends that nobody ended.

@@ -47,6 +47,7 @@ pub(super) struct World {
     client: kube::Client,
     namespace: String,
     cloud: CloudClient,
+    cloud_tls: Tls,
     pods: Pods,
     forward: Forward,
 }
@@ -91,13 +92,15 @@ impl World {
         let forward = Forward::start(client.clone(), namespace, FAKECLOUD, PORT).await?;
         let files = cluster.files(namespace)?;
         certificates.write(&files).map_err(|error| error.to_string())?;
-        let channel = channel(&format!("grpcs://{}", forward.address()), Some(client_files(&files)));
+        let cloud_tls = client_files(&files);
+        let channel = channel(&format!("grpcs://{}", forward.address()), Some(cloud_tls.clone()));
         Ok(Self {
             clock,
             timeouts,
             client,
             namespace: namespace.to_owned(),
             cloud: CloudClient::new(channel.map_err(|error| error.to_string())?),
+            cloud_tls,
             pods,
             forward,
         })
@@ -106,6 +109,11 @@ impl World {
     /// Where fakecloud's controls answer on this machine.
     pub(super) fn cloud_address(&self) -> std::net::SocketAddr {
         self.forward.address()
+    }
+
+    /// How a client secures its connection to them.
+    pub(super) fn cloud_tls(&self) -> Tls {
+        self.cloud_tls.clone()
     }
 }
 

@@ -1,0 +1,234 @@
+//! `drydock up --nodes` and `drydock nodes`, as a stranger uses them: nodes and pods that are there when the world is up,
+//! that break and mend on demand, and that leave nothing behind.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Output, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::drydock::{drydock_with_programs, said};
+
+/// How long a node may take to be seen as it is.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A world that is up; dropping it ends it.
+struct World {
+    folder: TempDir,
+    child: Child,
+    // Whoever prints needs somebody who reads.
+    _output: BufReader<ChildStdout>,
+    /// What it said until it was up.
+    words: String,
+}
+
+impl World {
+    fn up(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = drydock_with_programs()
+            .arg("up")
+            .args(arguments)
+            .env("TMPDIR", folder.path())
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut output, mut words) = (BufReader::new(child.stdout.take().unwrap()), String::new());
+        while !words.contains("Ctrl-C ends everything") {
+            assert!(output.read_line(&mut words).unwrap() > 0, "it ended: {words}");
+        }
+        Self {
+            folder,
+            child,
+            _output: output,
+            words,
+        }
+    }
+
+    /// `drydock nodes` in the world's folder.
+    fn nodes(&self, arguments: &[&str]) -> Output {
+        nodes(self.folder.path(), arguments)
+    }
+
+    /// What `drydock nodes list` says, as JSON.
+    fn listed(&self, arguments: &[&str]) -> Vec<Value> {
+        let arguments = [&["list", "--output", "json"], arguments].concat();
+        let output = self.nodes(&arguments);
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The names of the nodes that somebody broke.
+    fn broken(&self) -> Vec<String> {
+        let mut rows = self.listed(&["--broken"]);
+        rows.retain(|row| row["faults"] != json!([]) || row["set"] != json!([]));
+        let names = rows.iter().map(|row| row["node"].as_str().unwrap().to_owned());
+        names.collect()
+    }
+
+    async fn client(&self) -> kube::Client {
+        let path = self.words.split("export KUBECONFIG=").nth(1).unwrap();
+        let kubeconfig = Kubeconfig::read_from(path.lines().next().unwrap()).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        kube::Client::try_from(config.unwrap()).unwrap()
+    }
+
+    /// Ctrl-C; answers what is left in the folder.
+    fn end(mut self) -> Vec<std::ffi::OsString> {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), Signal::SIGINT).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        let left = std::fs::read_dir(self.folder.path()).unwrap();
+        left.map(|entry| entry.unwrap().file_name()).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn nodes(folder: &Path, arguments: &[&str]) -> Output {
+    drydock_with_programs()
+        .arg("nodes")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+/// Waits until the node's condition has one of these states.
+async fn becomes(api: &Api<Node>, name: &str, condition: &'static str, states: &'static [&'static str]) {
+    let is = |node: Option<&Node>| {
+        let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|seen| seen.type_ == condition && states.contains(&seen.status.as_str()))
+    };
+    let seen = tokio::time::timeout(LIMIT, await_condition(api.clone(), name, is)).await;
+    seen.unwrap_or_else(|_| panic!("{condition} of {name} is not one of {states:?} after {LIMIT:?}"))
+        .unwrap();
+}
+
+#[tokio::test]
+async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_demand() {
+    let world = World::up(&["--nodes", "20", "--pods-per-node", "2", "--zones", "near,far"]);
+    assert!(world.words.contains("20 of 20 nodes Ready in "), "{}", world.words);
+    assert!(world.words.contains("40 of 40 pods Running in "), "{}", world.words);
+
+    let all = world.listed(&[]);
+    assert_eq!(all.len(), 20);
+    for (number, row) in all.iter().enumerate() {
+        assert_eq!(row["node"], format!("node-{number}"));
+        assert_eq!(row["zone"], ["near", "far"][number % 2]);
+        assert_eq!(row["pods"], 2, "{row}");
+    }
+    let client = world.client().await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    assert_eq!(pods.list(&ListParams::default()).await.unwrap().items.len(), 40);
+
+    let api: Api<Node> = Api::all(client);
+    let output = world.nodes(&[
+        "break",
+        "node-3",
+        "--with",
+        "partitioned",
+        "--condition",
+        "KernelDeadlock=True",
+    ]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(
+        said(&output).contains("partitioned, KernelDeadlock=True"),
+        "{}",
+        said(&output)
+    );
+    becomes(&api, "node-3", "Ready", &["Unknown", "False"]).await;
+    assert_eq!(world.broken(), ["node-3"]);
+
+    let output = world.nodes(&["mend", "--all"]);
+    assert!(
+        said(&output).contains("no longer partitioned, KernelDeadlock=True"),
+        "{}",
+        said(&output)
+    );
+    becomes(&api, "node-3", "Ready", &["True"]).await;
+
+    let output = world.nodes(&[
+        "break",
+        "node-*",
+        "--random",
+        "3",
+        "--seed",
+        "7",
+        "--condition",
+        "DiskPressure=True:Full",
+    ]);
+    assert_eq!(
+        said(&output).matches("DiskPressure=True").count(),
+        3,
+        "{}",
+        said(&output)
+    );
+    let drawn = world.broken();
+    assert_eq!(drawn.len(), 3);
+    for node in &drawn {
+        becomes(&api, node, "DiskPressure", &["True"]).await;
+    }
+
+    let output = world.nodes(&["break", "nod-3", "--with", "stopped"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("near it are: node-3"), "{}", said(&output));
+
+    assert_eq!(world.end(), Vec::<std::ffi::OsString>::new());
+}
+
+#[test]
+fn a_world_whose_drydock_was_killed_is_told() {
+    let mut world = World::up(&[]);
+    world.child.kill().unwrap();
+    world.child.wait().unwrap();
+    let output = world.nodes(&["list"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(
+        said(&output).contains("was killed and left .drydock/up.json"),
+        "{}",
+        said(&output)
+    );
+}
+
+#[rstest]
+#[case::no_world(&["list"], "no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT")]
+#[case::nobody_at_the_address(&["list", "--cloud", "127.0.0.1:1"], "fakecloud does not answer at grpc://127.0.0.1:1")]
+#[case::no_address(&["list", "--cloud", "nowhere"], "\"grpc://nowhere\" is not the address of a driver")]
+#[case::half_of_the_files(&["list", "--cloud", "127.0.0.1:1", "--tls-ca", "x"], "--tls-ca, --tls-cert and --tls-key belong together")]
+fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[case] expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = nodes(folder.path(), arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains(expected), "{}", said(&output));
+    assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
+}
+
+#[rstest]
+#[case::an_unknown_fault(&["nodes", "break", "a", "--with", "broken"], "slow-recovery")]
+#[case::a_fault_without_its_parameter(&["nodes", "break", "a", "--with", "slow"], "needs --delay")]
+#[case::no_nodes(&["nodes", "break", "--with", "stopped"], "NODE")]
+#[case::nothing_to_mend(&["nodes", "mend"], "--all")]
+#[case::too_many_nodes(&["up", "--nodes", "10001"], "10000")]
+#[case::pods_without_nodes(&["up", "--pods-per-node", "2"], "--pods-per-node needs nodes")]
+#[case::nodes_without_a_cloud(&["up", "--without", "fakecloud", "--nodes", "2"], "without fakecloud there are none")]
+fn bad_input_is_status_2_and_says_what_would_do(#[case] arguments: &[&str], #[case] expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = crate::drydock::drydock(folder.path(), arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}

@@ -1,0 +1,318 @@
+//! What can be wrong with a kubelet, as flags and as words.
+//!
+//! What must not live here: which kubelets, and what a fault makes of one.
+
+use clap::{Args, ValueEnum};
+use fakecloud::proto::kubelet_fault::Fault;
+use fakecloud::proto::{Flapping, KubeletFault, KubeletState, NodeCondition, Nothing};
+use mcm_api::GoDuration;
+
+use crate::cli::Usage;
+
+/// The faults that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// It does not run; the containers on its VM do
+    Stopped,
+    /// It and its pods run; the API server is out of its reach
+    Partitioned,
+    /// It does nothing, and goes on later as if no time had passed
+    Frozen,
+    /// Down and up in turn: --period, --up-percent, --down
+    Flapping,
+    /// Each of its API calls comes later by --delay
+    Slow,
+    /// It is not ready for --delay after each start and outage
+    SlowRecovery,
+    /// All times that it writes are off by --by
+    ClockSkew,
+    /// It registers again when its Node is deleted
+    Zombie,
+    /// It deletes a Node of its name that belongs to another VM
+    TakeOver,
+}
+
+/// How a flapping kubelet is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Down {
+    Stopped,
+    Partitioned,
+    Frozen,
+}
+
+/// What is to be wrong.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct FaultArguments {
+    /// What is wrong with the kubelet from now on. Of the first four it has one at a time
+    #[arg(long, value_name = "FAULT", value_enum)]
+    with: Option<Name>,
+
+    /// How long one time down and one time up take together (flapping) [default: 20s]
+    #[arg(long, value_name = "DURATION")]
+    period: Option<GoDuration>,
+
+    /// Which part of the period it is up (flapping) [default: 50]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=99))]
+    up_percent: Option<u32>,
+
+    /// How it is down (flapping) [default: partitioned]
+    #[arg(long, value_name = "HOW", value_enum)]
+    down: Option<Down>,
+
+    /// By how much each call is late (slow); how long it is not ready (slow-recovery)
+    #[arg(long, value_name = "DURATION")]
+    delay: Option<GoDuration>,
+
+    /// By how much its clock is ahead, or behind: -30s (clock-skew)
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = offset)]
+    by: Option<i64>,
+
+    /// The fault ends by itself after so long; without it when it is mended
+    #[arg(long, value_name = "DURATION")]
+    lasts: Option<GoDuration>,
+
+    /// A condition that the Node shows from now on, for example DiskPressure=True:NoSpace
+    #[arg(long, value_name = "TYPE=STATUS[:REASON]", value_parser = condition)]
+    condition: Vec<NodeCondition>,
+}
+
+impl FaultArguments {
+    /// The fault, if one is asked for.
+    ///
+    /// # Errors
+    /// When a parameter is missing or belongs to another fault.
+    pub(super) fn fault(&self) -> Result<Option<KubeletFault>, Usage> {
+        self.check()?;
+        let Some(name) = self.with else { return Ok(None) };
+        let nothing = Nothing {};
+        let delay = || {
+            let delay = self.delay.map(nanos);
+            delay.ok_or_else(|| Usage(format!("--with {} needs --delay, for example --delay 2s", called(name))))
+        };
+        let fault = match name {
+            Name::Stopped => Fault::Stopped(nothing),
+            Name::Partitioned => Fault::Partitioned(nothing),
+            Name::Frozen => Fault::Frozen(nothing),
+            Name::Flapping => Fault::Flapping(Flapping {
+                period_nanos: self.period.map_or(20_000_000_000, nanos),
+                up_percent: self.up_percent.unwrap_or(50),
+                down: match self.down {
+                    Some(Down::Stopped) => KubeletState::Stopped,
+                    Some(Down::Partitioned) | None => KubeletState::Partitioned,
+                    Some(Down::Frozen) => KubeletState::Frozen,
+                }
+                .into(),
+            }),
+            Name::Slow => Fault::SlowNanos(delay()?),
+            Name::SlowRecovery => Fault::SlowRecoveryNanos(delay()?),
+            Name::ClockSkew => Fault::ClockSkewNanos(
+                self.by
+                    .ok_or_else(|| Usage("--with clock-skew needs --by, for example --by -30s".to_owned()))?,
+            ),
+            Name::Zombie => Fault::Zombie(nothing),
+            Name::TakeOver => Fault::TakeOver(nothing),
+        };
+        Ok(Some(KubeletFault { fault: Some(fault) }))
+    }
+
+    /// For how long; `None`: until it is mended.
+    pub(super) fn lasts(&self) -> Option<u64> {
+        self.lasts.map(nanos)
+    }
+
+    /// The conditions.
+    pub(super) fn conditions(&self) -> &[NodeCondition] {
+        &self.condition
+    }
+
+    /// Refuses what another fault would need.
+    fn check(&self) -> Result<(), Usage> {
+        if self.with.is_none() && self.condition.is_empty() {
+            let names: Vec<String> = Name::value_variants().iter().copied().map(called).collect();
+            return Err(Usage(format!(
+                "say what is to be wrong: --with {}, or --condition TYPE=STATUS",
+                names.join("|")
+            )));
+        }
+        let flapping = &[Name::Flapping][..];
+        let given = [
+            ("--period", self.period.is_some(), flapping),
+            ("--up-percent", self.up_percent.is_some(), flapping),
+            ("--down", self.down.is_some(), flapping),
+            ("--delay", self.delay.is_some(), &[Name::Slow, Name::SlowRecovery]),
+            ("--by", self.by.is_some(), &[Name::ClockSkew]),
+            ("--lasts", self.lasts.is_some(), Name::value_variants()),
+        ];
+        for (flag, given, of) in given {
+            if given && !self.with.is_some_and(|name| of.contains(&name)) {
+                let of: Vec<String> = of.iter().copied().map(called).collect();
+                return Err(Usage(format!("{flag} is for --with {}", of.join(" or "))));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As it stands on a command line.
+fn called(name: Name) -> String {
+    let value = name.to_possible_value();
+    value.map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+fn nanos(duration: GoDuration) -> u64 {
+    u64::try_from(duration.0.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A duration with an optional sign, in nanoseconds.
+fn offset(text: &str) -> Result<i64, String> {
+    let (sign, length) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let length: GoDuration = length
+        .parse()
+        .map_err(|_| "write a duration such as 30s or -30s".to_owned())?;
+    let nanos = i64::try_from(length.0.as_nanos()).map_err(|_| "that is too long".to_owned())?;
+    Ok(sign * nanos)
+}
+
+fn condition(text: &str) -> Result<NodeCondition, String> {
+    let (kind, rest) = text
+        .split_once('=')
+        .ok_or_else(|| "write TYPE=STATUS, for example DiskPressure=True".to_owned())?;
+    let (status, reason) = rest.split_once(':').unwrap_or((rest, ""));
+    if kind.is_empty() {
+        return Err("the type is missing: write for example DiskPressure=True".to_owned());
+    }
+    if !["True", "False", "Unknown"].contains(&status) {
+        return Err(format!("{status:?} is no status: write True, False or Unknown"));
+    }
+    Ok(NodeCondition {
+        r#type: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: String::new(),
+    })
+}
+
+/// A fault in a few words, as one would write it.
+pub(super) fn describe(fault: &KubeletFault) -> String {
+    let long = |nanos: u64| GoDuration(std::time::Duration::from_nanos(nanos));
+    match &fault.fault {
+        None => "unknown".to_owned(),
+        Some(Fault::Stopped(_)) => called(Name::Stopped),
+        Some(Fault::Partitioned(_)) => called(Name::Partitioned),
+        Some(Fault::Frozen(_)) => called(Name::Frozen),
+        Some(Fault::Flapping(flapping)) => {
+            let period = long(flapping.period_nanos);
+            let up = flapping.up_percent;
+            format!("flapping({period},{up}%up,{})", state(flapping.down()))
+        }
+        Some(Fault::SlowNanos(nanos)) => format!("slow({})", long(*nanos)),
+        Some(Fault::SlowRecoveryNanos(nanos)) => format!("slow-recovery({})", long(*nanos)),
+        Some(Fault::ClockSkewNanos(nanos)) => {
+            let sign = if *nanos < 0 { "-" } else { "+" };
+            format!("clock-skew({sign}{})", long(nanos.unsigned_abs()))
+        }
+        Some(Fault::Zombie(_)) => called(Name::Zombie),
+        Some(Fault::TakeOver(_)) => called(Name::TakeOver),
+    }
+}
+
+/// How a kubelet is, in a word.
+pub(super) fn state(state: KubeletState) -> &'static str {
+    match state {
+        KubeletState::Unspecified => "unknown",
+        KubeletState::Up => "up",
+        KubeletState::Stopped => "stopped",
+        KubeletState::Partitioned => "partitioned",
+        KubeletState::Frozen => "frozen",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        faults: FaultArguments,
+    }
+
+    fn read(line: &str) -> Result<FaultArguments, String> {
+        let line = Line::try_parse_from(std::iter::once("break").chain(line.split_whitespace()));
+        line.map(|line| line.faults).map_err(|error| error.to_string())
+    }
+
+    #[rstest]
+    #[case("--with stopped", "stopped")]
+    #[case("--with partitioned --lasts 1m", "partitioned")]
+    #[case("--with frozen", "frozen")]
+    #[case("--with flapping", "flapping(20s,50%up,partitioned)")]
+    #[case(
+        "--with flapping --period 1m --up-percent 25 --down stopped",
+        "flapping(1m0s,25%up,stopped)"
+    )]
+    #[case("--with slow --delay 1500ms", "slow(1.5s)")]
+    #[case("--with slow-recovery --delay 30s", "slow-recovery(30s)")]
+    #[case("--with clock-skew --by -30s", "clock-skew(-30s)")]
+    #[case("--with clock-skew --by 5m", "clock-skew(+5m0s)")]
+    #[case("--with zombie", "zombie")]
+    #[case("--with take-over", "take-over")]
+    fn each_fault_is_read_with_its_parameters(#[case] line: &str, #[case] expected: &str) {
+        let fault = read(line).unwrap().fault().unwrap().unwrap();
+        assert_eq!(describe(&fault), expected);
+    }
+
+    #[rstest]
+    #[case::nothing(
+        "",
+        "say what is to be wrong: --with stopped|partitioned|frozen|flapping|slow|slow-recovery|clock-skew|zombie|take-over"
+    )]
+    #[case::foreign_period("--with slow --delay 1s --period 3s", "--period is for --with flapping")]
+    #[case::foreign_delay("--with stopped --delay 1s", "--delay is for --with slow or slow-recovery")]
+    #[case::foreign_offset("--with slow --delay 1s --by 1s", "--by is for --with clock-skew")]
+    #[case::no_delay("--with slow-recovery", "--with slow-recovery needs --delay")]
+    #[case::no_offset("--with clock-skew", "--with clock-skew needs --by")]
+    #[case::end_of_a_condition("--condition DiskPressure=True --lasts 1m", "--lasts is for --with stopped")]
+    fn a_parameter_that_is_missing_or_of_another_fault_is_named(#[case] line: &str, #[case] said: &str) {
+        let error = read(line).unwrap().fault().unwrap_err().0;
+        assert!(error.starts_with(said), "{error}");
+    }
+
+    #[rstest]
+    #[case::unknown_fault(
+        "--with broken",
+        "possible values: stopped, partitioned, frozen, flapping, slow, slow-recovery"
+    )]
+    #[case::always_up("--with flapping --up-percent 100", "1..=99")]
+    #[case::bad_offset("--with clock-skew --by soon", "30s or -30s")]
+    #[case::no_status("--condition DiskPressure", "TYPE=STATUS")]
+    #[case::bad_status("--condition DiskPressure=true", "True, False or Unknown")]
+    #[case::no_type("--condition =True", "the type is missing")]
+    fn a_bad_value_says_what_would_do(#[case] line: &str, #[case] said: &str) {
+        let error = read(line).unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_condition_has_type_status_and_perhaps_a_reason() {
+        let arguments = read("--condition DiskPressure=True:NoSpace --condition Ready=False").unwrap();
+        assert_eq!(arguments.fault().unwrap(), None);
+        let conditions = arguments.conditions();
+        let parts = |at: usize| {
+            let condition: &NodeCondition = &conditions[at];
+            (
+                condition.r#type.as_str(),
+                condition.status.as_str(),
+                condition.reason.as_str(),
+            )
+        };
+        assert_eq!(parts(0), ("DiskPressure", "True", "NoSpace"));
+        assert_eq!(parts(1), ("Ready", "False", ""));
+    }
+}
