@@ -2,22 +2,30 @@
 
 mod crash;
 mod create_errors;
+mod daemons_survive;
 mod delete_while_creating;
 mod drain;
 mod drain_timeout;
 mod edits;
+mod evictions_under_budget;
 mod failover;
 mod flaky_cloud;
 mod foreign_nodes;
 mod initialize;
 mod kubelet_pause;
 mod lifecycle;
+mod namespace_goes;
 mod node_deleted;
+mod reserve_gives_way;
 mod rolling_restart;
+mod unreachable_node;
+mod unreachable_volume;
 mod vm_deleted;
 mod vm_dies;
+mod volumes_move;
 
 use harness::Scenario;
+use harness::StageKind;
 use harness::scenario::builder::{all, boot_delay, machine_gone, node_gone, slack, vm_count};
 use harness::scenario::{Condition, DurationExpression};
 
@@ -40,6 +48,13 @@ pub fn scenarios() -> Vec<Scenario> {
         foreign_nodes::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
+        evictions_under_budget::scenario(),
+        volumes_move::scenario(),
+        daemons_survive::scenario(),
+        unreachable_node::scenario(),
+        unreachable_volume::scenario(),
+        reserve_gives_way::scenario(),
+        namespace_goes::scenario(),
     ]
 }
 
@@ -51,4 +66,12 @@ fn joining() -> DurationExpression {
 /// Nothing of a machine is left.
 fn nothing_left(machine: &str) -> Condition {
     all([machine_gone(machine), node_gone(machine), vm_count(machine, 0)])
+}
+
+/// Not in a cluster of others: it makes objects there that belong to no namespace and stay.
+fn only_in_a_cluster_of_its_own(scenario: Scenario) -> Scenario {
+    scenario.only_on(
+        [StageKind::Sim, StageKind::Embedded, StageKind::Envtest, StageKind::Kind],
+        "it makes objects of the whole cluster, such as volumes, which it does not take away again",
+    )
 }

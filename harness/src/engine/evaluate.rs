@@ -7,8 +7,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::workloads;
 use super::world::{WorldState, text};
-use crate::scenario::expect::{Condition, Expectation, FieldIs, History, Temporal};
+use crate::scenario::expect::{Condition, Expectation, FieldIs, FieldOf, History, Temporal};
 use crate::scenario::{PhaseChange, Timeouts};
 
 /// Whether `condition` holds in `world`.
@@ -28,9 +29,40 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
             .is_some_and(|machine| text(machine, "/status/lastOperation/errorCode") == code.is.name()),
         Condition::History(history) => history_holds(history, world, timeouts),
         Condition::Field(field) => field_value(field, world) == field.is,
+        Condition::Pods(pods) => workloads::within(workloads::chosen(pods, world).count(), pods.at_least, pods.at_most),
+        Condition::Attached(attached) => workloads::within(
+            workloads::nodes_of(attached, world).len(),
+            attached.at_least,
+            attached.at_most,
+        ),
+        Condition::VolumesOf(volumes) => workloads::volumes_for(&volumes.claim, world).count() == volumes.is,
+        // What was is known where an expectation began, which has put it in their place.
+        Condition::Unchanged(_) | Condition::SamePods(_) => false,
         Condition::All(list) => list.iter().all(|condition| holds(condition, world, timeouts)),
         Condition::Any(list) => list.iter().any(|condition| holds(condition, world, timeouts)),
         Condition::Not(condition) => !holds(condition, world, timeouts),
+    }
+}
+
+/// The condition with what there was when an expectation began in the place of words such as `unchanged`.
+fn settled(condition: &Condition, world: &WorldState) -> Condition {
+    let all = |list: &[Condition]| list.iter().map(|part| settled(part, world)).collect();
+    match condition {
+        Condition::Unchanged(FieldOf { kind, name, field }) => {
+            let mut then = FieldIs {
+                kind: kind.clone(),
+                name: name.clone(),
+                field: field.clone(),
+                is: Value::Null,
+            };
+            then.is = field_value(&then, world);
+            Condition::Field(then)
+        }
+        Condition::SamePods(on) => workloads::stay(on, world),
+        Condition::All(list) => Condition::All(all(list)),
+        Condition::Any(list) => Condition::Any(all(list)),
+        Condition::Not(condition) => Condition::Not(Box::new(settled(condition, world))),
+        condition => condition.clone(),
     }
 }
 
@@ -134,6 +166,11 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
                 field_value(field, world)
             )
         }
+        Condition::Pods(pods) => workloads::describe_pods(&pods.of, world),
+        Condition::SamePods(on) => workloads::describe_pods(&on.of, world),
+        Condition::Unchanged(field) => there(&field.kind, &field.name, world),
+        Condition::Attached(attached) => workloads::describe_volumes(&attached.claim, world),
+        Condition::VolumesOf(volumes) => workloads::describe_volumes(&volumes.claim, world),
         Condition::All(list) | Condition::Any(list) => {
             let parts: Vec<String> = list.iter().map(|part| describe(part, world)).collect();
             parts.join("; ")
@@ -182,6 +219,8 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Armed {
     expectation: Expectation,
+    /// Its condition, with what there was when it began.
+    that: Condition,
     since: Timestamp,
     holding_since: Option<Timestamp>,
     counted: u64,
@@ -196,6 +235,7 @@ impl Armed {
             _ => 0,
         };
         Self {
+            that: settled(&expectation.that, world),
             expectation,
             since: now,
             holding_since: None,
@@ -209,9 +249,14 @@ impl Armed {
         &self.expectation
     }
 
+    /// Whether it ends with the scenario alone.
+    pub fn is_throughout(&self) -> bool {
+        self.expectation.holds == Temporal::Throughout
+    }
+
     /// Judges the world as it is now; called at every observation and at the time that `Pending` named.
     pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
-        let that = &self.expectation.that;
+        let that = &self.that;
         let holds = holds(that, world, timeouts);
         let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
         let shown = || describe(that, world);
@@ -226,6 +271,8 @@ impl Armed {
                 deadline if holds => Verdict::Pending(deadline),
                 _ => Verdict::Missed(shown()),
             },
+            Temporal::Throughout if holds => Verdict::Pending(Timestamp::MAX),
+            Temporal::Throughout => Verdict::Missed(shown()),
             Temporal::Never(time) => match until(time.value(timeouts)) {
                 _ if holds => Verdict::Missed(shown()),
                 deadline if now >= deadline => Verdict::Met,

@@ -19,7 +19,7 @@ pub struct Kind {
 
 const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
 
-static KINDS: [Kind; 14] = [
+static KINDS: [Kind; 20] = [
     Kind {
         api_version: MACHINE_API,
         kind: "Machine",
@@ -88,14 +88,14 @@ static KINDS: [Kind; 14] = [
         kind: "PersistentVolume",
         plural: "persistentvolumes",
         namespaced: false,
-        watched: false,
+        watched: true,
     },
     Kind {
         api_version: "v1",
         kind: "PersistentVolumeClaim",
         plural: "persistentvolumeclaims",
         namespaced: true,
-        watched: false,
+        watched: true,
     },
     Kind {
         api_version: "coordination.k8s.io/v1",
@@ -109,12 +109,54 @@ static KINDS: [Kind; 14] = [
         kind: "PodDisruptionBudget",
         plural: "poddisruptionbudgets",
         namespaced: true,
-        watched: false,
+        watched: true,
     },
     Kind {
         api_version: "storage.k8s.io/v1",
         kind: "VolumeAttachment",
         plural: "volumeattachments",
+        namespaced: false,
+        watched: true,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Namespace",
+        plural: "namespaces",
+        namespaced: false,
+        watched: true,
+    },
+    Kind {
+        api_version: "apps/v1",
+        kind: "Deployment",
+        plural: "deployments",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: "apps/v1",
+        kind: "StatefulSet",
+        plural: "statefulsets",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: "apps/v1",
+        kind: "DaemonSet",
+        plural: "daemonsets",
+        namespaced: true,
+        watched: true,
+    },
+    Kind {
+        api_version: "scheduling.k8s.io/v1",
+        kind: "PriorityClass",
+        plural: "priorityclasses",
+        namespaced: false,
+        watched: false,
+    },
+    Kind {
+        api_version: "storage.k8s.io/v1",
+        kind: "StorageClass",
+        plural: "storageclasses",
         namespaced: false,
         watched: false,
     },

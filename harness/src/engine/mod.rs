@@ -7,18 +7,21 @@
 
 pub mod end;
 pub mod evaluate;
+mod evictor;
 pub mod kinds;
 pub mod narrative;
 pub mod observe;
 mod perform;
 pub(crate) use perform::apply;
 mod scope;
+mod workloads;
 pub mod world;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clock::Clock;
+use futures::channel::mpsc;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 
@@ -127,11 +130,25 @@ struct Engine<'a, S> {
 impl<S: Stage> Engine<'_, S> {
     async fn run(&mut self, scenario: &Scenario) -> Result<(), Failure> {
         self.first_lists().await?;
+        if scenario.world.nodes > 0 {
+            let made = self.stage.cloud().create_nodes(scenario.world.nodes).await;
+            made.map_err(|reason| self.failed(reason))?;
+        }
         for (index, step) in scenario.steps.iter().enumerate() {
             self.step = index + 1;
             self.perform_step(step).await?;
         }
-        self.watch_until(|engine| engine.armed.is_empty(), None).await
+        self.watch_until(
+            |engine| engine.armed.iter().all(|(_, armed)| armed.is_throughout()),
+            None,
+        )
+        .await?;
+        // Judged after everything that was seen: what was to hold throughout did.
+        for (step, armed) in std::mem::take(&mut self.armed) {
+            let shown = describe(&armed.expectation().that, &self.world);
+            self.note(format!("step {step}: met ({shown})"));
+        }
+        Ok(())
     }
 
     /// What is left.
@@ -195,11 +212,14 @@ impl<S: Stage> Engine<'_, S> {
 
     /// Performs an action while observations are taken in.
     async fn act(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
+        let (told, mut telling) = mpsc::unbounded();
         let handles = perform::Handles {
             client: self.stage.client(),
             cloud: self.stage.cloud(),
             timeouts: self.stage.timeouts().clone(),
             namespace: self.stage.namespace().to_owned(),
+            clock: self.clock.clone(),
+            told,
         };
         if let Some((target, what)) = perform::fault(action) {
             self.stage.fault(&target, &what);
@@ -214,7 +234,16 @@ impl<S: Stage> Engine<'_, S> {
         loop {
             let raw = tokio::select! {
                 biased;
-                done = &mut acting => return Ok(done),
+                Some(what) = telling.next() => {
+                    self.note(what);
+                    continue;
+                }
+                done = &mut acting => {
+                    while let Ok(what) = telling.try_recv() {
+                        self.note(what);
+                    }
+                    return Ok(done);
+                }
                 raw = self.observations.next() => raw,
                 reason = self.stage.trouble() => return Err(self.failed(reason)),
             };

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::evaluate::{between, short};
 use super::observe::{Observation, Seen};
+use super::workloads::condition;
 use super::world::{WorldState, key, text};
 use crate::stage::cloud::CloudEvent;
 
@@ -82,7 +83,14 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
                 "Machine" => machine(&key.2, old, object),
                 "Node" => node(&key.2, old, object),
                 "Event" => event(old, object),
-                "Pod" => changed(&format!("pod {}", key.2), old, object, "/status/phase"),
+                "Pod" => pod(&key.2, old, object),
+                "VolumeAttachment" => attachment(&key.2, old, object),
+                "PersistentVolume" | "PersistentVolumeClaim" | "Namespace" => changed(
+                    &format!("{} {}", kind.kind.to_lowercase(), key.2),
+                    old,
+                    object,
+                    "/status/phase",
+                ),
                 kind => appeared(&format!("{kind} {}", key.2), old, object),
             }
         }
@@ -168,10 +176,41 @@ fn node(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
     words
 }
 
-fn ready(node: &Value) -> &str {
-    node.pointer("/status/conditions")
-        .and_then(Value::as_array)
-        .and_then(|conditions| conditions.iter().find(|condition| condition["type"] == "Ready"))
+fn pod(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
+    let what = format!("pod {name}");
+    let mut words = changed(&what, old, object, "/status/phase");
+    let node = |pod: &Value| text(pod, "/spec/nodeName").to_owned();
+    if !node(object).is_empty() && old.map(node).unwrap_or_default().is_empty() {
+        words.push(format!("{what} is bound to node {}", node(object)));
+    }
+    let was = old.map(ready).unwrap_or_default();
+    if ready(object) == "True" && was != "True" {
+        words.push(format!("{what} is ready"));
+    } else if ready(object) == "False" && was == "True" {
+        words.push(format!("{what} is no longer ready"));
+    }
+    words
+}
+
+fn attachment(name: &str, old: Option<&Value>, object: &Value) -> Vec<String> {
+    let volume = text(object, "/spec/source/persistentVolumeName");
+    let what = format!(
+        "attachment {name} of {volume} to node {}",
+        text(object, "/spec/nodeName")
+    );
+    let mut words = appeared(&what, old, object);
+    let attached = |object: &Value| object["status"]["attached"] == true;
+    match (old.is_some_and(attached), attached(object)) {
+        (false, true) => words.push(format!("{what}: attached")),
+        (true, false) => words.push(format!("{what}: detached")),
+        _ => {}
+    }
+    words
+}
+
+/// The status of an object's condition Ready.
+fn ready(object: &Value) -> &str {
+    condition(object, "Ready")
         .map(|condition| text(condition, "/status"))
         .unwrap_or_default()
 }

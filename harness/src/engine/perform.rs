@@ -1,12 +1,15 @@
 //! How a step acts on the API server and on the cloud, through the stage's clients.
 
+use clock::Clock;
+use futures::channel::mpsc::UnboundedSender;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use super::evictor::Evictor;
 use super::kinds;
 use super::world::{WorldState, text};
-use crate::scenario::step::{Annotate, Apply, ObjectReference, ProcessAction};
-use crate::scenario::{Step, Timeouts, fixtures};
+use crate::scenario::step::{Annotate, ObjectReference, ProcessAction};
+use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
 
 /// What an action needs.
@@ -16,6 +19,9 @@ pub(super) struct Handles {
     pub(super) timeouts: Timeouts,
     /// Where objects live that name no namespace.
     pub(super) namespace: String,
+    pub(super) clock: Clock,
+    /// Where a step that takes its time tells what it does.
+    pub(super) told: UnboundedSender<String>,
 }
 
 /// Performs `step`; a sentence when it cannot be.
@@ -25,16 +31,24 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         cloud,
         timeouts,
         namespace,
+        clock,
+        told,
     } = &handles;
     match step {
-        Step::Apply(Apply::Machine(name)) => apply(client, namespace, &fixtures::machine(name, namespace)).await,
-        Step::Apply(Apply::Object(object)) => apply(client, namespace, object).await,
-        Step::Delete(ObjectReference { kind, name }) => {
-            let api = kinds::find(kind)?.api(client, namespace);
-            let deleted = api.delete(name, &DeleteParams::default()).await;
-            deleted
-                .map(drop)
-                .map_err(|error| format!("cannot delete {kind} {name}: {error}"))
+        Step::Apply(fixture) => apply(client, namespace, &fixture.object(namespace, timeouts)).await,
+        Step::Delete(object) => delete(client, namespace, object, &DeleteParams::default()).await,
+        Step::ForceDelete(object) => {
+            let at_once = DeleteParams::default().grace_period(0);
+            delete(client, namespace, object, &at_once).await
+        }
+        Step::Evict(step) => {
+            let evictor = Evictor {
+                client: client.clone(),
+                clock: clock.clone(),
+                timeouts: timeouts.clone(),
+                told: told.clone(),
+            };
+            evictor.run(step).await
         }
         Step::Annotate(Annotate {
             kind,
@@ -51,7 +65,10 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             )
             .await
         }
-        Step::Patch(patch) => merge(client, namespace, &patch.kind, &patch.name, &patch.merge, patch.status).await,
+        Step::Patch(patch) => {
+            let namespace = patch.namespace.as_ref().unwrap_or(namespace);
+            merge(client, namespace, &patch.kind, &patch.name, &patch.merge, patch.status).await
+        }
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
@@ -70,9 +87,14 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         Step::Kubelet(step) => format!("kubelet of {}", step.machine),
         Step::Process(step) => step.name.to_string(),
         Step::Crash(step) => step.process.to_string(),
-        Step::Apply(_) | Step::Delete(_) | Step::Annotate(_) | Step::Patch(_) | Step::Wait(_) | Step::Expect(_) => {
-            return None;
-        }
+        Step::Apply(_)
+        | Step::Delete(_)
+        | Step::ForceDelete(_)
+        | Step::Evict(_)
+        | Step::Annotate(_)
+        | Step::Patch(_)
+        | Step::Wait(_)
+        | Step::Expect(_) => return None,
     };
     let what = serde_json::to_string(step).unwrap_or_else(|_| words(step));
     Some((target, what))
@@ -81,11 +103,13 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
 /// The step in words.
 pub(super) fn words(step: &Step) -> String {
     match step {
-        Step::Apply(Apply::Machine(name)) => format!("apply machine {name}"),
-        Step::Apply(Apply::Object(object)) => {
-            format!("apply {} {}", text(object, "/kind"), text(object, "/metadata/name"))
+        Step::Apply(fixture) => {
+            let object = fixture.object("", &Timeouts::production());
+            format!("apply {} {}", text(&object, "/kind"), text(&object, "/metadata/name"))
         }
         Step::Delete(object) => format!("delete {} {}", object.kind, object.name),
+        Step::ForceDelete(object) => format!("delete {} {} at once", object.kind, object.name),
+        Step::Evict(step) => format!("evict the pods on {}, within {}", step.machine, step.within),
         Step::Annotate(step) => format!("annotate {} {}", step.kind, step.name),
         Step::Patch(step) => format!("patch {} {}", step.kind, step.name),
         Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
@@ -125,6 +149,20 @@ pub(crate) async fn apply(client: &kube::Client, namespace: &str, object: &Value
         }
         Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
     }
+}
+
+async fn delete(
+    client: &kube::Client,
+    namespace: &str,
+    object: &ObjectReference,
+    how: &DeleteParams,
+) -> Result<(), String> {
+    let ObjectReference { kind, name } = object;
+    let api = kinds::find(kind)?.api(client, namespace);
+    let deleted = api.delete(name, how).await;
+    deleted
+        .map(drop)
+        .map_err(|error| format!("cannot delete {kind} {name}: {error}"))
 }
 
 async fn merge(

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::kinds::Kind;
 use super::world::{WorldState, text};
 use crate::invariants::is_ours;
-use crate::scenario::step::Apply;
 use crate::scenario::{Scenario, Step};
 
 /// The namespaces of a scenario.
@@ -20,14 +19,14 @@ impl Scope {
     /// Its own, and those that it names in objects that it applies.
     pub(super) fn of(scenario: &Scenario, own: &str) -> Self {
         let named = scenario.steps.iter().filter_map(|step| match step {
-            Step::Apply(Apply::Object(object)) => Some(text(object, "/metadata/namespace").to_owned()),
+            Step::Apply(fixture) => fixture.namespace().map(str::to_owned),
             _ => None,
         });
-        let named = named.filter(|namespace| !namespace.is_empty());
         Self(named.chain([own.to_owned()]).collect())
     }
 
-    /// Whether an object is one of them: cluster-wide ones are, and Events about nodes of ours.
+    /// Whether an object is one of them: cluster-wide ones are, less namespaces and volumes of others, and Events about
+    /// nodes of ours.
     pub(super) fn has(&self, kind: &Kind, object: &Value, world: &WorldState) -> bool {
         let about_our_node = || {
             let about = |pointer| text(object, pointer);
@@ -35,6 +34,12 @@ impl Scope {
             about("/involvedObject/kind") == "Node"
                 && node.is_some_and(|node| is_ours(Some(text(node, "/spec/providerID"))))
         };
+        let named = |pointer| self.0.contains(text(object, pointer));
+        match kind.kind {
+            "Namespace" => return named("/metadata/name"),
+            "PersistentVolume" => return named("/spec/claimRef/namespace"),
+            _ => {}
+        }
         !kind.namespaced
             || self.0.contains(text(object, "/metadata/namespace"))
             || (kind.kind == "Event" && about_our_node())
@@ -58,6 +63,15 @@ mod tests {
             scope.has(kinds::find(kind).unwrap(), &object, &WorldState::default())
         };
         assert!(has("Pod", "own") && has("Pod", "named") && has("Node", ""));
+        let volume = |namespace: &str| {
+            let volume = json!({ "spec": { "claimRef": { "namespace": namespace } } });
+            scope.has(
+                kinds::find("PersistentVolume").unwrap(),
+                &volume,
+                &WorldState::default(),
+            )
+        };
+        assert!(volume("named") && !volume("theirs"));
         assert!(!has("Pod", "theirs") && !has("Event", "default"));
     }
 }

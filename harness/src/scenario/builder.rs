@@ -1,9 +1,12 @@
 //! The builder: scenarios in Rust that read as short stories.
 
+mod workloads;
+
 use std::time::Duration;
 
 use mcm_api::{Code, Phase};
 
+pub use self::workloads::*;
 use super::duration::{DurationExpression, Named};
 use super::expect::{
     AtMost, Calls, Condition, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange, PhaseIs, Temporal,
@@ -62,6 +65,13 @@ impl Scenario {
         self
     }
 
+    /// So many nodes that no machine stands behind.
+    #[must_use]
+    pub fn nodes(mut self, nodes: u32) -> Self {
+        self.world.nodes = nodes;
+        self
+    }
+
     /// Adds a step.
     pub fn step(mut self, step: Step) -> Self {
         self.steps.push(step);
@@ -114,6 +124,11 @@ impl Scenario {
                 within: within.into(),
             }),
         )
+    }
+
+    /// Adds an expectation: `that` at every moment from here to the end, whatever the steps that follow do.
+    pub fn throughout(self, that: Condition) -> Self {
+        self.expect(that, Temporal::Throughout).meanwhile()
     }
 
     fn expect(self, that: Condition, holds: Temporal) -> Self {
@@ -178,6 +193,16 @@ pub fn lease_duration() -> DurationExpression {
     Named::LeaseDuration.into()
 }
 
+/// See [`Named::PodToleration`].
+pub fn pod_toleration() -> DurationExpression {
+    Named::PodToleration.into()
+}
+
+/// See [`Named::ForcedDetach`].
+pub fn forced_detach() -> DurationExpression {
+    Named::ForcedDetach.into()
+}
+
 /// See [`Named::Slack`].
 pub fn slack() -> DurationExpression {
     Named::Slack.into()
@@ -223,8 +248,20 @@ pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
     Step::Patch(Patch {
         kind: kind.to_owned(),
         name: name.to_owned(),
+        namespace: None,
         merge,
         status: true,
+    })
+}
+
+/// Merges into an object of that namespace.
+pub fn patch(kind: &str, name: &str, namespace: &str, merge: serde_json::Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        merge,
+        status: false,
     })
 }
 
@@ -388,6 +425,11 @@ pub fn error_code(machine: &str, is: Code) -> Condition {
         machine: machine.to_owned(),
         is,
     })
+}
+
+/// Not so.
+pub fn not(condition: Condition) -> Condition {
+    Condition::Not(Box::new(condition))
 }
 
 /// All of them.

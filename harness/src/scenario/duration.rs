@@ -10,6 +10,9 @@ use std::time::Duration;
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
+/// What attach-detach waits for an unhealthy node to unmount a volume: a constant of Kubernetes, the same on all stages.
+const FORCED_DETACH: Duration = Duration::from_mins(6);
+
 /// A duration whose value depends on the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,13 +35,17 @@ pub enum Named {
     LongRetry,
     /// From the leader's last renewal of its Lease to the moment that another process may take over.
     LeaseDuration,
+    /// How long pods stay on a node that does not answer: what their tolerations say.
+    PodToleration,
+    /// How long a volume that nobody needs any more stays on a node that does not answer.
+    ForcedDetach,
     /// Room for processing and for what is counted in whole seconds.
     Slack,
 }
 
 impl Named {
     /// All names.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::HealthTimeout,
         Self::CreationTimeout,
         Self::DrainTimeout,
@@ -48,6 +55,8 @@ impl Named {
         Self::MediumRetry,
         Self::LongRetry,
         Self::LeaseDuration,
+        Self::PodToleration,
+        Self::ForcedDetach,
         Self::Slack,
     ];
 
@@ -63,6 +72,8 @@ impl Named {
             Self::MediumRetry => "mediumRetry",
             Self::LongRetry => "longRetry",
             Self::LeaseDuration => "leaseDuration",
+            Self::PodToleration => "podToleration",
+            Self::ForcedDetach => "forcedDetach",
             Self::Slack => "slack",
         }
     }
@@ -91,6 +102,8 @@ pub struct Timeouts {
     pub long_retry: Duration,
     /// See [`Named::LeaseDuration`].
     pub lease_duration: Duration,
+    /// See [`Named::PodToleration`].
+    pub pod_toleration: Duration,
     /// See [`Named::Slack`].
     pub slack: Duration,
 }
@@ -109,6 +122,7 @@ impl Timeouts {
             medium_retry: Duration::from_mins(3),
             long_retry: Duration::from_mins(10),
             lease_duration: Duration::from_secs(15),
+            pod_toleration: Duration::from_mins(5),
             slack: Duration::from_mins(1),
         }
     }
@@ -126,6 +140,7 @@ impl Timeouts {
             medium_retry: Duration::from_millis(500),
             long_retry: Duration::from_secs(1),
             lease_duration: Duration::from_secs(4),
+            pod_toleration: Duration::from_secs(5),
             slack: Duration::from_secs(5),
         }
     }
@@ -163,6 +178,8 @@ impl Timeouts {
             Named::MediumRetry => self.medium_retry,
             Named::LongRetry => self.long_retry,
             Named::LeaseDuration => self.lease_duration,
+            Named::PodToleration => self.pod_toleration,
+            Named::ForcedDetach => FORCED_DETACH,
             Named::Slack => self.slack,
         }
     }
@@ -286,6 +303,19 @@ impl std::ops::Div<u32> for DurationExpression {
             ..term
         };
         Self(self.0.into_iter().map(divide).collect())
+    }
+}
+
+impl std::ops::Mul<DurationExpression> for u32 {
+    type Output = DurationExpression;
+
+    /// Multiplies every term.
+    fn mul(self, expression: DurationExpression) -> DurationExpression {
+        let multiply = |term: Term| Term {
+            times: term.times.saturating_mul(self),
+            ..term
+        };
+        DurationExpression(expression.0.into_iter().map(multiply).collect())
     }
 }
 

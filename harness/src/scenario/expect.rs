@@ -36,6 +36,8 @@ pub enum Temporal {
     ForAtLeast(ForAtLeast),
     /// It becomes true at most so often until the time is over.
     AtMost(AtMost),
+    /// At every moment from here to the end of the scenario; it is checked beside the steps that follow.
+    Throughout,
 }
 
 /// Without a break for `time`, before `within` is over.
@@ -80,6 +82,16 @@ pub enum Condition {
     History(History),
     /// A field of an object.
     Field(FieldIs),
+    /// A field of an object has the value that it had when the expectation began.
+    Unchanged(FieldOf),
+    /// So many pods of a workload.
+    Pods(Pods),
+    /// The pods of a workload on a node are those that they were when the expectation began, and none is to go.
+    SamePods(PodsOn),
+    /// The volumes of a claim are attached to so many nodes.
+    Attached(Attached),
+    /// So many volumes were made for a claim and are still there.
+    VolumesOf(VolumesOf),
     /// All of them.
     All(Vec<Condition>),
     /// One of them at least.
@@ -172,6 +184,97 @@ pub struct FieldIs {
     pub is: Value,
 }
 
+/// A field of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FieldOf {
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// A JSON pointer, for instance `/spec/volumeName`.
+    pub field: String,
+}
+
+/// So many pods of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Pods {
+    /// The workload's name: the pods' label `app`.
+    pub of: String,
+    /// On the node of that machine; absent: on any or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    /// Those in that state; absent: all that are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub are: Option<PodState>,
+    /// No fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<usize>,
+    /// No more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<usize>,
+}
+
+/// How a pod can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PodState {
+    /// Its condition Ready is True, and it is not to go.
+    Ready,
+    /// The scheduler found no node for it.
+    Unschedulable,
+    /// It was deleted and is still there.
+    Terminating,
+}
+
+impl fmt::Display for PodState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "ready",
+            Self::Unschedulable => "unschedulable",
+            Self::Terminating => "terminating",
+        })
+    }
+}
+
+/// The pods of a workload on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PodsOn {
+    /// The workload's name.
+    pub of: String,
+    /// The machine whose node it is.
+    pub on: String,
+}
+
+/// The volumes of a claim are attached to so many nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Attached {
+    /// The claim's name.
+    pub claim: String,
+    /// Of the nodes only that of this machine; absent: of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// No fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<usize>,
+    /// No more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<usize>,
+}
+
+/// So many volumes were made for a claim and are still there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VolumesOf {
+    /// The claim's name; it may be gone.
+    pub claim: String,
+    /// How many.
+    pub is: usize,
+}
+
 impl Expectation {
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         if let (Temporal::AtMost(_), Condition::Calls(calls)) = (&self.holds, &self.that)
@@ -180,6 +283,12 @@ impl Expectation {
             return Err((
                 "that.calls".to_owned(),
                 "under `atMost` calls are counted by themselves: leave atLeast and atMost out".to_owned(),
+            ));
+        }
+        if self.holds == Temporal::Throughout && !self.meanwhile {
+            return Err((
+                "meanwhile".to_owned(),
+                "what holds throughout is checked beside other steps: write `meanwhile: true`".to_owned(),
             ));
         }
         self.that.validate("that", matches!(self.holds, Temporal::AtMost(_)))
@@ -193,6 +302,16 @@ impl Condition {
             Self::Calls(calls) if !counted && calls.at_least.is_none() && calls.at_most.is_none() => {
                 wrong("calls", "say `atLeast`, `atMost` or both")
             }
+            Self::Pods(pods) if pods.at_least.is_none() && pods.at_most.is_none() => {
+                wrong("pods", "say `atLeast`, `atMost` or both")
+            }
+            Self::Attached(attached) if attached.at_least.is_none() && attached.at_most.is_none() => {
+                wrong("attached", "say `atLeast`, `atMost` or both")
+            }
+            Self::Unchanged(field) if !field.field.starts_with('/') => wrong(
+                "unchanged.field",
+                "write a JSON pointer that begins with /, as in /spec/volumeName",
+            ),
             Self::Field(field) if !field.field.starts_with('/') => wrong(
                 "field.field",
                 "write a JSON pointer that begins with /, as in /spec/providerID",
@@ -228,6 +347,25 @@ impl fmt::Display for Condition {
                 }
                 calls.at_most.map_or(Ok(()), |most| write!(f, " at most {most} times"))
             }
+            Self::Unchanged(FieldOf { kind, name, field }) => write!(f, "{kind} {name} has the same {field}"),
+            Self::Pods(pods) => {
+                bounds(f, pods.at_least, pods.at_most)?;
+                write!(f, "pods of {}", pods.of)?;
+                if let Some(machine) = &pods.on {
+                    write!(f, " on {machine}")?;
+                }
+                pods.are.map_or(Ok(()), |state| write!(f, " {state}"))
+            }
+            Self::SamePods(PodsOn { of, on }) => write!(f, "the pods of {of} on {on} are the same"),
+            Self::Attached(attached) => {
+                write!(f, "claim {} is attached to ", attached.claim)?;
+                bounds(f, attached.at_least, attached.at_most)?;
+                match &attached.to {
+                    Some(machine) => write!(f, "node {machine}"),
+                    None => f.write_str("nodes"),
+                }
+            }
+            Self::VolumesOf(VolumesOf { claim, is }) => write!(f, "claim {claim} has {is} volume(s)"),
             Self::ErrorCode(ErrorCodeIs { machine, is }) => write!(f, "machine {machine} reports {is}"),
             Self::History(History { machine, phases }) => {
                 let phases: Vec<&str> = phases.iter().map(|change| change.phase.as_str()).collect();
@@ -242,6 +380,17 @@ impl fmt::Display for Condition {
             Self::Any(list) => join(f, list, " or "),
             Self::Not(condition) => write!(f, "not ({condition})"),
         }
+    }
+}
+
+/// How many, in words, with a space behind.
+fn bounds(f: &mut fmt::Formatter<'_>, least: Option<usize>, most: Option<usize>) -> fmt::Result {
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => write!(f, "exactly {least} "),
+        (Some(least), Some(most)) => write!(f, "{least} to {most} "),
+        (Some(least), None) => write!(f, "at least {least} "),
+        (None, Some(most)) => write!(f, "at most {most} "),
+        (None, None) => Ok(()),
     }
 }
 
@@ -264,6 +413,7 @@ impl fmt::Display for Expectation {
             Temporal::ForAtLeast(form) => {
                 write!(f, "for at least {}, within {}: {}", form.time, form.within, self.that)
             }
+            Temporal::Throughout => write!(f, "from here to the end: {}", self.that),
             Temporal::AtMost(form) => write!(f, "at most {} times within {}: {}", form.times, form.within, self.that),
         }
     }

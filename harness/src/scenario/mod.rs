@@ -9,6 +9,7 @@ pub mod duration;
 pub mod expect;
 pub mod fixtures;
 pub mod step;
+pub mod workload;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -60,6 +61,10 @@ pub struct World {
     /// How many mcm run, of which one leads. On `kind` never fewer than its Deployment has.
     #[serde(skip_serializing_if = "is_one")]
     pub replicas: u32,
+    /// How many nodes there are that no machine stands behind, called `node-0` and so on. They join on their own
+    /// while the first steps are done.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nodes: u32,
 }
 
 impl Default for World {
@@ -67,6 +72,7 @@ impl Default for World {
         Self {
             cloud: Cloud::default(),
             replicas: 1,
+            nodes: 0,
         }
     }
 }
@@ -75,8 +81,14 @@ fn is_one(number: &u32) -> bool {
     *number == 1
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// More processes than anybody means to compete for one Lease.
 const MOST_REPLICAS: u32 = 10;
+/// What the cloud makes in one call.
+const MOST_NODES: u32 = 10_000;
 
 /// How the cloud behaves when nothing is injected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -212,6 +224,9 @@ impl Scenario {
                 "world.replicas",
                 "run at least 1 mcm and at most 10; to run a scenario without one, kill it",
             ));
+        }
+        if self.world.nodes > MOST_NODES {
+            return Err(wrong("world.nodes", "the cloud makes at most 10000 nodes at once"));
         }
         for (index, step) in self.steps.iter().enumerate() {
             step.validate()

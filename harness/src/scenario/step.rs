@@ -6,8 +6,10 @@ use mcm_api::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::duration::DurationExpression;
+use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
+use super::fixtures;
+use super::workload::{self, Budget, Kind, Priority, Workload};
 
 /// One step. Steps are performed in order; an expectation holds the next one up unless it is made `meanwhile`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +19,10 @@ pub enum Step {
     Apply(Apply),
     /// Deletes an object.
     Delete(ObjectReference),
+    /// Removes an object at once, whoever still has to do something for it (`kubectl delete --force`).
+    ForceDelete(ObjectReference),
+    /// Empties a node as `kubectl drain` does: it is cordoned, and its pods are evicted until all are gone.
+    Evict(Evict),
     /// Sets annotations; null removes one.
     Annotate(Annotate),
     /// Sends a JSON merge patch.
@@ -39,7 +45,7 @@ pub enum Step {
     Expect(Expectation),
 }
 
-/// What is applied: a whole object, or a fixture by name.
+/// What is applied: a whole object, or a fixture by what matters in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Apply {
@@ -47,6 +53,88 @@ pub enum Apply {
     Machine(String),
     /// Any object, with `apiVersion`, `kind` and `metadata.name`.
     Object(Value),
+    /// A Deployment.
+    Deployment(Workload),
+    /// A StatefulSet.
+    StatefulSet(Workload),
+    /// A DaemonSet.
+    DaemonSet(Workload),
+    /// A disruption budget.
+    Budget(Budget),
+    /// A class of priorities.
+    Priority(Priority),
+    /// The class of the cloud's volumes.
+    StorageClass,
+    /// A namespace of that name.
+    Namespace(String),
+}
+
+impl Apply {
+    /// The object that it stands for, in `namespace` where it is a machine, with what durations are worth on a stage.
+    pub fn object(&self, namespace: &str, timeouts: &Timeouts) -> Value {
+        match self {
+            Self::Machine(name) => fixtures::machine(name, namespace),
+            Self::Object(object) => object.clone(),
+            Self::Deployment(workload) => workload.object(Kind::Deployment, timeouts),
+            Self::StatefulSet(workload) => workload.object(Kind::StatefulSet, timeouts),
+            Self::DaemonSet(workload) => workload.object(Kind::DaemonSet, timeouts),
+            Self::Budget(budget) => budget.object(),
+            Self::Priority(priority) => priority.object(),
+            Self::StorageClass => workload::storage_class(),
+            Self::Namespace(name) => workload::namespace(name),
+        }
+    }
+
+    /// The namespace that it names, as its own or as what it makes.
+    pub fn namespace(&self) -> Option<&str> {
+        let named = match self {
+            Self::Object(object) => object.pointer("/metadata/namespace")?.as_str()?,
+            Self::Deployment(workload) | Self::StatefulSet(workload) | Self::DaemonSet(workload) => {
+                workload.namespace.as_deref()?
+            }
+            Self::Namespace(name) => name,
+            Self::Machine(_) | Self::Budget(_) | Self::Priority(_) | Self::StorageClass => return None,
+        };
+        (!named.is_empty()).then_some(named)
+    }
+
+    fn validate(&self) -> Result<(), (String, String)> {
+        let (word, workload, kind) = match self {
+            Self::Object(object) => return validate_object(object),
+            Self::Deployment(workload) => ("deployment", workload, Kind::Deployment),
+            Self::StatefulSet(workload) => ("statefulSet", workload, Kind::StatefulSet),
+            Self::DaemonSet(workload) => ("daemonSet", workload, Kind::DaemonSet),
+            Self::Machine(_) | Self::Budget(_) | Self::Priority(_) | Self::StorageClass | Self::Namespace(_) => {
+                return Ok(());
+            }
+        };
+        workload
+            .validate(kind)
+            .map_err(|(field, message)| (format!("apply.{word}.{field}"), message.to_owned()))
+    }
+}
+
+fn validate_object(object: &Value) -> Result<(), (String, String)> {
+    for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
+        if !object.pointer(pointer).is_some_and(Value::is_string) {
+            let field = pointer.trim_start_matches('/').replace('/', ".");
+            return Err((
+                format!("apply.object.{field}"),
+                "is missing: every object names it".to_owned(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Empties a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Evict {
+    /// The machine whose node it is.
+    pub machine: String,
+    /// When all pods that have to go must be gone.
+    pub within: DurationExpression,
 }
 
 /// The name of an object; its namespace is the scenario's unless it says another.
@@ -79,6 +167,9 @@ pub struct Patch {
     pub kind: String,
     /// The object's name.
     pub name: String,
+    /// The object's namespace; absent: the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// What is merged into the object.
     pub merge: Value,
     /// True: into its status.
@@ -280,18 +371,7 @@ impl Step {
     /// Checks what types alone do not: the field below the step, and what would do.
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         match self {
-            Self::Apply(Apply::Object(object)) => {
-                for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
-                    if !object.pointer(pointer).is_some_and(Value::is_string) {
-                        let field = pointer.trim_start_matches('/').replace('/', ".");
-                        return Err((
-                            format!("apply.object.{field}"),
-                            "is missing: every object names it".to_owned(),
-                        ));
-                    }
-                }
-                Ok(())
-            }
+            Self::Apply(apply) => apply.validate(),
             Self::Inject(fault) if fault.code.is_none() && fault.latency.is_none() => Err((
                 "inject".to_owned(),
                 "a fault needs a `code`, a `latency` or both".to_owned(),

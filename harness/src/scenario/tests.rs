@@ -6,6 +6,7 @@ use rstest::rstest;
 
 use super::builder::any;
 use super::builder::*;
+use super::expect::PodState;
 use super::step::{CloudCall, KubeletAction, Moment, ProcessAction, VmAction};
 use super::*;
 
@@ -28,6 +29,7 @@ fn everything() -> Scenario {
         .step(Step::Patch(step::Patch {
             kind: "Machine".to_owned(),
             name: "m-1".to_owned(),
+            namespace: Some("named".to_owned()),
             merge: serde_json::json!({ "spec": { "drainTimeout": "1m" } }),
             status: false,
         }))
@@ -46,6 +48,23 @@ fn everything() -> Scenario {
             creation_timeout(),
             history("m-1", [at_any_time(Phase::Pending), between(Phase::Running, seconds(1), boot_delay())]),
         )
+        .step(namespace("team"))
+        .step(storage_class())
+        .step(priority_class("reserve", -10))
+        .step(deployment(workload("web").replicas(3).cpu("900m").priority("reserve").in_namespace("team")))
+        .step(stateful_set(workload("db").volume("1Gi").tolerating(pod_toleration())))
+        .step(daemon_set(workload("agent")))
+        .step(budget("web", 1))
+        .step(evict("m-1", 2 * forced_detach() / 3))
+        .step(force_delete("Pod", "db-0"))
+        .throughout(all([
+            pods("web").on("m-1").are(PodState::Unschedulable).at_most(2),
+            same_pods("agent", "m-1"),
+            unchanged("PersistentVolumeClaim", "data-db-0", "/spec/volumeName"),
+            attached_to("data-db-0", "m-1"),
+            attached_at_most("data-db-0", 1),
+            not(volumes_of("data-db-0", 2)),
+        ]))
         .step(delete_machine("m-1"))
 }
 
@@ -71,6 +90,22 @@ const HEAD: &str = "name: story\nabout: A story.\nsteps:\n";
 #[case::calls_without_a_number(
     "- expect: {that: {calls: {call: createMachine, machine: m}}, holds: {eventually: 1m}}\n",
     "steps[0].expect.that.calls"
+)]
+#[case::pods_without_a_number(
+    "- expect: {that: {pods: {of: web}}, holds: {eventually: 1m}}\n",
+    "steps[0].expect.that.pods"
+)]
+#[case::throughout_in_the_way_of_others(
+    "- expect: {that: {nodeGone: m}, holds: throughout}\n",
+    "steps[0].expect.meanwhile"
+)]
+#[case::a_daemon_set_of_three(
+    "- apply: {daemonSet: {name: a, replicas: 3}}\n",
+    "steps[0].apply.daemonSet.replicas"
+)]
+#[case::a_deployment_with_volumes(
+    "- apply: {deployment: {name: a, volume: 1Gi}}\n",
+    "steps[0].apply.deployment.volume"
 )]
 fn what_is_wrong_is_named(#[case] steps: &str, #[case] said: &str) {
     let error = Scenario::from_yaml(&format!("{HEAD}{steps}"), "story.yaml")

@@ -1,0 +1,37 @@
+//! A node is emptied: the pod of a DaemonSet stays and is the same, all others go, and a node that joins gets a pod of the
+//! DaemonSet too.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, create_machine, creation_timeout, daemon_set, deployment, evict, pods, same_pods, slack, workload,
+};
+use harness::scenario::expect::PodState;
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    let ready = |of: &str, on: &str, number| pods(of).on(on).are(PodState::Ready).exactly(number);
+    Scenario::new(
+        "daemons_survive",
+        "A node is emptied: its pod of a DaemonSet is the same afterwards, and a new node gets one of its own.",
+    )
+    .step(create_machine("m-1"))
+    .step(daemon_set(workload("agent")))
+    .step(deployment(workload("web").replicas(2)))
+    .eventually(
+        joining() + slack(),
+        all([ready("agent", "m-1", 1), ready("web", "m-1", 2)]),
+    )
+    .throughout(same_pods("agent", "m-1"))
+    .step(evict("m-1", creation_timeout()))
+    .step(create_machine("m-2"))
+    .eventually(
+        joining() + slack(),
+        all([
+            ready("agent", "m-1", 1),
+            ready("agent", "m-2", 1),
+            ready("web", "m-2", 2),
+            pods("web").on("m-1").exactly(0),
+        ]),
+    )
+}

@@ -1,0 +1,31 @@
+//! A node is emptied whose pods have a disruption budget of one: they move one after another, and never are two of them
+//! missing.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, budget, create_machine, creation_timeout, deployment, evict, phase, pods, slack, workload,
+};
+use harness::scenario::expect::PodState;
+use mcm_api::Phase;
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    let ready = || pods("web").are(PodState::Ready);
+    Scenario::new(
+        "evictions_under_budget",
+        "A node is emptied under a budget of one: its pods move one by one, and never are two missing.",
+    )
+    .step(create_machine("m-1"))
+    .step(deployment(workload("web").replicas(3)))
+    .step(budget("web", 1))
+    .eventually(joining() + slack(), ready().on("m-1").exactly(3))
+    .step(create_machine("m-2"))
+    .eventually(joining(), phase("m-2", Phase::Running))
+    .throughout(ready().at_least(2))
+    .step(evict("m-1", creation_timeout()))
+    .eventually(
+        slack(),
+        all([ready().on("m-2").exactly(3), pods("web").on("m-1").exactly(0)]),
+    )
+}

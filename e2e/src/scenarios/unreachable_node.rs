@@ -1,0 +1,41 @@
+//! The kubelet of a node stops: its pods stay as long as their tolerations say, and are replaced elsewhere then. What is
+//! left of them goes when the kubelet is back.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, create_machine, deployment, kubelet, node_grace, phase, pod_toleration, pods, same_pods, slack, workload,
+};
+use harness::scenario::expect::PodState;
+use harness::scenario::step::KubeletAction;
+use mcm_api::Phase;
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    let ready = |on: &str| pods("web").on(on).are(PodState::Ready);
+    Scenario::new(
+        "unreachable_node",
+        "A kubelet stops: its pods stay for their toleration, not longer, and are replaced on another node.",
+    )
+    .step(create_machine("m-1"))
+    .step(deployment(workload("web").replicas(2).tolerating(pod_toleration())))
+    .eventually(joining() + slack(), ready("m-1").exactly(2))
+    .step(create_machine("m-2"))
+    .eventually(joining(), phase("m-2", Phase::Running))
+    .step(kubelet("m-1", KubeletAction::Stop))
+    .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
+    .always(3 * pod_toleration() / 4, same_pods("web", "m-1"))
+    .eventually(
+        pod_toleration() / 4 + slack(),
+        all([
+            ready("m-2").exactly(2),
+            // Nobody is there who could say that they have ended.
+            pods("web").on("m-1").are(PodState::Terminating).exactly(2),
+        ]),
+    )
+    .step(kubelet("m-1", KubeletAction::Start))
+    .eventually(
+        slack(),
+        all([ready("m-2").exactly(2), pods("web").on("m-1").exactly(0)]),
+    )
+}

@@ -1,0 +1,58 @@
+//! The kubelet of a node with a volume stops and does not come back: a person removes the pod that nobody ends, and its
+//! volume follows it to another node six minutes later, not earlier.
+
+use harness::Scenario;
+use harness::StageKind;
+use harness::scenario::builder::{
+    all, attached_at_most, attached_to, create_machine, force_delete, forced_detach, kubelet, node_grace, phase,
+    pod_toleration, pods, slack, stateful_set, storage_class, workload,
+};
+use harness::scenario::expect::PodState;
+use harness::scenario::step::KubeletAction;
+use mcm_api::Phase;
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "unreachable_volume",
+        "A node with a volume does not answer: the volume is detached by force after six minutes and follows its pod.",
+    )
+    .only_on(
+        [StageKind::Sim],
+        "attach-detach waits six minutes for a node, which no setting shortens",
+    )
+    .step(storage_class())
+    .step(create_machine("m-1"))
+    .step(stateful_set(workload("db").volume("1Gi").tolerating(pod_toleration())))
+    .eventually(
+        joining() + slack(),
+        pods("db").on("m-1").are(PodState::Ready).exactly(1),
+    )
+    .step(create_machine("m-2"))
+    .eventually(joining(), phase("m-2", Phase::Running))
+    .throughout(attached_at_most("data-db-0", 1))
+    .step(kubelet("m-1", KubeletAction::Stop))
+    .eventually(
+        node_grace() + pod_toleration() + slack(),
+        pods("db").on("m-1").are(PodState::Terminating).exactly(1),
+    )
+    // Two pods of one name must not be, so a StatefulSet waits for the one that nobody ends.
+    .always(slack(), pods("db").exactly(1))
+    .step(force_delete("Pod", "db-0"))
+    .eventually(slack(), pods("db").on("m-2").exactly(1))
+    .always(
+        forced_detach() - 2 * slack(),
+        all([
+            attached_to("data-db-0", "m-1"),
+            pods("db").are(PodState::Ready).exactly(0),
+        ]),
+    )
+    .eventually(
+        3 * slack(),
+        all([
+            attached_to("data-db-0", "m-2"),
+            pods("db").on("m-2").are(PodState::Ready).exactly(1),
+        ]),
+    )
+}

@@ -1,0 +1,212 @@
+//! The scripted evictor: empties a node as `kubectl drain` does.
+//!
+//! What lives here: which pods have to go, which of them are asked for now, and the loop that asks. What must not: who
+//! deletes a machine (mcm drains by itself).
+
+use std::collections::BTreeMap;
+
+use clock::Clock;
+use futures::channel::mpsc::UnboundedSender;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use serde_json::{Value, json};
+
+use super::evaluate::short;
+use crate::scenario::Timeouts;
+use crate::scenario::step::Evict;
+
+/// The annotation of pods that a kubelet read from a file; nobody can evict them.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+/// How often the node is looked at (kubectl's value).
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What the evictor needs.
+pub(super) struct Evictor {
+    pub(super) client: kube::Client,
+    pub(super) clock: Clock,
+    pub(super) timeouts: Timeouts,
+    /// Where it tells what it does.
+    pub(super) told: UnboundedSender<String>,
+}
+
+impl Evictor {
+    /// Cordons the node and evicts its pods until all are gone. A refusal of a budget (429) is asked again after the
+    /// short retry period, other errors end it.
+    pub(super) async fn run(&self, step: &Evict) -> Result<(), String> {
+        let node = &step.machine;
+        let limit = step.within.value(&self.timeouts);
+        let deadline = self.after(limit);
+        self.cordon(node).await?;
+        let mut refused = BTreeMap::new();
+        loop {
+            let pods = self.pods_on(node).await?;
+            let left = to_go(&pods);
+            if left.is_empty() {
+                self.tell(format!("evictor: node {node} is empty"));
+                return Ok(());
+            }
+            let now = self.clock.now();
+            if now >= deadline {
+                let names: Vec<String> = left.iter().map(|pod| pod.name_any()).collect();
+                let limit = short(limit);
+                return Err(format!(
+                    "node {node} is not empty after {limit}: there are still {}",
+                    names.join(", ")
+                ));
+            }
+            for pod in due(&left, &refused, now) {
+                if self.evict(pod).await? {
+                    refused.remove(&uid(pod));
+                } else {
+                    refused.insert(uid(pod), self.after(self.timeouts.short_retry));
+                }
+            }
+            let next = refused.values().copied().chain([self.after(LOOK), deadline]).min();
+            let next = next
+                .unwrap_or(deadline)
+                .max(self.after(std::time::Duration::from_millis(1)));
+            self.clock.sleep_until(next).await;
+        }
+    }
+
+    async fn cordon(&self, node: &str) -> Result<(), String> {
+        let cordon = json!({ "spec": { "unschedulable": true } });
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let patched = nodes.patch(node, &PatchParams::default(), &Patch::Merge(cordon)).await;
+        patched.map_err(|error| format!("cannot cordon node {node}: {error}"))?;
+        self.tell(format!("evictor: node {node} is cordoned"));
+        Ok(())
+    }
+
+    async fn pods_on(&self, node: &str) -> Result<Vec<Pod>, String> {
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let on_it = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let listed = pods.list(&on_it).await;
+        listed
+            .map(|listed| listed.items)
+            .map_err(|error| format!("cannot list the pods on node {node}: {error}"))
+    }
+
+    /// Asks for the eviction of a pod; false: a budget refuses it now.
+    async fn evict(&self, pod: &Pod) -> Result<bool, String> {
+        let name = pod.name_any();
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name, "namespace": pod.namespace() },
+            // One of the same name on another node must not go in its place.
+            "deleteOptions": { "preconditions": { "uid": pod.uid() } },
+        });
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+        let asked: Result<Status, kube::Error> = pods
+            .create_subresource::<Value, Status>("eviction", &name, &PostParams::default(), &eviction)
+            .await;
+        match asked {
+            Ok(_) => {
+                self.tell(format!("evictor: pod {name} is evicted"));
+                Ok(true)
+            }
+            Err(kube::Error::Api(status)) if status.code == 429 => {
+                self.tell(format!("evictor: pod {name} is refused: {}", because(&status)));
+                Ok(false)
+            }
+            // It is gone, or another one has its name.
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(true),
+            Err(error) => Err(format!("cannot evict pod {name}: {error}")),
+        }
+    }
+
+    fn tell(&self, what: String) {
+        // Nobody listens any more when the run has ended.
+        let _ = self.told.unbounded_send(what);
+    }
+
+    fn after(&self, time: std::time::Duration) -> Timestamp {
+        let time = SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+        self.clock.now().saturating_add(time).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// What a budget says to a refusal.
+fn because(status: &Status) -> String {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes: Vec<&str> = causes.map(|cause| cause.message.as_str()).collect();
+    match causes.is_empty() {
+        true => status.message.clone(),
+        false => causes.join("; "),
+    }
+}
+
+fn uid(pod: &Pod) -> String {
+    pod.uid().unwrap_or_default()
+}
+
+/// The pods that have to go: not those of DaemonSets, which would come again, nor mirrors of files, nor those that
+/// have ended.
+fn to_go(pods: &[Pod]) -> Vec<&Pod> {
+    let of_daemon_set = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
+    let ended = |pod: &Pod| {
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    };
+    let stays = |pod: &Pod| of_daemon_set(pod) || pod.annotations().contains_key(MIRROR) || ended(pod);
+    pods.iter().filter(|pod| !stays(pod)).collect()
+}
+
+/// Those of them that are asked for now: they were not asked for yet, or a refusal is long enough ago.
+fn due<'a>(left: &[&'a Pod], refused: &BTreeMap<String, Timestamp>, now: Timestamp) -> Vec<&'a Pod> {
+    let rests = |pod: &Pod| refused.get(&uid(pod)).is_some_and(|until| *until > now);
+    let left = left.iter().copied();
+    left.filter(|pod| pod.metadata.deletion_timestamp.is_none() && !rests(pod))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(name: &str, metadata: Value, phase: &str) -> Pod {
+        let mut pod = json!({ "metadata": metadata, "status": { "phase": phase } });
+        pod["metadata"]["name"] = name.into();
+        pod["metadata"]["uid"] = name.into();
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn owned_by(kind: &str) -> Value {
+        json!({ "ownerReferences": [{ "apiVersion": "apps/v1", "kind": kind, "name": "owner", "uid": "o" }] })
+    }
+
+    #[test]
+    fn pods_of_daemon_sets_mirrors_and_pods_that_have_ended_stay() {
+        let pods = [
+            pod("bare", json!({}), "Running"),
+            pod("of-set", owned_by("ReplicaSet"), "Pending"),
+            pod("of-daemon-set", owned_by("DaemonSet"), "Running"),
+            pod("mirror", json!({ "annotations": { MIRROR: "h" } }), "Running"),
+            pod("ended", json!({}), "Succeeded"),
+        ];
+        let names: Vec<String> = to_go(&pods).into_iter().map(ResourceExt::name_any).collect();
+        assert_eq!(names, ["bare", "of-set"]);
+    }
+
+    #[test]
+    fn a_pod_that_goes_or_was_just_refused_is_not_asked_for() {
+        let pods = [
+            pod("a", json!({}), "Running"),
+            pod("b", json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" }), "Running"),
+            pod("c", json!({}), "Running"),
+            pod("d", json!({}), "Running"),
+        ];
+        let second = |second| Timestamp::from_second(second).unwrap();
+        let refused = BTreeMap::from([("c".to_owned(), second(6)), ("d".to_owned(), second(5))]);
+        let left: Vec<&Pod> = pods.iter().collect();
+        let names: Vec<String> = due(&left, &refused, second(5))
+            .into_iter()
+            .map(ResourceExt::name_any)
+            .collect();
+        assert_eq!(names, ["a", "d"]);
+    }
+}
