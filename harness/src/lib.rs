@@ -12,6 +12,7 @@ pub mod plan;
 pub mod report;
 pub mod runner;
 pub mod scenario;
+pub mod shrink;
 pub mod stage;
 
 pub use scenario::Scenario;

@@ -15,9 +15,10 @@ use tokio::sync::Notify;
 use crate::Gate;
 
 /// A process that is yet to [`run`](Process::run).
-pub struct Process<F> {
+pub struct Process<F, T> {
     start: F,
     restart_delay: Duration,
+    restart_after: fn(&T) -> bool,
     handle: Handle,
 }
 
@@ -55,7 +56,7 @@ enum End<T> {
 
 /// The process `name` behind `gate`. `start` makes an incarnation: it builds fresh clients through the
 /// gate and returns the future that is the process.
-pub fn process<F, Fut>(name: &str, gate: Gate, start: F) -> Process<F>
+pub fn process<F, Fut>(name: &str, gate: Gate, start: F) -> Process<F, Fut::Output>
 where
     F: FnMut() -> Fut,
     Fut: Future,
@@ -69,11 +70,12 @@ where
     Process {
         start,
         restart_delay: Duration::ZERO,
+        restart_after: |_| false,
         handle: Handle(Arc::new(control)),
     }
 }
 
-impl<F, Fut> Process<F>
+impl<F, Fut> Process<F, Fut::Output>
 where
     F: FnMut() -> Fut,
     Fut: Future,
@@ -85,6 +87,13 @@ where
         self
     }
 
+    /// After which of its own ends the process is started again, as after a crash; none unless told otherwise.
+    #[must_use]
+    pub fn restart_after(mut self, ends: fn(&Fut::Output) -> bool) -> Self {
+        self.restart_after = ends;
+        self
+    }
+
     /// The handle that kills and restarts it.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -92,8 +101,8 @@ where
 
     /// Runs the process until an incarnation ends by itself, and returns what that returned.
     ///
-    /// Crashes and kills do not end it: after a crash the next incarnation starts, after a kill it
-    /// waits for [`Handle::restart`]. Dropping this future kills the process for good.
+    /// Crashes and kills do not end it: after a crash, and after an end that [`restart_after`](Process::restart_after)
+    /// names, the next incarnation starts, after a kill it waits for [`Handle::restart`]. Dropping this future kills the process for good.
     pub async fn run(mut self) -> Fut::Output {
         loop {
             self.handle.started();
@@ -115,9 +124,16 @@ where
             match end {
                 End::Finished(output) => {
                     self.handle.stopped("finished");
-                    return output;
+                    if !(self.restart_after)(&output) {
+                        return output;
+                    }
+                    self.recover().await;
                 }
-                End::Crashed => self.recover().await,
+                End::Crashed => {
+                    self.handle.lock().crashes += 1;
+                    self.handle.stopped("crashed");
+                    self.recover().await;
+                }
                 End::Commanded(Command::Restart) => self.handle.stopped("killed"),
                 End::Commanded(Command::Kill) => {
                     self.handle.stopped("killed");
@@ -129,8 +145,6 @@ where
 
     /// Stays down for the restart delay, or as long as a command meanwhile says.
     async fn recover(&self) {
-        self.handle.lock().crashes += 1;
-        self.handle.stopped("crashed");
         let command = tokio::select! {
             biased;
             command = self.handle.command() => Some(command),
@@ -142,7 +156,7 @@ where
     }
 }
 
-impl<F> fmt::Debug for Process<F> {
+impl<F, T> fmt::Debug for Process<F, T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Process")

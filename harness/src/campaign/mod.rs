@@ -3,6 +3,11 @@
 //! What lives here: making plans from seeds, counting, and grouping; all pure. What must not: performing plans, and
 //! what is printed (`cli`).
 
+pub mod generate;
+pub mod groups;
+pub mod mask;
 pub mod occurred;
+pub mod suite;
+pub mod tally;
 
 pub use self::occurred::Occurred;

@@ -44,11 +44,11 @@ impl Occurred {
         occurred
     }
 
-    /// Every kind that happened, once each: for counting runs.
-    pub fn kinds(&self) -> impl Iterator<Item = (Group, &str)> {
+    /// Everything that happened, and how often.
+    pub fn all(&self) -> impl Iterator<Item = (Group, &str, u64)> {
         let of = |group: Group, counts| {
             let counts: &BTreeMap<String, u64> = counts;
-            counts.keys().map(move |name| (group, name.as_str()))
+            counts.iter().map(move |(name, times)| (group, name.as_str(), *times))
         };
         of(Group::Transition, &self.transitions)
             .chain(of(Group::Fault, &self.faults))

@@ -1,28 +1,39 @@
-//! `drydock crash`: mcm crashes at every effect of a scenario, before and after it, and is started
-//! again; every run must pass and end as the undisturbed one does.
+//! `drydock crash`: mcm crashes at every effect of a scenario, before and after it, and is started again; every run must
+//! pass and end as the undisturbed one does.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use clock::Clock;
 use sim::Effect;
 
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
+use crate::campaign::mask::Mask;
+use crate::engine::evaluate::{between, short};
 use crate::plan::Disturbance;
+use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
 use crate::scenario::builder::{slack, wait};
 use crate::scenario::step::{Crash, Moment, Process};
 use crate::stage::StageKind;
 
+/// A scenario with more crash points is too long for pairs: there are as many as half the square.
+const MOST_POINTS_FOR_PAIRS: usize = 80;
+
 #[derive(Args, Debug)]
 pub(super) struct CrashCommand {
-    /// The scenario
-    name: String,
+    /// Scenarios and suites by name
+    #[arg(required = true)]
+    names: Vec<String>,
 
-    /// The seed of all randomness
+    /// Also crashes twice, at each pair of points, in scenarios that are short enough
+    #[arg(long)]
+    pairs: bool,
+
+    /// The seed of all randomness; what differs from run to run is learnt from this seed and the next
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
@@ -37,98 +48,250 @@ pub(super) struct CrashCommand {
     /// Where a failed run leaves its folder
     #[arg(long, value_name = "FOLDER", default_value = ".drydock/reports")]
     report: PathBuf,
+
+    /// Writes JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Writes a JSON result
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 impl CrashCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
+        let mut results = Vec::new();
+        for scenario in self.choose(scenarios)? {
+            self.crash_everywhere(scenario, &mut results)?;
+        }
+        let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
+        if let Some(path) = &self.junit {
+            junit::write(path, &results).map_err(|error| cannot(path, error))?;
+        }
+        if let Some(path) = &self.json {
+            json::write(path, &results).map_err(|error| cannot(path, error))?;
+        }
+        Ok(summarise(&results))
+    }
+
+    /// The scenarios of those names, and those of suites that can run in virtual time.
+    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, Usage> {
+        let mut chosen: Vec<Scenario> = Vec::new();
+        for name in &self.names {
+            let of_suite = scenarios.iter().filter(|scenario| scenario.tags.contains(name));
+            let mut of_suite: Vec<Scenario> = of_suite
+                .filter(|scenario| scenario.runs_on(StageKind::Sim))
+                .cloned()
+                .collect();
+            if of_suite.is_empty() {
+                of_suite.push(find(scenarios, name)?);
+            }
+            chosen.append(&mut of_suite);
+        }
+        Ok(chosen)
+    }
+
+    fn run(&self, plans: Vec<Job>) -> Result<Vec<RunResult>, Usage> {
+        jobs::run(plans, self.jobs, &StageArguments::default())
+    }
+
+    fn crash_everywhere(&self, scenario: Scenario, results: &mut Vec<RunResult>) -> Result<(), Usage> {
+        let clock = Clock::wall();
+        let started = clock.now();
+        let name = scenario.name.clone();
         // What is still under way when the last expectation is met comes to rest before ends are compared.
-        let scenario = find(scenarios, &self.name)?.step(wait(slack()));
         let clean = Job {
             mutant: self.mutant.clone(),
             reports: self.report.clone(),
-            ..Job::new(scenario, StageKind::Sim, self.seed)
+            ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
         };
-        let mut results = jobs::run(vec![clean.clone()], self.jobs, &StageArguments::default())?;
-        let Some(undisturbed) = results.first().filter(|result| result.passed()).cloned() else {
-            return Ok(summarise(&results));
+        let other = Job {
+            seed: self.seed.wrapping_add(1),
+            ..clean.clone()
         };
-        let points = crash_points(&undisturbed.effects);
+        let pair = self.run(vec![clean.clone(), other])?;
+        let [undisturbed, other] = pair.as_slice() else {
+            return Ok(());
+        };
+        if !pair.iter().all(RunResult::passed) {
+            results.extend(pair);
+            return Ok(());
+        }
+        let mask = match Mask::learn(&undisturbed.end, &other.end) {
+            Ok(mask) => mask,
+            Err(reason) => {
+                results.push(failed(undisturbed.clone(), reason));
+                return Ok(());
+            }
+        };
+        print_mask(&mask, self.seed);
+        let points = crash_points(&undisturbed.effects, 0);
         if points.is_empty() {
             return Err(Usage(format!(
-                "mcm does nothing in scenario {}: there is nothing to crash at",
-                self.name
+                "mcm does nothing in scenario {name}: there is nothing to crash at"
             )));
         }
         println!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
-        let plans = points
-            .into_iter()
-            .map(|point| Job {
-                disturbances: vec![Disturbance::Crash(point)],
-                ..clean.clone()
-            })
-            .collect();
-        let mut disturbed = jobs::run(plans, self.jobs, &StageArguments::default())?;
-        for result in &mut disturbed {
-            compare(&undisturbed, result);
+        let plan = |crashes: &[Crash]| Job {
+            disturbances: crashes.iter().copied().map(Disturbance::Crash).collect(),
+            ..clean.clone()
+        };
+        let once = self.run(points.iter().map(|point| plan(&[*point])).collect())?;
+        let mut disturbed = self.judge(&mask, undisturbed, once.clone());
+        if self.pairs && points.len() <= MOST_POINTS_FOR_PAIRS {
+            let pairs = points.iter().zip(&once).flat_map(|(first, result)| {
+                let second = crash_points(&result.effects, first.effect);
+                second.into_iter().map(move |second| [*first, second])
+            });
+            let twice = self.run(pairs.map(|pair| plan(&pair)).collect())?;
+            disturbed.extend(self.judge(&mask, undisturbed, twice));
+        } else if self.pairs {
+            println!("{name} has too many crash points for pairs: {MOST_POINTS_FOR_PAIRS} are the most");
         }
+        let changed = disturbed.iter().filter(|result| changed_path(undisturbed, result));
+        println!(
+            "{name}: {} plans, {} changed the path, {} failed, {}",
+            disturbed.len(),
+            changed.count(),
+            disturbed.iter().filter(|result| !result.passed()).count(),
+            short(between(started, clock.now()))
+        );
+        results.extend(pair);
         results.extend(disturbed);
-        Ok(summarise(&results))
+        Ok(())
+    }
+
+    /// A run that passed must also end as the undisturbed one did.
+    fn judge(&self, mask: &Mask, undisturbed: &RunResult, disturbed: Vec<RunResult>) -> Vec<RunResult> {
+        let judge = |result: RunResult| match mask.difference(&undisturbed.end, &result.end) {
+            Some(difference) if result.passed() => {
+                let reason = format!("it ends otherwise than undisturbed: {difference}");
+                println!("FAIL {}: {reason}", result.replay);
+                failed(result, reason)
+            }
+            _ => result,
+        };
+        disturbed.into_iter().map(judge).collect()
     }
 }
 
-/// Before and after every effect, less the renewals of a held Lease after the first: a crash there is one between
-/// its neighbours, and a scenario of hours has thousands of them.
-pub(crate) fn crash_points(effects: &[Effect]) -> Vec<Crash> {
+fn failed(result: RunResult, reason: String) -> RunResult {
+    RunResult {
+        failure: Some(FailureResult {
+            after_seconds: result.stage_seconds,
+            step: 0,
+            invariant: None,
+            reason,
+        }),
+        ..result
+    }
+}
+
+fn print_mask(mask: &Mask, seed: u64) {
+    println!("what differs between the undisturbed runs of seeds {seed} and {}:", seed.wrapping_add(1));
+    for line in mask.lines() {
+        println!("     {line}");
+    }
+}
+
+/// Before and after every effect with a number above `after`, less the renewals of a held Lease after the first: a crash
+/// there is one between its neighbours, and a scenario of hours has thousands of them.
+pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
     let mut leases = 0;
     let mut points = Vec::new();
     for effect in effects {
-        if effect.description.contains("/leases") {
+        if is_lease(effect) {
             leases += 1;
             if leases > 2 {
                 continue;
             }
         }
-        points.extend([Moment::Before, Moment::After].map(|at| Crash {
-            process: Process::Mcm,
-            at,
-            effect: effect.number,
-        }));
+        if effect.number > after {
+            points.extend([Moment::Before, Moment::After].map(|at| Crash {
+                process: Process::Mcm,
+                at,
+                effect: effect.number,
+            }));
+        }
     }
     points
 }
 
-/// How many characters two texts have in common from the start.
-fn first_difference(one: &str, other: &str) -> usize {
-    one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
+fn is_lease(effect: &Effect) -> bool {
+    effect.description.contains("/leases")
 }
 
-/// The surroundings of a place in a text.
-fn excerpt(text: &str, place: usize) -> String {
-    text.chars().skip(place.saturating_sub(60)).take(140).collect()
+/// Whether mcm did other things than undisturbed: less, more or in another order, besides doing again what a crash kept
+/// from happening.
+fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bool {
+    let prevented = |effect: &Effect| {
+        disturbed
+            .disturbances
+            .iter()
+            .any(|struck| struck.what.ends_with(&format!("before effect {}", effect.number)))
+    };
+    let deeds = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
+        let kept = effects.iter().filter(|effect| !is_lease(effect) && !prevented(effect));
+        kept.map(deed).collect()
+    };
+    deeds(&undisturbed.effects, &|_| false) != deeds(&disturbed.effects, &prevented)
 }
 
-/// A run that passed must also end as the undisturbed one did.
-fn compare(undisturbed: &RunResult, result: &mut RunResult) {
-    if result.passed() && result.end != undisturbed.end {
-        let what: BTreeSet<&String> = undisturbed.end.keys().chain(result.end.keys()).collect();
-        let differs = what.into_iter().find_map(|what| {
-            let (is, was) = (result.end.get(what), undisturbed.end.get(what));
-            let (is, was) = (
-                is.map_or("nothing", String::as_str),
-                was.map_or("nothing", String::as_str),
-            );
-            (is != was).then(|| {
-                let from = first_difference(is, was);
-                format!("{what} has {}; undisturbed: {}", excerpt(is, from), excerpt(was, from))
-            })
-        });
-        let reason = format!("it ends otherwise than undisturbed: {}", differs.unwrap_or_default());
-        println!("FAIL {}: {reason}", result.replay);
-        result.failure = Some(FailureResult {
-            after_seconds: result.stage_seconds,
-            step: 0,
-            invariant: None,
-            reason,
-        });
+/// An effect without the names that are drawn: those of events and of Secrets with tokens.
+fn deed(effect: &Effect) -> String {
+    let text = effect.description.as_str();
+    let collection = ["/events/", "/secrets/"].into_iter().find_map(|collection| text.find(collection));
+    text[..collection.unwrap_or(text.len())].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use sim::EffectKind;
+
+    use super::*;
+
+    fn effects(descriptions: &[&str]) -> Vec<Effect> {
+        let effect = |(number, description): (u64, &&str)| Effect {
+            number,
+            incarnation: 1,
+            kind: EffectKind::ApiWrite,
+            description: (*description).to_owned(),
+        };
+        (1..).zip(descriptions).map(effect).collect()
+    }
+
+    #[test]
+    fn of_the_renewals_of_a_lease_only_the_first_is_crashed_at() {
+        let effects = effects(&["POST /leases", "PUT /leases/a", "CreateMachine", "PUT /leases/a", "PUT /machines/m"]);
+        let points = |after| -> Vec<u64> {
+            let points = crash_points(&effects, after);
+            points.iter().map(|point| point.effect).collect()
+        };
+        assert_eq!(points(0), [1, 1, 2, 2, 3, 3, 5, 5]);
+        assert_eq!(points(2), [3, 3, 5, 5]);
+    }
+
+    #[test]
+    fn doing_again_what_was_kept_from_happening_is_the_same_path() {
+        let run = |descriptions: &[&str], crash: Option<(Moment, u64)>| {
+            let crash = crash.map(|(at, effect)| Crash {
+                process: Process::Mcm,
+                at,
+                effect,
+            });
+            let job = Job {
+                disturbances: crash.map(Disturbance::Crash).into_iter().collect(),
+                ..Job::new(Scenario::new("story", ""), StageKind::Sim, 1)
+            };
+            RunResult {
+                effects: effects(descriptions),
+                ..RunResult::broken(&job, String::new())
+            }
+        };
+        let clean = run(&["POST /events/a", "CreateMachine"], None);
+        let again = run(&["POST /events/b", "CreateMachine", "CreateMachine"], Some((Moment::Before, 2)));
+        let asked = run(&["POST /events/b", "CreateMachine", "GetMachineStatus"], Some((Moment::After, 2)));
+        assert!(!changed_path(&clean, &again));
+        assert!(changed_path(&clean, &asked));
     }
 }

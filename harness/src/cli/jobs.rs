@@ -18,12 +18,18 @@ use crate::stage::StageKind;
 /// How long one simulated job may take by the wall clock before it is ended.
 const WALL_LIMIT: Duration = Duration::from_secs(600);
 
-/// Runs all jobs and shows how they go; in the order of `jobs`.
-pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments) -> Result<Vec<RunResult>, Usage> {
-    if at_once == Some(0) {
-        return Err(Usage("--jobs 0 would run nothing; give a number from 1".to_owned()));
+/// How many jobs run side by side: as many as were asked for, or one a core.
+pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
+    match asked {
+        Some(0) => Err(Usage("--jobs 0 would run nothing; give a number from 1".to_owned())),
+        Some(asked) => Ok(asked),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+}
+
+/// Runs all jobs and shows how they go; in the order of `jobs`.
+pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, stage: &StageArguments) -> Result<Vec<RunResult>, Usage> {
+    let at_once = at_once(asked)?;
     block_on(async {
         let progress = Progress::new(jobs.len());
         if let Some(shared) = jobs.first().map(|job| job.stage).filter(|stage| stage.is_shared()) {
@@ -38,7 +44,7 @@ pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments
         let work = async {
             let mut results: Vec<(usize, RunResult)> = futures::stream::iter(jobs.iter().enumerate())
                 .map(|(index, job)| async move { (index, run_one(job).await) })
-                .buffer_unordered(at_once.unwrap_or(cores))
+                .buffer_unordered(at_once)
                 .inspect(|(_, result)| progress.finished(result))
                 .collect()
                 .await;
@@ -57,10 +63,7 @@ pub(super) fn run(jobs: Vec<Job>, at_once: Option<usize>, stage: &StageArguments
 
 async fn run_one(job: &Job) -> RunResult {
     match job.stage {
-        StageKind::Sim => match run_in_process(job).await {
-            Ok(result) => result,
-            Err(reason) => RunResult::broken(job, reason),
-        },
+        StageKind::Sim => run_simulated(job).await,
         StageKind::Embedded | StageKind::Envtest => Box::pin(runner::run_on_wall_clock(job)).await,
         StageKind::Kubeconfig | StageKind::Kind => {
             RunResult::broken(job, format!("jobs on stage {} run in a session", job.stage))
@@ -68,7 +71,14 @@ async fn run_one(job: &Job) -> RunResult {
     }
 }
 
-/// One seed a process: hash keys drift within one.
+/// Runs a simulated job in a process of its own: hash keys drift within one. Dropping this ends the process.
+pub(super) async fn run_simulated(job: &Job) -> RunResult {
+    match run_in_process(job).await {
+        Ok(result) => result,
+        Err(reason) => RunResult::broken(job, reason),
+    }
+}
+
 async fn run_in_process(job: &Job) -> Result<RunResult, String> {
     let cannot = |error: std::io::Error| format!("cannot start a process for the simulation: {error}");
     let this = std::env::current_exe().map_err(cannot)?;

@@ -2,6 +2,7 @@
 //!
 //! What lives here: arguments, what is printed, exit status. What must not: what a run does.
 
+mod chaos;
 mod crash;
 mod doctor;
 mod here;
@@ -14,6 +15,7 @@ mod populate;
 mod progress;
 mod run;
 mod session;
+mod shrink;
 mod stage;
 mod up;
 
@@ -47,11 +49,20 @@ enum Command {
     Doctor,
     /// Crashes mcm at every effect of a scenario, before and after it, in virtual time
     ///
-    /// An effect is a write to the API server or a call that changes something in the cloud. Every run must pass
-    /// and end as the undisturbed one does: the same objects (less uids, revisions and times), VMs and Secrets.
+    /// An effect is a write to the API server or a call of the cloud. Every run must pass and end as the undisturbed one
+    /// does: the same objects, VMs and Secrets. What of them says nothing is learnt from two undisturbed runs of different
+    /// seeds and printed; it may be times, uids, revisions and the drawn ends of names, and nothing else.
     /// Of the writes to mcm's own Lease only the first two are crashed at, its creation and a renewal: all later
     /// renewals are alike, and a scenario of hours has thousands of them.
     Crash(crash::CrashCommand),
+    /// Follows random plans: worlds, users and faults drawn from many seeds, in virtual time
+    ///
+    /// In each one machines are made and deleted while processes crash, stand still and see things late, and the cloud,
+    /// VMs and kubelets fail. Then every fault is over, and the world must come to rest; invariants hold all the time.
+    /// A failing seed leaves its plan, which `drydock run --plan` follows again and `drydock shrink` makes smaller.
+    Chaos(chaos::ChaosCommand),
+    /// Takes from a plan that fails everything that the failure does not need
+    Shrink(shrink::ShrinkCommand),
     /// Lets one Running machine, and nodes if asked for, be for a long virtual time
     Idle(idle::Idle),
     /// Performs one job, read from standard input as JSON
@@ -99,6 +110,8 @@ pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
         Command::List(list) => list.execute(&scenarios),
         Command::Doctor => doctor::execute(),
         Command::Crash(crash) => crash.execute(&scenarios),
+        Command::Chaos(chaos) => chaos.execute(),
+        Command::Shrink(shrink) => shrink.execute(&scenarios),
         Command::Idle(idle) => idle.execute(),
         Command::Perform => perform::execute(),
         Command::Tether(tether) => Err(Usage(tether.become_it())),

@@ -1,12 +1,15 @@
 //! What is shown while jobs run: a live line on a terminal, plain lines without one.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clock::Clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
 
-use crate::engine::evaluate::short;
+use crate::engine::evaluate::{between, short};
 use crate::runner::RunResult;
 use crate::stage::kind;
 
@@ -39,6 +42,95 @@ impl Progress {
     pub(super) fn finished(&self, result: &RunResult) {
         self.0.suspend(|| print(result));
         self.0.inc(1);
+    }
+}
+
+/// The progress of a campaign: a bar with an estimate on a terminal; without one a line every ten seconds, and each
+/// failure.
+#[derive(Debug)]
+pub(super) struct CampaignProgress {
+    bar: ProgressBar,
+    clock: Clock,
+    started: Timestamp,
+    last: Cell<Timestamp>,
+    done: Cell<u64>,
+    /// How many seeds there are; absent: a time is given.
+    seeds: Option<u64>,
+    time: Option<Duration>,
+}
+
+/// How often a line is printed where there is no terminal.
+const LINE_PERIOD: Duration = Duration::from_secs(10);
+/// How many failures of a campaign are printed one by one; the groups at its end tell of all.
+const MOST_PRINTED: usize = 10;
+
+impl CampaignProgress {
+    pub(super) fn new(seeds: Option<u64>, time: Option<Duration>) -> Self {
+        let clock = Clock::wall();
+        let started = clock.now();
+        let bar = if std::io::stderr().is_terminal() {
+            let bar = seeds.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+            let template = match seeds {
+                Some(_) => "{wide_bar} {pos}/{len} seeds, {msg}{elapsed}, about {eta} left",
+                None => "{spinner} {pos} seeds, {msg}{elapsed}",
+            };
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            bar
+        } else {
+            ProgressBar::hidden()
+        };
+        Self {
+            bar,
+            clock,
+            started,
+            last: Cell::new(started),
+            done: Cell::new(0),
+            seeds,
+            time,
+        }
+    }
+
+    /// Shows one result; `failures` is how many failed so far.
+    pub(super) fn finished(&self, result: &RunResult, failures: usize) {
+        self.done.set(self.done.get() + 1);
+        self.bar.inc(1);
+        if failures > 0 {
+            self.bar.set_message(format!("{failures} failed, "));
+        }
+        if !result.passed() && failures <= MOST_PRINTED {
+            self.bar.suspend(|| print(result));
+        }
+        let now = self.clock.now();
+        if self.bar.is_hidden() && between(self.last.get(), now) >= LINE_PERIOD {
+            self.last.set(now);
+            println!("     {}", self.line(between(self.started, now), failures));
+        }
+    }
+
+    fn line(&self, elapsed: Duration, failures: usize) -> String {
+        let done = self.done.get();
+        let (of, left) = match (self.seeds, self.time) {
+            (Some(seeds), _) => {
+                let rest = seeds.saturating_sub(done) as f64 / (done.max(1) as f64);
+                (format!(" of {seeds}"), elapsed.mul_f64(rest))
+            }
+            (None, Some(time)) => (String::new(), time.saturating_sub(elapsed)),
+            (None, None) => (String::new(), Duration::ZERO),
+        };
+        let whole = |time: Duration| short(Duration::from_secs(time.as_secs()));
+        format!(
+            "{done}{of} seeds, {failures} failed, {}, about {} left",
+            whole(elapsed),
+            whole(left)
+        )
+    }
+}
+
+impl Drop for CampaignProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use apiserver::faults::{Action, Rule};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::DurationExpression;
@@ -20,6 +21,9 @@ pub enum Disturbance {
     Pause(Pause),
     /// What a process watches reaches it late from one of its effects on.
     Lag(Lag),
+    /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/faults.md` has it. Its window
+    /// counts from the start of the server.
+    Api(Box<Rule>),
     /// The cloud fails or is slow for a while.
     Cloud(CloudFault),
     /// Something happens to the VM of a machine, if it has one then.
@@ -104,6 +108,11 @@ impl Disturbance {
             Self::Lag(lag) => Some(("lag", lag.effect)),
             _ => None,
         };
+        if let Self::Api(rule) = self {
+            return rule
+                .check()
+                .map_err(|wrong| (format!("api.{}", wrong.field), format!("{}: {}", wrong.problem, wrong.fix)));
+        }
         match (effect, self) {
             (Some((word, 0)), _) => Err((format!("{word}.effect"), "effects are counted from 1".to_owned())),
             (_, Self::Cloud(cloud)) if cloud.fault.code.is_none() && cloud.fault.latency.is_none() => Err((
@@ -119,12 +128,27 @@ impl Disturbance {
         (stage != StageKind::Sim).then_some("disturbances are carried out in virtual time only, with --stage sim")
     }
 
+    /// The name of its rule, if it is one; rules of a plan have names of their own.
+    pub fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Api(rule) => Some(&rule.name),
+            Self::Cloud(cloud) => Some(&cloud.fault.name),
+            _ => None,
+        }
+    }
+
     /// Under which word campaigns count it: what kind of fault it is, whomever it strikes.
     pub fn kind(&self) -> String {
         match self {
             Self::Crash(crash) => format!("crash {} {}", crash.process, crash.at),
             Self::Pause(pause) => format!("pause {}", pause.process),
             Self::Lag(lag) => format!("lag {}", lag.process),
+            Self::Api(rule) => match &rule.action {
+                Action::Fail { code, at, .. } => format!("api fail {code} {at}"),
+                Action::Drop { at } => format!("api drop {at}"),
+                Action::Delay { at, .. } => format!("api delay {at}"),
+                action => format!("api {}", action.word()),
+            },
             Self::Cloud(CloudFault { fault, .. }) => {
                 let how = match fault.code {
                     Some(code) if fault.after_effect => format!("{} after effect", code.name()),
@@ -155,6 +179,7 @@ impl fmt::Display for Disturbance {
                 write!(f, "lag what {process} watches by {by} from effect {effect}")?;
                 lasts.as_ref().map_or(Ok(()), |lasts| write!(f, " for {lasts}"))
             }
+            Self::Api(rule) => write!(f, "API fault {}: {}", rule.name, rule.action),
             Self::Cloud(CloudFault { fault, from, until }) => {
                 write!(f, "cloud fault {} in {}", fault.name, fault.call.rpc())?;
                 if let Some(from) = from {

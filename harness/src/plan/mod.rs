@@ -196,6 +196,11 @@ impl Plan {
             disturbance
                 .validate()
                 .map_err(|(field, message)| (format!("disturbances[{index}].{field}"), message))?;
+            let rule = disturbance.rule();
+            if rule.is_some() && self.disturbances[..index].iter().any(|earlier| earlier.rule() == rule) {
+                let message = format!("there is a rule {:?} already: give each a name of its own", rule.unwrap_or_default());
+                return Err((format!("disturbances[{index}].name"), message));
+            }
         }
         if self.limits.virtual_time.0.is_zero() || self.limits.events == 0 {
             return Err((

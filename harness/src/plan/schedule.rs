@@ -1,6 +1,7 @@
 //! Disturbances that come at a time: the cloud's, those of VMs and of kubelets. What they struck is counted.
 //!
-//! What must not live here: disturbances at an effect of a process, which that process's gate carries out.
+//! What must not live here: disturbances at an effect of a process, which that process's gate carries out, and rules of
+//! the API server, which it follows itself.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -99,7 +100,7 @@ fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
             });
         };
         match what {
-            Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
+            Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
             Disturbance::Cloud(cloud) => {
                 push(
                     cloud.from.as_ref().map_or(Duration::ZERO, |from| from.value(timeouts)),
@@ -128,7 +129,7 @@ async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, S
             let vm = vm_of(handles, &fault.machine).await?;
             handles.cloud.kubelet_action(&vm.id, fault.action).await?;
         }
-        Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
+        Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
     }
     Ok(disturbance.to_string())
 }

@@ -16,6 +16,7 @@ disturbances:
 - pause: {process: mcm, effect: 3, time: 30s}
 - lag: {process: mcm, effect: 4, by: slack, lasts: 2m}
 - cloud: {fault: {name: outage, call: createMachine, code: Unavailable}, from: 1m, until: bootDelay + 1m}
+- api: {name: slow, match: {client: '*:mcm', verbs: [create], window: {from: 10s, until: 1m}}, action: {delay: {by: 2s}}}
 - vm: {machine: m-1, do: kill, at: 3m}
 - kubelet: {machine: m-1, do: stop, at: 4m}
 limits: {virtualTime: 2h, events: 100000}
@@ -24,7 +25,7 @@ limits: {virtualTime: 2h, events: 100000}
 #[test]
 fn a_plan_is_the_same_after_it_was_written_and_read() {
     let plan = Plan::from_yaml(EVERYTHING, "a.yaml", &named()).unwrap();
-    assert_eq!(plan.disturbances.len(), 6);
+    assert_eq!(plan.disturbances.len(), 7);
     let yaml = plan.to_yaml().unwrap();
     assert_eq!(Plan::from_yaml(&yaml, "b.yaml", &[]).unwrap(), plan, "{yaml}");
     let json = serde_json::to_string(&plan).unwrap();
@@ -46,6 +47,12 @@ fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
 #[case::effect_zero("base: story\ndisturbances:\n- crash: {process: mcm, at: before, effect: 0}\n", &["disturbances[0].crash.effect", "from 1"])]
 #[case::a_fault_that_does_nothing(
     "base: story\ndisturbances:\n- cloud: {fault: {name: a, call: createMachine}}\n", &["disturbances[0].cloud.fault", "`latency`"]
+)]
+#[case::a_conflict_of_a_read(
+    "base: story\ndisturbances:\n- api: {name: a, match: {verbs: [get]}, action: {fail: {code: 409}}}\n", &["disturbances[0].api.", "409"]
+)]
+#[case::two_rules_of_one_name(
+    "base: story\ndisturbances:\n- api: {name: a, action: {compact: {}}}\n- api: {name: a, action: {compact: {}}}\n", &["disturbances[1].name", "\"a\""]
 )]
 #[case::no_room("base: story\nlimits: {events: 0}\n", &["limits", "no room"])]
 fn a_bad_plan_names_place_and_cure(#[case] text: &str, #[case] expected: &[&str]) {

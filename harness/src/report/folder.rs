@@ -67,7 +67,7 @@ fn yaml<T: Serialize>(value: &T) -> io::Result<String> {
 }
 
 /// Writes a file, and the folders above it.
-pub(super) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }

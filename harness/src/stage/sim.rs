@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use ::sim::{Gate, Handle, Trace};
 use apiserver::Identity;
+use apiserver::faults::Faults;
 use clock::{Clock, Seed};
 use mcm_api::GoDuration;
 use mcm_driver::Driver;
@@ -30,7 +31,7 @@ use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, DuplicateCreates, Timeouts};
 
-/// How long mcm stays down after a crash.
+/// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// How often a rolling restart looks whether a process is up again.
 const RESTART_PROBE: Duration = Duration::from_millis(100);
@@ -118,6 +119,7 @@ struct SimStage {
     trace: Trace,
     mcm: Vec<(String, Handle)>,
     schedule: schedule::Log,
+    api_faults: Faults,
     parts: JoinSet<String>,
 }
 
@@ -168,6 +170,12 @@ impl SimStage {
         });
 
         let group = gate("mcm");
+        for disturbance in &job.disturbances {
+            if let Disturbance::Api(rule) = disturbance {
+                let added = server.faults().add((**rule).clone());
+                added.map_err(|wrong| format!("API fault {}: {wrong}", rule.name))?;
+            }
+        }
         effects::arm(&job.disturbances, &timeouts, |Process::Mcm| group.clone());
         let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.mutant.as_deref())?;
         let mut mcm = Vec::new();
@@ -186,7 +194,8 @@ impl SimStage {
                 let client = kube::Client::new(service, NAMESPACE);
                 replica.next(client, Arc::new(GrpcDriver::new(driver_server)))
             })
-            .restart_delay(RESTART_DELAY);
+            .restart_delay(RESTART_DELAY)
+            .restart_after(if job.disturbances.is_empty() { |_| false } else { |_| true });
             mcm.push((name.clone(), process.handle()));
             parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
         }
@@ -201,14 +210,18 @@ impl SimStage {
             trace,
             mcm,
             schedule,
+            api_faults: server.faults(),
             parts,
         })
     }
 
     /// How often each disturbance struck; `faults` are the hits of the cloud's rules.
     fn hits(&self, job: &Job, faults: &BTreeMap<String, u64>) -> Vec<u64> {
+        let rules = self.api_faults.list();
+        let rules: BTreeMap<&String, u64> = rules.iter().map(|status| (&status.rule.name, status.hits)).collect();
         let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
             Disturbance::Cloud(cloud) => faults.get(&cloud.fault.name).copied().unwrap_or_default(),
+            Disturbance::Api(rule) => rules.get(&rule.name).copied().unwrap_or_default(),
             other => effects::hits(other, |Process::Mcm| self.gate.clone())
                 .unwrap_or_else(|| self.schedule.hits(number)),
         };

@@ -174,3 +174,25 @@ fn a_process_that_is_killed_while_it_is_paused_starts_again_at_once() {
         ]
     );
 }
+
+#[test]
+fn an_end_that_is_told_of_before_starts_the_process_again() {
+    let lines = run(1, |world| async move {
+        let gate = Gate::new("mcm", world.trace.clone());
+        let mut ends = [Err("lost"), Ok("done")].into_iter();
+        let process = process("mcm", gate, || std::future::ready(ends.next().unwrap()))
+            .restart_delay(Duration::from_secs(10))
+            .restart_after(|end: &Result<&str, &str>| end.is_err());
+        assert_eq!(process.run().await, Ok("done"));
+        narrative(&world)
+    });
+    assert_eq!(
+        lines,
+        [
+            "0s process started (1)",
+            "0s process finished",
+            "10s process started (2)",
+            "10s process finished",
+        ]
+    );
+}

@@ -1,0 +1,143 @@
+//! Random plans: a world, what users do in it, and what disturbs it for a span; then every fault is over, and the world
+//! must come to rest within a bound.
+//!
+//! What a seed gives depends on that seed alone. World, users and each kind of fault draw from streams of their own, so
+//! that a new kind changes nothing of the others. Small and large worlds take turns from seed to seed. Every fault is
+//! one that a correct controller survives. What must not live here: how plans are performed.
+
+mod faults;
+
+use std::time::Duration;
+
+use clock::{Seed, Stream};
+use mcm_api::{GoDuration, Phase};
+
+use super::suite::Suite;
+use crate::plan::{Disturbance, Limits, Plan};
+use crate::scenario::builder::{
+    all, any, create_machine, creation_timeout, delete_machine, health_timeout, machine_gone, node_gone, node_grace,
+    phase, seconds, slack, vm_count, wait,
+};
+use crate::scenario::{Condition, DurationExpression, Scenario};
+
+/// How many sizes there are; seeds go through them in turn.
+const SIZES: u64 = 4;
+/// No world goes on for longer; one that does runs away.
+const VIRTUAL_LIMIT: Duration = Duration::from_hours(6);
+/// No world has as many events; one that does runs away.
+const EVENT_LIMIT: u64 = 500_000;
+
+/// The size of a seed's world: 1 to 4.
+fn size(seed: u64) -> u64 {
+    1 + seed % SIZES
+}
+
+/// One machine and what becomes of it.
+#[derive(Debug)]
+struct Life {
+    name: String,
+    made: u64,
+    deleted: Option<u64>,
+}
+
+/// The plan of a seed.
+pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
+    let seed = Seed::new(number).child(&format!("campaign {}", suite.name));
+    let mut world = seed.stream("world");
+    let size = size(number);
+    // Faults stay well below the timeouts that would let a machine fail by itself.
+    let span = 60 + 60 * world.below(1 + size);
+    let lives = lives(size, span, &mut seed.stream("users"));
+    let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
+    let scenario = scenario(suite, &mut world, span, &lives, &disturbances);
+    Plan {
+        scenario,
+        seed: number,
+        mutant: mutant.map(str::to_owned),
+        disturbances,
+        limits: Limits {
+            virtual_time: GoDuration(VIRTUAL_LIMIT),
+            events: EVENT_LIMIT,
+        },
+    }
+}
+
+fn lives(size: u64, span: u64, users: &mut Stream) -> Vec<Life> {
+    let count = 1 + users.below(size);
+    let life = |number| {
+        let made = if number == 1 { 0 } else { users.below(span / 2) };
+        Life {
+            name: format!("m-{number}"),
+            made,
+            deleted: users.chance(0.6).then(|| made + 1 + users.below(span - made)),
+        }
+    };
+    (1..=count).map(life).collect()
+}
+
+/// What users do, in order of time, and what must be so in the end.
+fn scenario(
+    suite: &Suite,
+    world: &mut Stream,
+    span: u64,
+    lives: &[Life],
+    disturbances: &[Disturbance],
+) -> Scenario {
+    let mut scenario = Scenario::new("campaign", suite.about);
+    scenario.world.cloud.require_initialize = world.chance(0.2);
+    scenario.world.replicas = if world.chance(0.1) { 2 } else { 1 };
+    scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
+    let made = lives.iter().map(|life| (life.made, create_machine(&life.name)));
+    let deleted = lives
+        .iter()
+        .filter_map(|life| Some((life.deleted?, delete_machine(&life.name))));
+    let mut deeds: Vec<_> = made.chain(deleted).collect();
+    deeds.sort_by_key(|(at, _)| *at);
+    let mut now = 0;
+    for (at, deed) in deeds {
+        if at > now {
+            scenario = scenario.step(wait(seconds(at - now)));
+            now = at;
+        }
+        scenario = scenario.step(deed);
+    }
+    if span > now {
+        scenario = scenario.step(wait(seconds(span - now)));
+    }
+    let rest = lives.iter().map(|life| at_rest(life, disturbances));
+    // The last fault may show only when a node's grace is over.
+    scenario.for_at_least(node_grace() + slack(), bound(), all(rest))
+}
+
+/// How long after the last fault the world may take to come to rest.
+fn bound() -> DurationExpression {
+    creation_timeout() + health_timeout() + node_grace() + slack() + slack() + slack()
+}
+
+/// How a machine must be in the end.
+fn at_rest(life: &Life, disturbances: &[Disturbance]) -> Condition {
+    let name = life.name.as_str();
+    if life.deleted.is_some() {
+        return all([machine_gone(name), node_gone(name), vm_count(name, 0)]);
+    }
+    let running = all([phase(name, Phase::Running), vm_count(name, 1)]);
+    if disturbances.iter().any(|disturbance| harms(disturbance, name)) {
+        // Nobody replaces a machine that has no set, and one whose node went with its VM goes too.
+        let gone = all([machine_gone(name), node_gone(name), vm_count(name, 0)]);
+        any([running, phase(name, Phase::Failed), gone])
+    } else {
+        running
+    }
+}
+
+/// Whether a machine may fail for good by it.
+fn harms(disturbance: &Disturbance, machine: &str) -> bool {
+    match disturbance {
+        Disturbance::Vm(fault) => fault.machine == machine,
+        Disturbance::Kubelet(fault) => fault.machine == machine,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Random faults that a correct controller survives, all of them over at the end of a span.
+//!
+//! What is left out on purpose: answers that lie. A cloud that calls an existing VM NotFound makes every controller
+//! create a second one.
+
+use clock::{Seed, Stream};
+use mcm_api::Code;
+
+use super::Life;
+use crate::plan::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
+use crate::scenario::builder::seconds;
+use crate::scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction};
+
+/// How many effects of mcm a machine has in its life, about: where crash points lie.
+const EFFECTS: u64 = 14;
+
+/// How a kind of fault is drawn.
+type Draw = fn(&mut Drawing) -> Vec<Disturbance>;
+
+/// One draw: its stream, and what it may aim at.
+struct Drawing<'a> {
+    stream: Stream,
+    number: u64,
+    span: u64,
+    lives: &'a [Life],
+}
+
+/// Every kind, how likely it is in a world of size 1, and how it is drawn.
+const KINDS: [(&str, f64, Draw); 7] = [
+    ("crash", 0.5, crash),
+    ("pause", 0.15, pause),
+    ("lag", 0.2, lag),
+    ("cloud error", 0.4, cloud_error),
+    ("cloud latency", 0.15, cloud_latency),
+    ("vm", 0.12, vm),
+    ("kubelet", 0.12, kubelet),
+];
+
+/// The faults of a world: of each kind none to as many as the world is large.
+pub(super) fn draw(seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Vec<Disturbance> {
+    let mut disturbances = Vec::new();
+    for (kind, likely, draw) in KINDS {
+        for number in 0..size {
+            let mut stream = seed.stream(&format!("{kind} {number}"));
+            if stream.chance(likely) {
+                disturbances.extend(draw(&mut Drawing {
+                    stream,
+                    number,
+                    span,
+                    lives,
+                }));
+            }
+        }
+    }
+    disturbances
+}
+
+impl Drawing<'_> {
+    fn effect(&mut self) -> u64 {
+        1 + self.stream.below(EFFECTS * self.lives.len() as u64)
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+        let index = self.stream.below(from.len() as u64);
+        from.get(usize::try_from(index).ok()?).copied()
+    }
+
+    fn machine(&mut self) -> Option<(String, u64)> {
+        let index = self.stream.below(self.lives.len() as u64);
+        let life = self.lives.get(usize::try_from(index).ok()?)?;
+        Some((life.name.clone(), life.made))
+    }
+
+    /// A machine, a moment in its life, and a later one, at most as late as the end of the span.
+    fn moments(&mut self) -> Option<(String, u64, u64)> {
+        let (machine, made) = self.machine()?;
+        let at = made + 1 + self.stream.below(self.span - made);
+        let again = at + self.stream.below(1 + self.span.saturating_sub(at));
+        Some((machine, at, again))
+    }
+}
+
+fn crash(draw: &mut Drawing) -> Vec<Disturbance> {
+    let at = if draw.stream.chance(0.5) { Moment::Before } else { Moment::After };
+    let effect = draw.effect();
+    vec![Disturbance::Crash(Crash {
+        process: Process::Mcm,
+        at,
+        effect,
+    })]
+}
+
+fn pause(draw: &mut Drawing) -> Vec<Disturbance> {
+    let time = 1 + draw.stream.below(30);
+    let effect = draw.effect();
+    vec![Disturbance::Pause(Pause {
+        process: Process::Mcm,
+        effect,
+        time: seconds(time),
+    })]
+}
+
+fn lag(draw: &mut Drawing) -> Vec<Disturbance> {
+    let (by, lasts) = (1 + draw.stream.below(20), 10 + draw.stream.below(draw.span));
+    let effect = draw.effect();
+    vec![Disturbance::Lag(Lag {
+        process: Process::Mcm,
+        effect,
+        by: seconds(by),
+        lasts: Some(seconds(lasts)),
+    })]
+}
+
+fn cloud_error(draw: &mut Drawing) -> Vec<Disturbance> {
+    const CALLS: [CloudCall; 4] = [
+        CloudCall::CreateMachine,
+        CloudCall::InitializeMachine,
+        CloudCall::DeleteMachine,
+        CloudCall::GetMachineStatus,
+    ];
+    const CODES: [Code; 4] = [Code::Internal, Code::Unavailable, Code::Unknown, Code::DeadlineExceeded];
+    let (Some(call), Some(code)) = (draw.pick(&CALLS), draw.pick(&CODES)) else {
+        return Vec::new();
+    };
+    let after_effect = call != CloudCall::GetMachineStatus && draw.stream.chance(0.4);
+    let times = 1 + draw.stream.below(3);
+    over_a_while(draw, |name| Fault {
+        code: Some(code),
+        after_effect,
+        times: u32::try_from(times).ok(),
+        ..fault(name, call)
+    })
+}
+
+fn cloud_latency(draw: &mut Drawing) -> Vec<Disturbance> {
+    const CALLS: [CloudCall; 3] = [
+        CloudCall::CreateMachine,
+        CloudCall::DeleteMachine,
+        CloudCall::GetMachineStatus,
+    ];
+    let Some(call) = draw.pick(&CALLS) else {
+        return Vec::new();
+    };
+    let latency = 1 + draw.stream.below(20);
+    over_a_while(draw, |name| Fault {
+        latency: Some(seconds(latency)),
+        ..fault(name, call)
+    })
+}
+
+fn fault(name: String, call: CloudCall) -> Fault {
+    Fault {
+        name,
+        call,
+        machine: None,
+        skip: 0,
+        times: None,
+        code: None,
+        latency: None,
+        after_effect: false,
+    }
+}
+
+fn over_a_while(draw: &mut Drawing, make: impl FnOnce(String) -> Fault) -> Vec<Disturbance> {
+    let from = draw.stream.below(draw.span);
+    let until = from + 1 + draw.stream.below(draw.span - from);
+    let fault = make(String::new());
+    let what = if fault.code.is_some() { "error" } else { "slow" };
+    let name = format!("{what}-{}", draw.number);
+    vec![Disturbance::Cloud(CloudFault {
+        fault: Fault { name, ..fault },
+        from: (from > 0).then(|| seconds(from)),
+        until: Some(seconds(until)),
+    })]
+}
+
+/// A VM that was stopped is started again; one that was killed stays down.
+fn vm(draw: &mut Drawing) -> Vec<Disturbance> {
+    let Some((machine, at, again)) = draw.moments() else {
+        return Vec::new();
+    };
+    let fault = |action, at| {
+        Disturbance::Vm(VmFault {
+            machine: machine.clone(),
+            action,
+            at: seconds(at),
+        })
+    };
+    match draw.stream.below(4) {
+        0 => vec![fault(VmAction::Kill, at)],
+        1 => vec![fault(VmAction::Delete, at)],
+        2 => vec![fault(VmAction::Reboot, at)],
+        _ => vec![fault(VmAction::Stop, at), fault(VmAction::Start, again)],
+    }
+}
+
+fn kubelet(draw: &mut Drawing) -> Vec<Disturbance> {
+    let Some((machine, at, again)) = draw.moments() else {
+        return Vec::new();
+    };
+    [(KubeletAction::Stop, at), (KubeletAction::Start, again)]
+        .map(|(action, at)| {
+            Disturbance::Kubelet(KubeletFault {
+                machine: machine.clone(),
+                action,
+                at: seconds(at),
+            })
+        })
+        .into()
+}

@@ -1,0 +1,132 @@
+//! Failures grouped by what broke and by where the run first went another way than the undisturbed one: a hundred
+//! failing seeds are often one defect.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::runner::{FailureResult, RunResult};
+
+/// What failures have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Key {
+    /// The broken invariant, or what else failed.
+    pub broken: String,
+    /// The first thing that happened otherwise than in the undisturbed run; without names and numbers.
+    pub first_difference: String,
+}
+
+/// One group.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureGroup {
+    /// What they have in common.
+    #[serde(flatten)]
+    pub key: Key,
+    /// Its seeds, in order.
+    pub seeds: Vec<u64>,
+    /// The reason of the first.
+    pub reason: String,
+    /// The line that replays the first.
+    pub replay: String,
+}
+
+/// What broke, without names and numbers.
+pub fn broken(failure: &FailureResult) -> String {
+    failure.invariant.clone().unwrap_or_else(|| {
+        let expectation = nameless(failure.reason.split("; but ").next().unwrap_or_default());
+        // What is expected of many machines is said once.
+        let mut parts: Vec<&str> = Vec::new();
+        for part in expectation.split(" and ") {
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        parts.join(" and ")
+    })
+}
+
+/// The first line that is in one narrative and not in the other at that place.
+pub fn first_difference(disturbed: &[String], undisturbed: &[String]) -> String {
+    let differs = disturbed
+        .iter()
+        .zip(undisturbed.iter().map(Some).chain(std::iter::repeat(None)))
+        .find(|(is, was)| Some(*is) != *was);
+    differs.map_or_else(|| "nothing".to_owned(), |(is, _)| nameless(is))
+}
+
+/// Words that hold a digit are names, numbers or times: each becomes `#`.
+fn nameless(text: &str) -> String {
+    let words = text.split(' ').map(|word| {
+        if word.bytes().any(|byte| byte.is_ascii_digit()) {
+            "#"
+        } else {
+            word
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Groups failures; each comes with the narrative of its undisturbed run. The largest group is the first.
+pub fn group(failures: &[(RunResult, Vec<String>)]) -> Vec<FailureGroup> {
+    let mut groups: BTreeMap<Key, FailureGroup> = BTreeMap::new();
+    for (result, undisturbed) in failures {
+        let Some(failure) = &result.failure else { continue };
+        let key = Key {
+            broken: broken(failure),
+            first_difference: first_difference(&result.narrative, undisturbed),
+        };
+        let group = groups.entry(key.clone()).or_insert_with(|| FailureGroup {
+            key,
+            seeds: Vec::new(),
+            reason: failure.reason.clone(),
+            replay: result.replay.clone(),
+        });
+        group.seeds.push(result.seed);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.seeds.len()));
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::Job;
+    use crate::{Scenario, StageKind};
+
+    fn failed(seed: u64, invariant: Option<&str>, narrative: &[&str]) -> RunResult {
+        let job = Job::new(Scenario::new("story", ""), StageKind::Sim, seed);
+        let mut result = RunResult::broken(&job, format!("machine m-{seed} is lost; but it was there"));
+        if let Some(failure) = &mut result.failure {
+            failure.invariant = invariant.map(str::to_owned);
+        }
+        result.narrative = narrative.iter().map(|line| (*line).to_owned()).collect();
+        result
+    }
+
+    #[test]
+    fn one_defect_in_many_seeds_is_one_group() {
+        let clean = vec!["start".to_owned(), "machine m-1 is there".to_owned()];
+        let failures = [
+            (failed(1, Some("I1"), &["start", "mcm: crash after effect 3"]), clean.clone()),
+            (failed(2, Some("I1"), &["start", "mcm: crash after effect 17"]), clean.clone()),
+            (failed(3, None, &["start", "machine m-1 is there", "mcm: pause"]), clean.clone()),
+            (failed(4, Some("I1"), &["start", "mcm: pause"]), clean),
+        ];
+        let groups = group(&failures);
+        let shown: Vec<_> = groups
+            .iter()
+            .map(|group| (group.key.broken.as_str(), group.key.first_difference.as_str(), group.seeds.as_slice()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("I1", "mcm: crash after effect #", &[1, 2][..]),
+                ("I1", "mcm: pause", &[4]),
+                ("machine # is lost", "mcm: pause", &[3]),
+            ]
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! What two clean runs of different seeds do not agree on, and what therefore says nothing about a disturbed one.
+//!
+//! A mask is learnt, not written down, and may hold four sorts of values only: times, uids, revisions and the random
+//! ends of names. Anything else that differs between two clean runs is a mistake of the scenario or of the world, and
+//! is told. What must not live here: how runs are made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::Timestamp;
+use mcm_api::GoDuration;
+use serde_json::Value;
+
+/// What a field holds that differs from run to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    /// A moment, or how long something took.
+    Time,
+    /// An id that is drawn.
+    Uid,
+    /// A counter of writes.
+    Revision,
+    /// A name that ends in drawn letters, alone or in a text.
+    NameSuffix,
+}
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Time => "time",
+            Self::Uid => "uid",
+            Self::Revision => "revision",
+            Self::NameSuffix => "name suffix",
+        })
+    }
+}
+
+/// Fields by JSON pointer (an index is `*`), and what in them differs from run to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mask(BTreeMap<String, BTreeSet<Sort>>);
+
+/// What is left of a run: objects by kind and name, as JSON or as words.
+pub type End = BTreeMap<String, String>;
+
+impl Mask {
+    /// The mask of two clean runs.
+    ///
+    /// # Errors
+    /// A sentence: what differs and must not.
+    pub fn learn(one: &End, other: &End) -> Result<Self, String> {
+        let mut mask = Self::default();
+        compare(one, other, |object, pointer, one, other| {
+            let sorts = sorts(pointer, one, other).ok_or_else(|| {
+                format!(
+                    "{object} differs between two undisturbed runs in {}: {} and {}, which is neither a time, a uid, a \
+                     revision nor the end of a name",
+                    shown(pointer),
+                    brief(one),
+                    brief(other)
+                )
+            })?;
+            mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
+            Ok(())
+        })?;
+        Ok(mask)
+    }
+
+    /// The first thing in which a disturbed run ends otherwise than an undisturbed one.
+    pub fn difference(&self, undisturbed: &End, disturbed: &End) -> Option<String> {
+        let compared = compare(undisturbed, disturbed, |object, pointer, was, is| {
+            let allowed = self.0.get(pointer);
+            let sorts = sorts(pointer, was, is);
+            if allowed.zip(sorts).is_some_and(|(allowed, sorts)| sorts.is_subset(allowed)) {
+                return Ok(());
+            }
+            Err(format!(
+                "{object} has {}{}; undisturbed: {}",
+                brief(is),
+                if pointer.is_empty() { String::new() } else { format!(" in {pointer}") },
+                brief(was)
+            ))
+        });
+        compared.err()
+    }
+
+    /// One line a field.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(pointer, sorts)| {
+            let sorts: Vec<String> = sorts.iter().map(ToString::to_string).collect();
+            format!("{}: {}", shown(pointer), sorts.join(", "))
+        })
+    }
+}
+
+fn shown(pointer: &str) -> &str {
+    if pointer.is_empty() { "its words" } else { pointer }
+}
+
+/// Calls `differs` with every leaf that differs: object, pointer and both values.
+fn compare(
+    one: &End,
+    other: &End,
+    mut differs: impl FnMut(&str, &str, &Value, &Value) -> Result<(), String>,
+) -> Result<(), String> {
+    let nothing = Value::Null;
+    let objects: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    for object in objects {
+        let (Some(one), Some(other)) = (one.get(object), other.get(object)) else {
+            differs(object, "", &presence(one.get(object)), &presence(other.get(object)))?;
+            continue;
+        };
+        let (one, other) = (leaves(one), leaves(other));
+        let pointers: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        for pointer in pointers {
+            let (a, b) = (one.get(pointer).unwrap_or(&nothing), other.get(pointer).unwrap_or(&nothing));
+            if a != b {
+                differs(object, &generalised(pointer), a, b)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn presence(object: Option<&String>) -> Value {
+    Value::from(if object.is_some() { "been left" } else { "not been left" })
+}
+
+/// The values of a JSON text by pointer; words are one value at the empty pointer.
+fn leaves(text: &str) -> BTreeMap<String, Value> {
+    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let mut leaves = BTreeMap::new();
+    collect(String::new(), &value, &mut leaves);
+    leaves
+}
+
+fn collect(pointer: String, value: &Value, leaves: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (name, value) in fields {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                collect(format!("{pointer}/{name}"), value, leaves);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (index, value) in items.iter().enumerate() {
+                collect(format!("{pointer}/{index}"), value, leaves);
+            }
+        }
+        value => {
+            leaves.insert(pointer, value.clone());
+        }
+    }
+}
+
+/// Indexes are `*`.
+fn generalised(pointer: &str) -> String {
+    let parts = pointer.split('/').map(|part| match part.parse::<usize>() {
+        Ok(_) => "*",
+        Err(_) => part,
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// What differs between two values of a field; `None`: something that must not.
+fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
+    let field = pointer.rsplit('/').next().unwrap_or_default();
+    let counts = ["resourceVersion", "generation", "observedGeneration"].contains(&field);
+    let number = |value: &Value| value.is_u64() || value.as_str().is_some_and(|text| text.parse::<u64>().is_ok());
+    if counts && number(one) && number(other) {
+        return Some([Sort::Revision].into());
+    }
+    let (Value::String(one), Value::String(other)) = (one, other) else {
+        return None;
+    };
+    let (one, other): (Vec<&str>, Vec<&str>) = (one.split(' ').collect(), other.split(' ').collect());
+    if one.len() != other.len() {
+        return None;
+    }
+    one.into_iter()
+        .zip(other)
+        .filter(|(one, other)| one != other)
+        .map(|(one, other)| sort_of_words(one, other))
+        .collect()
+}
+
+fn sort_of_words(one: &str, other: &str) -> Option<Sort> {
+    let time = |word: &str| word.parse::<Timestamp>().is_ok() || word.parse::<GoDuration>().is_ok();
+    let uid = |word: &str| {
+        let letters = word.bytes().filter(|byte| *byte != b'-');
+        word.len() >= 32 && letters.clone().count() == 32 && letters.clone().all(|byte| byte.is_ascii_hexdigit())
+    };
+    if time(one) && time(other) {
+        Some(Sort::Time)
+    } else if uid(one) && uid(other) {
+        Some(Sort::Uid)
+    } else {
+        same_but_for_drawn_ends(one, other).then_some(Sort::NameSuffix)
+    }
+}
+
+/// Whether two names are the same up to parts of drawn letters and digits: `i-7f3a` and `i-b2c4`.
+fn same_but_for_drawn_ends(one: &str, other: &str) -> bool {
+    let parts = |word: &str| -> Vec<String> {
+        word.split(['-', '/', ':', '.', '_', ',', ';', '"', '\'']).map(str::to_owned).collect()
+    };
+    let drawn = |part: &str| {
+        part.len() >= 4 && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let (one, other) = (parts(one), parts(other));
+    let begins_alike = one.first() == other.first();
+    let pairs = one.iter().zip(&other).filter(|(one, other)| one != other);
+    one.len() == other.len() && begins_alike && pairs.clone().all(|(one, other)| drawn(one) && drawn(other))
+}
+
+fn brief(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() > 160 {
+        format!("{}...", text.chars().take(160).collect::<String>())
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn end(object: &Value) -> End {
+        End::from([("Node m-1".to_owned(), object.to_string())])
+    }
+
+    #[test]
+    fn times_uids_revisions_and_ends_of_names_are_learnt() {
+        let run = |uid: &str, revision: u64, second: u64, vm: &str| {
+            end(&json!({
+                "metadata": { "name": "m-1", "uid": uid, "resourceVersion": revision.to_string() },
+                "spec": { "providerID": format!("fakecloud:///z1/{vm}") },
+                "status": { "conditions": [{ "type": "Ready", "since": format!("2030-01-01T00:00:0{second}Z") }] },
+            }))
+        };
+        let one = run("4f0c2a54-75a5-4f4e-9d4c-2a5475a54f4e", 17, 1, "i-abcd1234");
+        let other = run("8e1d3b65-86b6-4a5f-8e5d-3b6586b65a5f", 19, 4, "i-ef567890");
+        let mask = Mask::learn(&one, &other).unwrap();
+        let lines: Vec<String> = mask.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "/metadata/resourceVersion: revision",
+                "/metadata/uid: uid",
+                "/spec/providerID: name suffix",
+                "/status/conditions/*/since: time",
+            ]
+        );
+        let third = run("0a1b2c3d-86b6-4a5f-8e5d-3b6586b65a5f", 23, 9, "i-0a0a0a0a");
+        assert_eq!(mask.difference(&one, &third), None);
+    }
+
+    #[rstest]
+    #[case::a_number(json!({ "replicas": 1 }), json!({ "replicas": 2 }))]
+    #[case::a_word(json!({ "phase": "Running" }), json!({ "phase": "Failed" }))]
+    #[case::a_field(json!({ "a": 1 }), json!({ "a": 1, "b": "x" }))]
+    #[case::a_taint(json!({ "taints": [] }), json!({ "taints": [{ "key": "a" }] }))]
+    #[case::a_number_of_times(json!({ "says": "3 VMs were made" }), json!({ "says": "4 VMs were made" }))]
+    fn anything_else_is_told_and_never_masked(#[case] one: Value, #[case] other: Value) {
+        let told = Mask::learn(&end(&one), &end(&other)).unwrap_err();
+        assert!(told.starts_with("Node m-1 differs between two undisturbed runs"), "{told}");
+        assert!(Mask::default().difference(&end(&one), &end(&other)).is_some());
+        assert_eq!(Mask::default().difference(&end(&one), &end(&one)), None);
+    }
+
+    #[test]
+    fn an_object_that_is_left_over_is_told() {
+        let told = Mask::default().difference(&End::new(), &end(&json!({ "a": 1 })));
+        assert_eq!(told.unwrap(), "Node m-1 has \"been left\"; undisturbed: \"not been left\"");
+    }
+
+    #[test]
+    fn how_long_something_took_is_a_time() {
+        let says = |text: &str| end(&json!({ "says": text }));
+        let mask = Mask::learn(&says("it joined in 15m9s"), &says("it joined in 3m"));
+        assert_eq!(mask.unwrap().lines().collect::<Vec<_>>(), ["/says: time"]);
+    }
+}

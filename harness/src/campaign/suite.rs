@@ -1,0 +1,53 @@
+//! What campaigns can be run: for each suite, how its worlds and faults are drawn, and what must occur in them.
+//!
+//! What must not live here: the drawing itself (`generate`).
+
+use super::occurred::Group;
+
+/// What a campaign exercises, and what it must have seen to be worth something.
+#[derive(Debug)]
+pub struct Suite {
+    /// How it is called on the command line.
+    pub name: &'static str,
+    /// One sentence for a list.
+    pub about: &'static str,
+    /// What must occur in at least one seed of a hundred.
+    pub declares: &'static [(Group, &'static str)],
+}
+
+/// All suites.
+pub static SUITES: [Suite; 1] = [Suite {
+    name: FIRST_LIGHT,
+    about: "machines without sets: created, joined, unhealthy, deleted",
+    declares: &[
+        (Group::Transition, "new -> Pending"),
+        (Group::Transition, "Pending -> Running"),
+        (Group::Transition, "Pending -> CrashLoopBackOff"),
+        (Group::Transition, "CrashLoopBackOff -> Running"),
+        (Group::Transition, "Running -> Unknown"),
+        (Group::Transition, "Unknown -> Running"),
+        (Group::Transition, "Unknown -> Failed"),
+        (Group::Transition, "Running -> Terminating"),
+        (Group::Transition, "Pending -> Terminating"),
+        (Group::Transition, "Terminating -> gone"),
+        (Group::Fault, "crash mcm before"),
+        (Group::Fault, "crash mcm after"),
+        (Group::Fault, "pause mcm"),
+        (Group::Fault, "lag mcm"),
+        (Group::Fault, "cloud CreateMachine Internal"),
+        (Group::Fault, "cloud CreateMachine Unavailable after effect"),
+        (Group::Fault, "cloud DeleteMachine Unavailable"),
+        (Group::Fault, "cloud GetMachineStatus Unavailable"),
+        (Group::Fault, "vm kill"),
+        (Group::Fault, "vm reboot"),
+        (Group::Fault, "kubelet stop"),
+    ],
+}];
+
+/// The suite of machines without sets; scenarios carry it as a tag.
+pub const FIRST_LIGHT: &str = "first-light";
+
+/// The suite of that name.
+pub fn find(name: &str) -> Option<&'static Suite> {
+    SUITES.iter().find(|suite| suite.name == name)
+}

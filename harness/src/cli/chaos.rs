@@ -1,0 +1,340 @@
+//! `drydock chaos`: random plans from many seeds, side by side, for so many seeds or for so long.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clock::Clock;
+use futures::StreamExt;
+use mcm_api::GoDuration;
+use serde::Serialize;
+
+use super::jobs::{self, at_once};
+use super::progress::CampaignProgress;
+use super::{Ended, Interrupts, Outcome, Usage, block_on};
+use crate::campaign::generate;
+use crate::campaign::groups::{self, FailureGroup};
+use crate::campaign::suite::{self, SUITES, Suite};
+use crate::campaign::tally::{Line, Tally};
+use crate::engine::evaluate::{between, short};
+use crate::plan::Plan;
+use crate::report::{folder, junit};
+use crate::runner::{Job, RunResult};
+use crate::stage::StageKind;
+
+/// How many seeds there are when nobody says.
+const SEEDS: u64 = 100;
+/// How many failures are compared with their undisturbed runs.
+const MOST_COMPARED: usize = 100;
+
+#[derive(Args, Debug)]
+pub(super) struct ChaosCommand {
+    /// Suites by name, of which seeds take turns; none: all
+    suites: Vec<String>,
+
+    /// Where the worlds are; random plans are followed in virtual time
+    #[arg(long, default_value = "sim", value_enum)]
+    stage: StageKind,
+
+    /// How many seeds; the default is 100
+    #[arg(long, value_name = "N", conflicts_with = "for")]
+    seeds: Option<u64>,
+
+    /// For how long, by the wall clock
+    #[arg(long, value_name = "DURATION")]
+    r#for: Option<GoDuration>,
+
+    /// The first seed
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    from: u64,
+
+    /// Seeds at the same time; the default is the number of cores
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<usize>,
+
+    /// A planted defect of mcm (builds with mutants)
+    #[arg(long, value_name = "NAME", hide = true)]
+    mutant: Option<String>,
+
+    /// Stops after so many failures
+    #[arg(long, value_name = "N")]
+    failures: Option<usize>,
+
+    /// Prints the plan of the first seed and performs nothing
+    #[arg(long)]
+    plan: bool,
+
+    /// Where a failing seed leaves its folder, with its plan
+    #[arg(long, value_name = "FOLDER", default_value = ".drydock/chaos")]
+    report: PathBuf,
+
+    /// Writes JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Writes a JSON result
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The JSON result of a campaign.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    suites: Vec<&'a str>,
+    seeds: usize,
+    passed: usize,
+    failed: usize,
+    wall_seconds: f64,
+    seeds_per_minute: f64,
+    groups: &'a [FailureGroup],
+    rare: &'a [Line],
+    occurred: Vec<Line>,
+    failures: Vec<&'a RunResult>,
+}
+
+/// What a campaign ended with.
+struct Campaign {
+    /// In order of seeds.
+    results: Vec<RunResult>,
+    tally: Tally,
+    groups: Vec<FailureGroup>,
+    took: Duration,
+    interrupted: bool,
+}
+
+impl ChaosCommand {
+    pub(super) fn execute(self) -> Ended {
+        let suites = self.check()?;
+        if self.plan {
+            let plan = self.plan_of(&suites, self.from);
+            let yaml = plan.to_yaml().map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
+            print!("{yaml}");
+            return Ok(Outcome::Passed);
+        }
+        let campaign = block_on(Box::pin(self.run(&suites)))??;
+        let rare: Vec<Line> = suites.iter().flat_map(|suite| campaign.tally.rare(suite)).collect();
+        print(&campaign, &rare);
+        self.write(&suites, &campaign, &rare)?;
+        let passed = campaign.results.iter().all(RunResult::passed);
+        Ok(if passed && rare.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        })
+    }
+
+    fn check(&self) -> Result<Vec<&'static Suite>, Usage> {
+        if self.stage != StageKind::Sim {
+            return Err(Usage(format!(
+                "--stage {}: random plans are followed in virtual time, with --stage sim",
+                self.stage
+            )));
+        }
+        if self.seeds == Some(0) || self.r#for.is_some_and(|time| time.0.is_zero()) {
+            return Err(Usage("no seeds: give --seeds from 1, or --for a time".to_owned()));
+        }
+        at_once(self.jobs)?;
+        let mut suites = Vec::new();
+        for name in &self.suites {
+            let known = || SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ");
+            suites.push(
+                suite::find(name).ok_or_else(|| Usage(format!("there is no suite {name:?}; there is {}", known())))?,
+            );
+        }
+        if suites.is_empty() {
+            suites.extend(&SUITES);
+        }
+        Ok(suites)
+    }
+
+    fn plan_of(&self, suites: &[&Suite], seed: u64) -> Plan {
+        let turn = usize::try_from(seed % suites.len() as u64).unwrap_or_default();
+        generate::plan(suites[turn], seed, self.mutant.as_deref())
+    }
+
+    fn job(&self, suites: &[&Suite], seed: u64) -> Job {
+        Job {
+            reports: self.report.clone(),
+            ..Job::of(self.plan_of(suites, seed))
+        }
+    }
+
+    async fn run(&self, suites: &[&Suite]) -> Result<Campaign, Usage> {
+        let count = match (self.seeds, self.r#for) {
+            (Some(seeds), _) => Some(seeds),
+            (None, None) => Some(SEEDS),
+            (None, Some(_)) => None,
+        };
+        let last = count.map_or(u64::MAX, |count| self.from.saturating_add(count));
+        let clock = Clock::wall();
+        let started = clock.now();
+        let progress = CampaignProgress::new(count, self.r#for.map(|time| time.0));
+        let mut interrupts = Interrupts::new()?;
+        let time_is_up = async {
+            match self.r#for {
+                Some(time) => clock.sleep(time.0).await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut time_is_up = std::pin::pin!(time_is_up);
+        let mut runs = futures::stream::iter(self.from..last)
+            .map(|seed| {
+                let job = self.job(suites, seed);
+                async move { jobs::run_simulated(&job).await }
+            })
+            .buffer_unordered(at_once(self.jobs)?)
+            .boxed();
+        let mut campaign = Campaign {
+            results: Vec::new(),
+            tally: Tally::default(),
+            groups: Vec::new(),
+            took: Duration::ZERO,
+            interrupted: false,
+        };
+        let mut failures = 0;
+        loop {
+            let result = tokio::select! {
+                biased;
+                () = interrupts.next() => {
+                    campaign.interrupted = true;
+                    break;
+                }
+                () = &mut time_is_up => break,
+                result = runs.next() => result,
+            };
+            let Some(mut result) = result else { break };
+            campaign.tally.add(&result.occurred);
+            failures += usize::from(!result.passed());
+            progress.finished(&result, failures);
+            forget_what_is_not_needed(&mut result);
+            campaign.results.push(result);
+            if self.failures.is_some_and(|most| failures >= most) {
+                break;
+            }
+        }
+        drop(runs);
+        campaign.took = between(started, clock.now());
+        campaign.results.sort_by_key(|result| result.seed);
+        if !campaign.interrupted {
+            campaign.groups = self.group(suites, &campaign.results).await?;
+        }
+        Ok(campaign)
+    }
+
+    /// Compares failures with the undisturbed runs of their plans.
+    async fn group(&self, suites: &[&Suite], results: &[RunResult]) -> Result<Vec<FailureGroup>, Usage> {
+        let failed = results.iter().filter(|result| !result.passed()).take(MOST_COMPARED);
+        let nowhere = tempfile::tempdir().map_err(|error| Usage(format!("cannot make a folder: {error}")))?;
+        let compared: Vec<(RunResult, Vec<String>)> = futures::stream::iter(failed.cloned())
+            .map(|result| {
+                let calm = Job {
+                    disturbances: Vec::new(),
+                    narrate: true,
+                    reports: nowhere.path().to_owned(),
+                    ..self.job(suites, result.seed)
+                };
+                async move { (result, jobs::run_simulated(&calm).await.narrative) }
+            })
+            .buffered(at_once(self.jobs)?)
+            .collect()
+            .await;
+        Ok(groups::group(&compared))
+    }
+
+    fn write(&self, suites: &[&Suite], campaign: &Campaign, rare: &[Line]) -> Result<(), Usage> {
+        let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
+        if let Some(path) = &self.junit {
+            junit::write(path, &campaign.results).map_err(|error| cannot(path, error))?;
+        }
+        if let Some(path) = &self.json {
+            let failures: Vec<_> = campaign.results.iter().filter(|result| !result.passed()).collect();
+            let document = Document {
+                suites: suites.iter().map(|suite| suite.name).collect(),
+                seeds: campaign.results.len(),
+                passed: campaign.results.len() - failures.len(),
+                failed: failures.len(),
+                wall_seconds: campaign.took.as_secs_f64(),
+                seeds_per_minute: campaign.seeds_per_minute(),
+                groups: &campaign.groups,
+                rare,
+                occurred: campaign.tally.lines(),
+                failures,
+            };
+            let text = serde_json::to_vec_pretty(&document)
+                .map_err(|error| Usage(format!("the result has no JSON form: {error}")))?;
+            folder::write_file(path, &text).map_err(|error| cannot(path, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Campaign {
+    fn seeds_per_minute(&self) -> f64 {
+        60.0 * self.results.len() as f64 / self.took.as_secs_f64().max(0.001)
+    }
+}
+
+/// A campaign of a day has more seeds than memory has room for all that their results tell.
+fn forget_what_is_not_needed(result: &mut RunResult) {
+    result.effects.clear();
+    result.requests.clear();
+    result.end.clear();
+    if result.passed() {
+        result.narrative.clear();
+        result.occurred = Default::default();
+    }
+}
+
+fn print(campaign: &Campaign, rare: &[Line]) {
+    let seeds = campaign.results.len();
+    let failed = campaign.results.iter().filter(|result| !result.passed()).count();
+    println!("what occurred, in how many of {seeds} seeds, and how often:");
+    let lines = campaign.tally.lines();
+    let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
+    for Line { group, name, count } in &lines {
+        println!("  {group:10}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
+    }
+    for group in &campaign.groups {
+        println!(
+            "{} of the failures: {}, after {:?}",
+            group.seeds.len(),
+            group.key.broken,
+            group.key.first_difference
+        );
+        println!("     first: {}", group.reason);
+        println!("     replay: {}", group.replay);
+        let shown: Vec<String> = group.seeds.iter().take(10).map(u64::to_string).collect();
+        let more = if group.seeds.len() > shown.len() { " and more" } else { "" };
+        println!("     seeds: {}{more}", shown.join(", "));
+    }
+    for line in rare {
+        println!(
+            "RARE: {} {:?} occurred in {} of {seeds} seeds; its suite declares that it occurs in one of a hundred",
+            line.group, line.name, line.count.seeds
+        );
+    }
+    let never: BTreeSet<&str> = campaign
+        .results
+        .iter()
+        .flat_map(|result| &result.disturbances)
+        .filter(|struck| struck.hits == 0)
+        .map(|struck| struck.kind.as_str())
+        .collect();
+    if !never.is_empty() {
+        let all = campaign.results.iter().flat_map(|result| &result.disturbances);
+        let (struck, all): (usize, usize) = all.fold((0, 0), |(struck, all), one| {
+            (struck + usize::from(one.hits > 0), all + 1)
+        });
+        println!("{struck} of {all} disturbances struck");
+    }
+    let early = if campaign.interrupted { "interrupted: " } else { "" };
+    println!(
+        "{early}{} passed, {failed} failed in {} groups; {} for {seeds} seeds: {:.0} a minute",
+        seeds - failed,
+        campaign.groups.len(),
+        short(campaign.took),
+        campaign.seeds_per_minute()
+    );
+}

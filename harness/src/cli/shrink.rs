@@ -1,0 +1,116 @@
+//! `drydock shrink`: a plan that fails loses everything that the failure does not need, and becomes a file that a
+//! person can read.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::ProgressBar;
+
+use super::{Ended, Outcome, Usage, block_on, interrupted, jobs};
+use crate::campaign::groups;
+use crate::plan::Plan;
+use crate::report::folder;
+use crate::runner::{Job, RunResult};
+use crate::scenario::Scenario;
+use crate::shrink::{Shrunk, Trial, shrink};
+
+/// The most lines of a narrative that a file begins with.
+const MOST_LINES: usize = 200;
+
+#[derive(Args, Debug)]
+pub(super) struct ShrinkCommand {
+    /// The plan, as a failed run leaves it
+    plan: PathBuf,
+
+    /// Where the smaller plan is written; the default is a file beside the plan
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl ShrinkCommand {
+    pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
+        let plan = Plan::read(&self.plan, scenarios).map_err(|error| Usage(error.to_string()))?;
+        let output = self.output.unwrap_or_else(|| self.plan.with_extension("shrunk.yaml"));
+        let nowhere = tempfile::tempdir().map_err(|error| Usage(format!("cannot make a folder: {error}")))?;
+        let work = Box::pin(find(plan, nowhere.path()));
+        let found = block_on(async {
+            tokio::select! {
+                biased;
+                () = interrupted() => Err(Usage("interrupted".to_owned())),
+                found = work => Ok(found),
+            }
+        })??;
+        let Some((broken, Shrunk { plan, trials }, last)) = found else {
+            println!("the plan does not fail: there is nothing to shrink");
+            return Ok(Outcome::Failed);
+        };
+        let text = file(&plan, &last, &output)?;
+        folder::write_file(&output, text.as_bytes())
+            .map_err(|error| Usage(format!("cannot write {}: {error}", output.display())))?;
+        println!(
+            "{broken} after {trials} runs: {} and {} left",
+            count(plan.scenario.steps.len(), "step"),
+            count(plan.disturbances.len(), "disturbance")
+        );
+        println!("     plan: {}", output.display());
+        println!("     replay: drydock run --plan {}", output.display());
+        Ok(Outcome::Passed)
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+async fn perform(plan: &Plan, reports: &Path) -> RunResult {
+    let job = Job {
+        reports: reports.to_owned(),
+        ..Job::of(plan.clone())
+    };
+    jobs::run_simulated(&job).await
+}
+
+/// What broke, the smallest plan, and how that one went.
+async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)> {
+    let first = perform(&plan, reports).await;
+    let broken = groups::broken(first.failure.as_ref()?);
+    let bar = ProgressBar::new_spinner();
+    let trial = async |plan: &Plan| {
+        let result = perform(plan, reports).await;
+        bar.set_message(format!(
+            "{} and {}",
+            count(plan.scenario.steps.len(), "step"),
+            count(plan.disturbances.len(), "disturbance")
+        ));
+        bar.tick();
+        Trial {
+            fails: result.failure.as_ref().is_some_and(|failure| groups::broken(failure) == broken),
+            effects: result.effects.into_iter().map(|effect| effect.description).collect(),
+        }
+    };
+    let shrunk = shrink(plan, trial).await;
+    bar.finish_and_clear();
+    let shrunk = shrunk?;
+    let last = perform(&shrunk.plan, reports).await;
+    Some((broken, shrunk, last))
+}
+
+/// The plan as a file that begins with what happens in it.
+fn file(plan: &Plan, result: &RunResult, path: &Path) -> Result<String, Usage> {
+    let yaml = plan
+        .to_yaml()
+        .map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
+    let reason = result.failure.as_ref().map(|failure| failure.reason.as_str());
+    let mut lines = vec![
+        reason.unwrap_or_default().to_owned(),
+        format!("Replay with: drydock run --plan {}", path.display()),
+        String::new(),
+        "What happens:".to_owned(),
+    ];
+    lines.extend(result.narrative.iter().take(MOST_LINES).map(|line| format!("- {line}")));
+    let comments: String = lines
+        .iter()
+        .map(|line| format!("# {}", line.replace('\n', " ")).trim_end().to_owned() + "\n")
+        .collect();
+    Ok(comments + &yaml)
+}
