@@ -207,6 +207,22 @@ impl CloudClient {
         limited(self.0.clone().remove_fault(request)).await.map(drop)
     }
 
+    /// Makes nodes `node-0`, `node-1` and so on that no machine stands behind.
+    ///
+    /// # Errors
+    /// When the cloud has no machine type.
+    pub async fn create_nodes(&self, count: u32) -> Result<(), String> {
+        let mut client = self.0.clone();
+        let info = limited(client.info(proto::InfoRequest::default())).await?;
+        let machine_type = info.machine_types.first().cloned();
+        let request = proto::CreateNodesRequest {
+            count,
+            machine_type: machine_type.ok_or("fakecloud offers no machine type")?,
+            ..proto::CreateNodesRequest::default()
+        };
+        limited(client.create_nodes(request)).await.map(drop)
+    }
+
     /// Does something to a VM.
     ///
     /// # Errors
