@@ -21,6 +21,13 @@ use crate::drydock::{said, simulate};
 #[case::foreign_nodes("foreign_nodes")]
 #[case::failover("failover")]
 #[case::rolling_restart("rolling_restart")]
+#[case::evictions_under_budget("evictions_under_budget")]
+#[case::volumes_move("volumes_move")]
+#[case::daemons_survive("daemons_survive")]
+#[case::unreachable_node("unreachable_node")]
+#[case::unreachable_volume("unreachable_volume")]
+#[case::reserve_gives_way("reserve_gives_way")]
+#[case::namespace_goes("namespace_goes")]
 fn the_scenario_passes_with_every_seed(#[case] name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (output, runs) = simulate(folder.path(), &[name, "--seeds", "3"]);

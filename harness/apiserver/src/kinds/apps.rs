@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{default, default_within, immutable, not_negative, one_of, same, text};
+use super::fields::{default, default_within, immutable, items, not_negative, one_of, same, text};
 use super::pods::{defaults, spec};
 use super::row::Row;
 use super::syntax;
@@ -211,7 +211,7 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         "minReadySeconds",
     ];
     let mut errors = Vec::new();
-    validate_workload(&mut errors, new, None, "statefulset");
+    validate_workload(&mut errors, &with_volumes_of_claims(new), None, "statefulset");
     let Some(old) = old else { return errors };
     let fixed = |set: &Value| {
         let mut spec = set.get("spec").cloned().unwrap_or_default();
@@ -227,6 +227,26 @@ fn validate_stateful_set(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         errors.push(FieldError::forbidden("spec", why));
     }
     errors
+}
+
+/// The set as its pods will be: with a volume for each claim, in the place of one of that name.
+fn with_volumes_of_claims(set: &Value) -> Value {
+    let mut set = set.clone();
+    let claims = items(&set, "/spec/volumeClaimTemplates").iter();
+    let names: Vec<String> = claims.map(|claim| text(claim, "/metadata/name").to_owned()).collect();
+    if names.is_empty() {
+        return set;
+    }
+    let mut volumes = set
+        .pointer(TEMPLATE)
+        .map(|template| items(template, "/volumes").to_vec())
+        .unwrap_or_default();
+    volumes.retain(|volume| !names.iter().any(|name| text(volume, "/name") == name));
+    volumes.extend(names.iter().map(|name| json!({ "name": name, "emptyDir": {} })));
+    if let Some(template) = set.pointer_mut(TEMPLATE).and_then(Value::as_object_mut) {
+        template.insert("volumes".to_owned(), volumes.into());
+    }
+    set
 }
 
 fn validate_revision(new: &Value, old: Option<&Value>) -> Vec<FieldError> {
@@ -350,6 +370,18 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         assert_eq!(errors, [expected]);
+    }
+
+    #[rstest]
+    #[case::its_own("data", &[])]
+    #[case::of_nobody("other", &[r#"spec.template.spec.containers[0].volumeMounts[0].name: Not found: "other""#])]
+    fn pods_of_a_stateful_set_mount_volumes_of_their_claims(#[case] mounted: &str, #[case] expected: &[&str]) {
+        let mut set = workload(json!({ "volumeClaimTemplates": [{ "metadata": { "name": "data" } }] }));
+        let mount = json!([{ "name": mounted, "mountPath": "/data" }]);
+        set["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = mount;
+        let errors = validate_stateful_set(&set, None);
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(errors, expected);
     }
 
     #[test]
