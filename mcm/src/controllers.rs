@@ -258,10 +258,11 @@ fn failure(action: mcm_core::machine::Action, error: &kube::Error) -> Failure {
 
 fn log(key: &Key, plan: &Plan) {
     let quiet = plan.actions.is_empty() && plan.status.is_none();
+    let kind = || plan.reason.name();
     match &plan.reason {
-        Reason::ActionFailed(_) => tracing::info!(machine = %key, reason = %plan.reason),
-        reason if quiet => tracing::debug!(machine = %key, %reason),
-        reason => tracing::info!(machine = %key, %reason),
+        Reason::ActionFailed(_) => tracing::info!(machine = %key, kind = kind(), reason = %plan.reason),
+        reason if quiet => tracing::debug!(machine = %key, kind = kind(), %reason),
+        reason => tracing::info!(machine = %key, kind = kind(), %reason),
     }
 }
 

@@ -29,9 +29,9 @@ use harness::StageKind;
 use harness::scenario::builder::{all, boot_delay, machine_gone, node_gone, slack, vm_count};
 use harness::scenario::{Condition, DurationExpression};
 
-/// All scenarios, in the order in which they are listed.
+/// All scenarios, in the order in which they are listed; each carries the name of its suite.
 pub fn scenarios() -> Vec<Scenario> {
-    vec![
+    let first_light = [
         lifecycle::scenario(),
         vm_dies::scenario(),
         create_errors::scenario(),
@@ -39,6 +39,8 @@ pub fn scenarios() -> Vec<Scenario> {
         crash::scenario(),
         initialize::scenario(),
         delete_while_creating::scenario(),
+    ];
+    let machine = [
         drain::scenario(),
         drain_timeout::scenario(),
         flaky_cloud::scenario(),
@@ -48,6 +50,8 @@ pub fn scenarios() -> Vec<Scenario> {
         foreign_nodes::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
+    ];
+    let workloads = [
         evictions_under_budget::scenario(),
         volumes_move::scenario(),
         daemons_survive::scenario(),
@@ -55,7 +59,12 @@ pub fn scenarios() -> Vec<Scenario> {
         unreachable_volume::scenario(),
         reserve_gives_way::scenario(),
         namespace_goes::scenario(),
-    ]
+    ];
+    let suite = |name, scenarios: Vec<Scenario>| scenarios.into_iter().map(move |scenario| scenario.tag(name));
+    suite("first-light", first_light.into())
+        .chain(suite("machine", machine.into()))
+        .chain(suite("workloads", workloads.into()))
+        .collect()
 }
 
 /// How long a machine may take from its creation to Running.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::world::{WorldState, text};
+use crate::engine::world::WorldState;
 
 /// How often each thing happened, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,13 +16,13 @@ pub struct Occurred {
     /// Faults that struck, by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub faults: BTreeMap<String, u64>,
-    /// Reasons of Kubernetes events about machines and nodes, and machine codes.
+    /// Why mcm did what it did, by kind: the reasons of its decisions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<String, u64>,
 }
 
 impl Occurred {
-    /// What a world went through. Faults are added by whoever carried them out.
+    /// What a world went through. Faults and reasons are added by whoever knows them.
     pub fn in_world(world: &WorldState) -> Self {
         let mut occurred = Self::default();
         let count = |counts: &mut BTreeMap<String, u64>, name: String| *counts.entry(name).or_default() += 1;
@@ -34,11 +34,6 @@ impl Occurred {
             }
             if let Some((_, last)) = history.phases.last().filter(|_| !history.exists) {
                 count(&mut occurred.transitions, format!("{last} -> gone"));
-            }
-        }
-        for ((kind, _, _), object) in &world.objects {
-            if *kind == "Event" && ["Machine", "Node"].contains(&text(object, "/involvedObject/kind")) {
-                count(&mut occurred.reasons, text(object, "/reason").to_owned());
             }
         }
         occurred

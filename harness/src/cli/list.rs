@@ -43,6 +43,10 @@ impl List {
                 stages.join(" "),
                 scenario.about
             );
+            if !scenario.tags.is_empty() {
+                let suites: Vec<&str> = scenario.tags.iter().map(String::as_str).collect();
+                list += &format!("{:width$}  {:COLUMN$}  in {}\n", "", "", suites.join(", "));
+            }
             for stage in StageKind::ALL {
                 if let Some(reason) = scenario.why_not_on(stage) {
                     list += &format!("{:width$}  {:COLUMN$}  not on {stage}: {reason}\n", "", "");

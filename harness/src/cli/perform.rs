@@ -13,7 +13,8 @@ pub(super) fn execute() -> Ended {
         return Err(Usage("only simulated jobs get a process of their own".to_owned()));
     }
     logs::keep();
-    let result = runner::run_simulated(&job);
+    let mut result = runner::run_simulated(&job);
+    result.occurred.reasons = logs::reasons();
     let text = serde_json::to_vec(&result).map_err(|error| Usage(format!("the result has no JSON form: {error}")))?;
     std::io::stdout()
         .lock()

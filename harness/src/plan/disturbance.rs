@@ -109,9 +109,12 @@ impl Disturbance {
             _ => None,
         };
         if let Self::Api(rule) = self {
-            return rule
-                .check()
-                .map_err(|wrong| (format!("api.{}", wrong.field), format!("{}: {}", wrong.problem, wrong.fix)));
+            return rule.check().map_err(|wrong| {
+                (
+                    format!("api.{}", wrong.field),
+                    format!("{}: {}", wrong.problem, wrong.fix),
+                )
+            });
         }
         match (effect, self) {
             (Some((word, 0)), _) => Err((format!("{word}.effect"), "effects are counted from 1".to_owned())),
@@ -151,9 +154,9 @@ impl Disturbance {
             },
             Self::Cloud(CloudFault { fault, .. }) => {
                 let how = match fault.code {
-                    Some(code) if fault.after_effect => format!("{} after effect", code.name()),
-                    Some(code) => code.name().to_owned(),
-                    None => "slow".to_owned(),
+                    Some(_) if fault.after_effect => "error after effect",
+                    Some(_) => "error",
+                    None => "slow",
                 };
                 format!("cloud {} {how}", fault.call.rpc())
             }

@@ -1,10 +1,14 @@
-//! What the parts of a simulated world log, kept for the report of a run that fails.
+//! What the parts of a simulated world log, kept for the report of a run that fails; and how often mcm gave which reason
+//! for what it did, which its log tells.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
+use tracing::field::{Field, Visit};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
-use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
@@ -12,6 +16,42 @@ use tracing_subscriber::{EnvFilter, fmt};
 const MOST_BYTES: usize = 8 << 20;
 
 static KEPT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+static REASONS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
+
+/// Counts decisions: events with a reason, by its kind.
+struct Reasons;
+
+/// The field that a decision's event has the kind of its reason in.
+const KIND: &str = "kind";
+
+fn is_decision(event: &Metadata<'_>) -> bool {
+    event.is_event() && event.target().starts_with("mcm") && event.fields().field(KIND).is_some()
+}
+
+impl<S: Subscriber> Layer<S> for Reasons {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        event.record(&mut Counter);
+    }
+}
+
+struct Counter;
+
+impl Visit for Counter {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == KIND {
+            let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
+            *reasons.entry(value.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
+}
+
+/// How often each reason was given so far.
+pub fn reasons() -> BTreeMap<String, u64> {
+    REASONS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 struct Keeper;
 
@@ -36,7 +76,8 @@ pub fn keep() {
         .without_time()
         .with_writer(|| Keeper)
         .with_filter(filter.and(filter_fn(::logs::shows_no_payload)));
-    let _ = tracing_subscriber::registry().with(layer).try_init();
+    let reasons = Reasons.with_filter(filter_fn(is_decision));
+    let _ = tracing_subscriber::registry().with(layer).with(reasons).try_init();
 }
 
 /// What was kept so far.

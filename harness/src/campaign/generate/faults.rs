@@ -3,6 +3,8 @@
 //! What is left out on purpose: answers that lie. A cloud that calls an existing VM NotFound makes every controller
 //! create a second one.
 
+mod api;
+
 use clock::{Seed, Stream};
 use mcm_api::Code;
 
@@ -26,10 +28,11 @@ struct Drawing<'a> {
 }
 
 /// Every kind, how likely it is in a world of size 1, and how it is drawn.
-const KINDS: [(&str, f64, Draw); 7] = [
+const KINDS: [(&str, f64, Draw); 8] = [
     ("crash", 0.5, crash),
     ("pause", 0.15, pause),
     ("lag", 0.2, lag),
+    ("api", 0.4, api::draw),
     ("cloud error", 0.4, cloud_error),
     ("cloud latency", 0.15, cloud_latency),
     ("vm", 0.12, vm),
@@ -81,7 +84,11 @@ impl Drawing<'_> {
 }
 
 fn crash(draw: &mut Drawing) -> Vec<Disturbance> {
-    let at = if draw.stream.chance(0.5) { Moment::Before } else { Moment::After };
+    let at = if draw.stream.chance(0.5) {
+        Moment::Before
+    } else {
+        Moment::After
+    };
     let effect = draw.effect();
     vec![Disturbance::Crash(Crash {
         process: Process::Mcm,

@@ -29,7 +29,11 @@ fn a_seed_gives_its_plan_again_and_others_give_others() {
 fn sizes_take_turns() {
     let machines = |seed| {
         let plan = plan(&SUITES[0], seed, None);
-        let names = plan.scenario.steps.iter().filter(|step| matches!(step, crate::scenario::Step::Apply(_)));
+        let names = plan
+            .scenario
+            .steps
+            .iter()
+            .filter(|step| matches!(step, crate::scenario::Step::Apply(_)));
         names.count()
     };
     let most = |size| (0..40).map(|turn| machines(turn * SIZES + size)).max();
@@ -44,6 +48,13 @@ fn every_fault_ends() {
         for disturbance in &plan.disturbances {
             match disturbance {
                 Disturbance::Cloud(fault) => assert!(fault.until.is_some(), "{disturbance}"),
+                Disturbance::Api(rule) => {
+                    assert!(
+                        rule.matches.window.is_some_and(|window| window.until.is_some()),
+                        "{disturbance}"
+                    );
+                    assert_eq!(rule.action.class(), apiserver::faults::Class::Legal, "{disturbance}");
+                }
                 Disturbance::Lag(lag) => assert!(lag.lasts.is_some(), "{disturbance}"),
                 Disturbance::Pause(pause) => assert!(pause.time.value(&timeouts) < timeouts.health, "{disturbance}"),
                 _ => {}

@@ -167,3 +167,24 @@ pub enum Reason {
     #[error("an action failed: {0}")]
     ActionFailed(String),
 }
+
+impl Reason {
+    /// What kind of reason it is, without what it carries: for counting.
+    pub fn name(&self) -> String {
+        let text = format!("{self:?}");
+        let end = text.find(|letter: char| !letter.is_ascii_alphanumeric());
+        text[..end.unwrap_or(text.len())].to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_nothing_of_what_a_reason_carries() {
+        assert_eq!(Reason::FinalizerMissing.name(), "FinalizerMissing");
+        assert_eq!(Reason::InvalidClass("a { b }".to_owned()).name(), "InvalidClass");
+        assert_eq!(Reason::WaitingToRepeat(Duration::ZERO).name(), "WaitingToRepeat");
+    }
+}
