@@ -1,4 +1,4 @@
-//! Processes: starting them, ending them with everything they started, and reading what they used from the kernel.
+//! Processes: starting them, and ending them with everything they started.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,17 +9,15 @@ use clock::Clock;
 use jiff::Timestamp;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::DRYDOCK;
+use crate::{DRYDOCK, kernel};
 
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long `drydock up` may take to say where its kubeconfig is.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// The kernel counts CPU time for users in hundredths of a second.
-const TICKS_A_SECOND: f64 = 100.0;
 
 /// Seconds since `from`, by the wall clock.
 pub fn seconds_since(clock: &Clock, from: Timestamp) -> f64 {
@@ -42,26 +40,19 @@ impl Process {
         Ok(Self { child, id })
     }
 
-    /// CPU time used so far, user and system, all threads.
-    pub fn cpu_seconds(&self) -> Result<f64> {
-        let text = self.read("stat")?;
-        // The second field is the program's name in brackets, which may contain anything.
-        let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let fields: Vec<&str> = after_name.split_whitespace().collect();
-        let ticks = |index: usize| -> Result<f64> {
-            let field = fields.get(index).context("/proc/PID/stat is too short")?;
-            Ok(field.parse::<u32>()?.into())
-        };
-        Ok((ticks(11)? + ticks(12)?) / TICKS_A_SECOND)
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.id
     }
 
-    /// The most memory it ever had resident, in MiB.
+    /// See [`kernel::cpu_seconds`].
+    pub fn cpu_seconds(&self) -> Result<f64> {
+        kernel::cpu_seconds(self.id)
+    }
+
+    /// See [`kernel::peak_mebibytes`].
     pub fn peak_mebibytes(&self) -> Result<f64> {
-        let text = self.read("status")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kibibytes = line.and_then(|line| line.split_whitespace().next());
-        let kibibytes: u32 = kibibytes.context("/proc/PID/status has no VmHWM")?.parse()?;
-        Ok(f64::from(kibibytes) / 1024.0)
+        kernel::peak_mebibytes(self.id)
     }
 
     /// Asks it to end, and ends it when it does not.
@@ -85,48 +76,56 @@ impl Process {
             None => Ok(()),
         }
     }
-
-    fn read(&self, file: &str) -> Result<String> {
-        let path = format!("/proc/{}/{file}", self.id);
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}; this bench needs Linux"))
-    }
 }
 
-/// `drydock up` with the control plane alone.
+/// A running `drydock up`.
 #[derive(Debug)]
 pub struct Drydock {
     /// The process that serves.
     pub process: Process,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    // Whatever it prints later finds a reader.
-    _output: BufReader<ChildStdout>,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Drydock {
-    /// Starts it; returns when it serves.
+    /// Starts the control plane alone; returns when it serves.
     pub async fn start() -> Result<Self> {
+        Self::start_with(&["--without=mcm,fakecloud"]).await
+    }
+
+    /// Starts it with these arguments; returns when it serves.
+    pub async fn start_with(arguments: &[&str]) -> Result<Self> {
         let mut command = Command::new(DRYDOCK);
-        command.args(["up", "--without=mcm,fakecloud"]).stdout(Stdio::piped());
+        command.arg("up").args(arguments).stdout(Stdio::piped());
         let mut process = Process::start(&mut command)?;
-        let mut output = BufReader::new(process.child.stdout.take().context("no standard output")?);
-        let told = tokio::time::timeout(START_LIMIT, kubeconfig_in(&mut output)).await;
-        let kubeconfig = told.context("drydock up says nothing")??;
+        let output = process.child.stdout.take().context("no standard output")?;
+        let mut output = BufReader::new(output).lines();
+        let told = line_with(&mut output, "export KUBECONFIG=", START_LIMIT).await?;
+        let (_, path) = told.split_once('=').unwrap_or_default();
         Ok(Self {
             process,
-            kubeconfig,
-            _output: output,
+            kubeconfig: path.into(),
+            output,
         })
+    }
+
+    /// The next line that it prints with this text in it.
+    pub async fn line_with(&mut self, text: &str, limit: Duration) -> Result<String> {
+        line_with(&mut self.output, text, limit).await
     }
 }
 
-async fn kubeconfig_in(output: &mut BufReader<ChildStdout>) -> Result<PathBuf> {
-    let mut line = String::new();
-    while output.read_line(&mut line).await? > 0 {
-        if let Some(path) = line.trim().strip_prefix("export KUBECONFIG=") {
-            return Ok(path.into());
+async fn line_with(output: &mut Lines<BufReader<ChildStdout>>, text: &str, limit: Duration) -> Result<String> {
+    let found = async {
+        while let Some(line) = output.next_line().await? {
+            if line.contains(text) {
+                return Ok(line);
+            }
         }
-        line.clear();
-    }
-    bail!("drydock up ended without naming a kubeconfig")
+        bail!("drydock up ended without a line with {text:?}")
+    };
+    tokio::time::timeout(limit, found)
+        .await
+        .with_context(|| format!("drydock up printed no line with {text:?} within {limit:?}"))?
 }

@@ -1,4 +1,4 @@
-//! `drydock idle`: one Running machine is let be, to see how fast virtual time passes.
+//! `drydock idle`: one Running machine is let be, nodes beside it if asked for, to see how fast virtual time passes.
 
 use clap::Args;
 use mcm_api::{GoDuration, Phase};
@@ -17,6 +17,10 @@ pub(super) struct Idle {
     #[arg(long, value_name = "DURATION", default_value = "72h")]
     r#virtual: GoDuration,
 
+    /// How many nodes there are beside it that no machine stands behind
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    nodes: u32,
+
     /// The seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -26,6 +30,7 @@ impl Idle {
     pub(super) fn execute(self) -> Ended {
         let running = phase("m-1", Phase::Running);
         let scenario = Scenario::new("idle", "One Running machine is let be.")
+            .nodes(self.nodes)
             .step(create_machine("m-1"))
             .eventually(boot_delay() + slack() + slack(), running.clone())
             .always(self.r#virtual.0, running);
