@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    harness::cli::main(e2e::scenarios())
+    harness::cli::main(e2e::scenarios(), &e2e::regressions())
 }

@@ -31,7 +31,7 @@ pub use config::{
     BootDelay, CloudControllerSettings, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType,
 };
 pub use delay::Delay;
-pub use rpc::{ControlService, FakeDriver};
+pub use rpc::{ControlService, FakeDriver, calling_as};
 
 use self::kubelet::Kubelets;
 use self::model::Cloud;

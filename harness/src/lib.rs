@@ -9,6 +9,7 @@ pub mod deploy;
 pub mod engine;
 pub mod invariants;
 pub mod plan;
+pub mod regression;
 pub mod report;
 pub mod runner;
 pub mod scenario;

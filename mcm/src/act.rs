@@ -11,10 +11,13 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Secret};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use jiff::Timestamp;
 use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineStatus};
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
 use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, TokenOwner, View};
 use mcm_driver::{Driver, MachineRequest};
 use serde::de::DeserializeOwned;
@@ -30,6 +33,9 @@ use crate::world::World;
 
 /// How long a driver call may take before it counts as failed with DeadlineExceeded.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(120);
+/// The same of CreateMachine. Some clouds take minutes; and while nobody knows what became of a creation, a deletion
+/// cannot know whether there is a VM to delete, so it waits for the answer.
+const CREATE_TIMEOUT: Duration = Duration::from_mins(10);
 const TOKEN_NAMESPACE: &str = "kube-system";
 const TOKEN_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const TOKEN_LENGTH: usize = 16;
@@ -45,6 +51,9 @@ pub(crate) struct Hands {
     pub(crate) tokens: Mutex<Stream>,
     pub(crate) world: World,
     pub(crate) tenure: Tenure,
+    /// A planted defect.
+    #[cfg(feature = "mutants")]
+    pub(crate) mutant: Option<Mutant>,
 }
 
 /// What an action gave.
@@ -235,12 +244,32 @@ impl Hands {
         }
     }
 
+    /// Whether a token ends before its machine must have joined, as one does whose machine got a longer creation
+    /// timeout later. One without a readable end never does.
+    fn ends_too_early(&self, secret: &Secret, token: &BootstrapToken) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::R37b) {
+            return false;
+        }
+        let ends = secret.data.as_ref().and_then(|data| data.get("expiration"));
+        let ends = ends.and_then(|ends| std::str::from_utf8(&ends.0).ok()?.parse::<Timestamp>().ok());
+        ends.is_some_and(|ends| ends < token.needed_until)
+    }
+
     /// The secret part of the token: that of the Secret that is there, else a fresh one.
     async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
         let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
         let name = token.owner.secret_name();
         if let Some(secret) = api.get_opt(&name).await? {
-            return secret_part(&secret, &token.owner);
+            let part = secret_part(&secret, &token.owner)?;
+            if !self.ends_too_early(&secret, token) {
+                return Ok(part);
+            }
+            let preconditions = Preconditions {
+                uid: secret.uid(),
+                resource_version: None,
+            };
+            delete(&api, &name, preconditions, None).await?;
         }
         let drawn = self
             .tokens
@@ -296,11 +325,12 @@ impl Hands {
         let operation = operation(call.kind);
         let machine = call.machine.name_any();
         let started = self.clock.now();
-        let answer = tokio::time::timeout(DRIVER_TIMEOUT, answer).await.unwrap_or_else(|_| {
-            let text = format!(
-                "the driver did not answer {operation} within {} s",
-                DRIVER_TIMEOUT.as_secs()
-            );
+        let limit = match call.kind {
+            CallKind::Create => CREATE_TIMEOUT,
+            _ => DRIVER_TIMEOUT,
+        };
+        let answer = tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
+            let text = format!("the driver did not answer {operation} within {} s", limit.as_secs());
             Err(DriverError::new(Code::DeadlineExceeded, text))
         });
         let took = Duration::try_from(self.clock.now().duration_since(started)).unwrap_or_default();

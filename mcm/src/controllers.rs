@@ -13,12 +13,15 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use mcm_api::Machine;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::{Action, CallKind, Mutant};
 use mcm_core::machine::{Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
 use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found};
+use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
 use crate::view::{Intents, answered_node_exists, view};
@@ -37,6 +40,7 @@ pub(crate) struct Controllers {
     pub(crate) hands: Hands,
     pub(crate) settings: Settings,
     pub(crate) intents: Intents,
+    pub(crate) made: Made,
 }
 
 /// How a piece of work ended.
@@ -138,6 +142,7 @@ impl Controllers {
         };
         for _ in 0..DECISIONS {
             let Some(machine) = self.hands.world.machines.get(key) else {
+                self.made.forget(key);
                 return Outcome {
                     wake: None,
                     triggers: Vec::new(),
@@ -173,6 +178,7 @@ impl Controllers {
             bootstrap_token: pass.token.clone(),
             hurry: pass.hurry,
             failure: pass.failure.clone(),
+            made: self.made.unrecorded(machine),
             ..view(world, &self.intents, machine.clone())
         }
     }
@@ -192,12 +198,20 @@ impl Controllers {
     async fn perform_all(&self, plan: Plan, view: &mut View, pass: &mut Pass) -> Next {
         let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
         for action in plan.actions {
-            if !self.hands.may_act() {
+            if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
             }
-            match self.hands.perform(&action, view).await {
+            #[cfg(feature = "mutants")]
+            let performed = match self.perform_in_parallel(&action, view).await {
+                Some(performed) => performed,
+                None => return Next::Wake(Some(Duration::ZERO)),
+            };
+            #[cfg(not(feature = "mutants"))]
+            let performed = self.hands.perform(&action, view).await;
+            match performed {
                 Ok(Done::Nothing) => {}
                 Ok(Done::Answer(answer)) => {
+                    self.remember(&view.machine, &answer);
                     pass.answers.push(answer);
                     return Next::Decide;
                 }
@@ -218,7 +232,7 @@ impl Controllers {
             }
         }
         if let Some(status) = plan.status {
-            if !self.hands.may_act() {
+            if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
             }
             if let Err(error) = self.hands.write_status(&view.machine, &status).await {
@@ -229,6 +243,50 @@ impl Controllers {
         match plan.wake {
             Some(wake) if wake.is_zero() && idle => Next::Wake(Some(self.settings.retry.short)),
             wake => Next::Wake(wake),
+        }
+    }
+}
+
+impl Controllers {
+    /// Whether this process still leads, asked before each effect.
+    fn may_act(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.settings.mutant == Some(Mutant::R04b) {
+            return true;
+        }
+        self.hands.may_act()
+    }
+
+    /// A VM that was made is known from here on, whatever becomes of its record.
+    fn remember(&self, machine: &Machine, answer: &Answer) {
+        #[cfg(feature = "mutants")]
+        if self.settings.mutant == Some(Mutant::R06) {
+            return;
+        }
+        if let Answer::Create(Ok(vm)) = answer {
+            self.made.remember(machine, vm);
+        }
+    }
+
+    /// Performs an action; `None`: by a planted defect nobody waits for it any longer, because its machine is being
+    /// deleted.
+    #[cfg(feature = "mutants")]
+    async fn perform_in_parallel(&self, action: &Action, view: &mut View) -> Option<kube::Result<Done>> {
+        let creates = matches!(action, Action::Call(call) if call.kind == CallKind::Create);
+        if self.settings.mutant != Some(Mutant::R10) || !creates {
+            return Some(self.hands.perform(action, view).await);
+        }
+        let key = Key::of(&view.machine);
+        let deleted = async {
+            let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
+            while !self.hands.world.machines.get(&key).is_none_or(deleted) {
+                self.hands.clock.sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            performed = self.hands.perform(action, view) => Some(performed),
+            () = deleted => None,
         }
     }
 }

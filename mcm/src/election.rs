@@ -75,6 +75,9 @@ pub(crate) struct Elector {
     view: View,
     /// Labels and annotations of the Lease, which are somebody else's.
     metadata: ObjectMeta,
+    /// A planted defect: work goes on for a moment after leadership is lost.
+    #[cfg(feature = "mutants")]
+    lingers: bool,
 }
 
 /// How far an attempt came.
@@ -111,7 +114,15 @@ impl Elector {
                 renewed_at: None,
             },
             metadata,
+            #[cfg(feature = "mutants")]
+            lingers: false,
         }
+    }
+
+    /// With or without the planted defect.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn lingering(self, lingers: bool) -> Self {
+        Self { lingers, ..self }
     }
 
     /// Runs `work` while this process leads, and gives the Lease back when the work ends. Returns
@@ -135,7 +146,13 @@ impl Elector {
             let mut work = pin!(work(self.tenure.clone()));
             tokio::select! {
                 biased;
-                reason = self.hold() => Err(Error::LeadershipLost(reason)),
+                reason = self.hold() => {
+                    #[cfg(feature = "mutants")]
+                    if self.lingers {
+                        let _ = tokio::time::timeout(RELEASE_TIMEOUT, &mut work).await;
+                    }
+                    Err(Error::LeadershipLost(reason))
+                }
                 result = &mut work => result,
             }
         };

@@ -12,6 +12,7 @@ mod election;
 mod error;
 mod finalizers;
 pub mod http;
+mod made;
 mod merge;
 mod metrics;
 mod options;

@@ -12,6 +12,7 @@ use crate::act::Hands;
 use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
 use crate::controllers::Controllers;
 use crate::election::{Elector, Tenure};
+use crate::made::Made;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::view::Intents;
@@ -75,6 +76,8 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
         environment.clock.clone(),
         readiness.clone(),
     );
+    #[cfg(feature = "mutants")]
+    let elector = elector.lingering(options.mutant == Some(mcm_core::machine::Mutant::R04b));
     elector
         .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
         .await
@@ -110,11 +113,14 @@ async fn work(
         tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
         world,
         tenure: tenure.clone(),
+        #[cfg(feature = "mutants")]
+        mutant: options.mutant,
     };
     let controllers = Controllers {
         hands,
         settings: settings(options),
         intents: Intents::default(),
+        made: Made::default(),
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     if !controllers.run(&control, target.as_ref(), concurrency, cancel).await {

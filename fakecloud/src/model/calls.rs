@@ -13,6 +13,7 @@ use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::MachineRequest;
 
+use super::fault::Fired;
 use super::{Caller, Cloud, DuplicateCreates, Operation, Owner, ProviderSpec, Record, RecordKind, UserData, Vm};
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
@@ -33,8 +34,18 @@ pub struct Reply<T> {
     pub delay: Duration,
 }
 
+/// A call: which, about which machine, by whom, and the fault that strikes it.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) operation: Operation,
+    pub(super) machine: Option<String>,
+    /// Empty where it is not known.
+    pub(super) client: String,
+    pub(super) fired: Option<Fired>,
+}
+
 impl Cloud {
-    /// Makes the machine's VM.
+    /// Makes the machine's VM at once, also where a rule would have it made later.
     pub fn create_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
         let owner = owner(request);
         self.call(Operation::Create, Some(owner.key()), now, |cloud| {
@@ -56,8 +67,25 @@ impl Cloud {
 
     /// Deletes all VMs of the machine.
     pub fn delete_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<Option<String>> {
+        self.delete_machine_as(request, "", now)
+    }
+
+    /// The same, and the log says that `client` did it.
+    pub fn delete_machine_as(
+        &mut self,
+        request: &MachineRequest,
+        client: &str,
+        now: Timestamp,
+    ) -> Reply<Option<String>> {
         let machine = owner(request).key();
-        self.call(Operation::Delete, Some(machine.clone()), now, |cloud| {
+        self.advance(now);
+        let call = Call {
+            operation: Operation::Delete,
+            machine: Some(machine.clone()),
+            client: client.to_owned(),
+            fired: self.faults.decide(Operation::Delete, Some(&machine)),
+        };
+        self.perform(call, now, |cloud| {
             check_credentials(&request.secret)?;
             let ordinals: Vec<u64> = cloud.live_of(&machine).into_iter().map(|vm| vm.ordinal).collect();
             for ordinal in ordinals {
@@ -139,7 +167,28 @@ impl Cloud {
         effect: impl FnOnce(&mut Self) -> Result<T, DriverError>,
     ) -> Reply<T> {
         self.advance(now);
-        let fired = self.faults.decide(operation, machine.as_deref());
+        let call = Call {
+            operation,
+            fired: self.faults.decide(operation, machine.as_deref()),
+            machine,
+            client: String::new(),
+        };
+        self.perform(call, now, effect)
+    }
+
+    /// A call whose fault is decided: effect and log.
+    pub(super) fn perform<T>(
+        &mut self,
+        call: Call,
+        now: Timestamp,
+        effect: impl FnOnce(&mut Self) -> Result<T, DriverError>,
+    ) -> Reply<T> {
+        let Call {
+            operation,
+            machine,
+            client,
+            fired,
+        } = call;
         let result = match fired.as_ref().filter(|fired| fired.code != Code::Ok) {
             None => effect(self),
             Some(fired) => {
@@ -160,6 +209,7 @@ impl Cloud {
             .map_or_else(|error| error.message.clone(), |_| String::new());
         record.latency = delay;
         record.fault = fired.map(|fired| fired.id);
+        record.client = client;
         self.log.append(record);
         Reply { result, delay }
     }
@@ -174,7 +224,7 @@ impl Cloud {
         error
     }
 
-    fn create(&mut self, owner: Owner, request: &MachineRequest, now: Timestamp) -> Result<VmIdentity, DriverError> {
+    pub(super) fn create(&mut self, owner: Owner, request: &MachineRequest, now: Timestamp) -> Result<VmIdentity, DriverError> {
         check_credentials(&request.secret)?;
         if owner.name.is_empty() {
             return Err(DriverError::new(Code::InvalidArgument, "the machine has no name"));
@@ -218,7 +268,7 @@ fn not_found(machine: &str) -> DriverError {
     DriverError::new(Code::NotFound, format!("machine {machine} has no VM"))
 }
 
-fn owner(request: &MachineRequest) -> Owner {
+pub(super) fn owner(request: &MachineRequest) -> Owner {
     let metadata = &request.machine.metadata;
     Owner {
         name: metadata.name.clone().unwrap_or_default(),

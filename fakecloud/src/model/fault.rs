@@ -79,6 +79,10 @@ pub struct FaultRule {
     /// The call does its work, and its reply is the error all the same.
     #[serde(default)]
     pub effect_before_error: bool,
+    /// Of creations: by how much the effect, and the reply with it, comes later. It comes whether or not the caller
+    /// still waits.
+    #[serde(default)]
+    pub effect_delay: GoDuration,
 }
 
 fn ok() -> Code {
@@ -119,6 +123,7 @@ impl FaultRule {
             message: String::new(),
             latency: GoDuration::default(),
             effect_before_error: false,
+            effect_delay: GoDuration::default(),
         }
     }
 
@@ -127,7 +132,11 @@ impl FaultRule {
     /// # Errors
     /// With what is wrong and how to mend it.
     pub fn check(&self) -> Result<(), String> {
-        if self.code == Code::Ok && self.latency.0.is_zero() {
+        let delayed = !self.effect_delay.0.is_zero();
+        if delayed && (self.operation != Some(Operation::Create) || self.code != Code::Ok) {
+            return Err("effectDelay is for creations that succeed: set operation to create and leave the code out".to_owned());
+        }
+        if self.code == Code::Ok && self.latency.0.is_zero() && !delayed {
             return Err("the rule changes nothing: give it a code other than OK, or a latency".to_owned());
         }
         if self.times == Some(0) {
@@ -161,6 +170,7 @@ pub(super) struct Fired {
     pub(super) message: String,
     pub(super) latency: Duration,
     pub(super) effect_before_error: bool,
+    pub(super) effect_delay: Duration,
 }
 
 /// Why a rule was not accepted.
@@ -243,6 +253,7 @@ impl Faults {
                 message,
                 latency: rule.latency.0,
                 effect_before_error: rule.effect_before_error,
+                effect_delay: rule.effect_delay.0,
             });
         }
         None

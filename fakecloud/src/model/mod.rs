@@ -9,6 +9,7 @@ mod commands;
 mod fault;
 mod kubelet;
 mod kubelet_commands;
+mod late;
 mod nodes;
 mod record;
 mod spec;
@@ -28,6 +29,7 @@ pub use kubelet::{
     Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultRule, KubeletFaults, KubeletMode, NodeCondition,
 };
 pub use nodes::{NodesError, NodesSpec};
+pub use late::{Creation, Ticket};
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
 pub use spec::{Part, ProviderSpec, Taint};
 #[cfg(test)]
@@ -58,6 +60,7 @@ pub struct Cloud {
     planned: BTreeSet<(Timestamp, u64, Planned)>,
     holds: BTreeSet<String>,
     faults: Faults,
+    late: late::Late,
     log: Log,
     last_ordinal: u64,
     /// How many VMs each machine ever had: the name of the next one's random stream.
@@ -85,6 +88,7 @@ impl Cloud {
             planned: BTreeSet::new(),
             holds: BTreeSet::new(),
             faults,
+            late: late::Late::default(),
             log: Log::default(),
             last_ordinal: 0,
             made: BTreeMap::new(),
@@ -143,14 +147,16 @@ impl Cloud {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let planned = self.planned.first().map(|(at, ..)| *at);
-        [deadline, planned].into_iter().flatten().min()
+        [deadline, planned, self.late.next()].into_iter().flatten().min()
     }
 
     /// Lets time pass: every VM whose deadline has come changes its state, in order and at its own
     /// time.
     pub fn advance(&mut self, now: Timestamp) {
         while let Some(next) = self.next_deadline().filter(|at| *at <= now) {
-            if self.planned.first().is_some_and(|(at, ..)| *at == next) {
+            if self.late.next() == Some(next) {
+                self.carry_out_late();
+            } else if self.planned.first().is_some_and(|(at, ..)| *at == next) {
                 if let Some((at, ordinal, planned)) = self.planned.pop_first() {
                     self.carry_out(ordinal, planned, at);
                 }

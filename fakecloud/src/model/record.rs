@@ -81,6 +81,8 @@ pub struct Record {
     pub latency: Duration,
     /// Of a call: the fault rule that fired.
     pub fault: Option<String>,
+    /// Of a call in process: who called; empty where that is not known.
+    pub client: String,
 }
 
 impl Record {
@@ -101,6 +103,7 @@ impl Record {
             message: String::new(),
             latency: Duration::ZERO,
             fault: None,
+            client: String::new(),
         }
     }
 

@@ -452,3 +452,31 @@ proptest! {
         prop_assert_eq!(cloud.next_deadline(), None);
     }
 }
+
+#[test]
+fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
+    let mut cloud = cloud();
+    cloud
+        .add_fault(
+            FaultRule {
+                times: Some(1),
+                effect_delay: GoDuration(Duration::from_secs(300)),
+                ..FaultRule::new("slow", Some(Operation::Create), Code::Ok)
+            },
+            at(0),
+        )
+        .unwrap();
+    let Creation::Later(ticket) = cloud.begin_creation(&request("a"), "mcm-0", at(1)) else {
+        panic!("it is done at once");
+    };
+    assert_eq!(ticket.due, at(301));
+    assert_eq!(cloud.next_deadline(), Some(at(301)));
+    assert_eq!(code(cloud.machine_status(&request("a"), at(300))), Code::NotFound);
+    assert!(cloud.end_creation(ticket, at(300)).is_none());
+    // Nobody waits; a second one finds the first one's VM.
+    assert_eq!(code(cloud.machine_status(&request("a"), at(302))), Code::Ok);
+    let call = cloud.log().after(0).unwrap().find(|record| record.operation == "CreateMachine");
+    assert_eq!(call.map(|call| (call.client.as_str(), call.fault.as_deref())), Some(("mcm-0", Some("slow"))));
+    assert_eq!(code(cloud.end_creation(ticket, at(303)).unwrap()), Code::Ok);
+    assert!(cloud.end_creation(ticket, at(303)).is_none(), "it is told once");
+}

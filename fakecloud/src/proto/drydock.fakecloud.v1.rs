@@ -366,6 +366,9 @@ pub struct Fault {
     /// of these, calls that the rule changed; set by the cloud
     #[prost(uint64, tag = "11")]
     pub hits: u64,
+    /// creations: the effect, and the reply with it, comes later by this
+    #[prost(uint64, tag = "12")]
+    pub effect_delay_nanos: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveFaultRequest {
@@ -419,6 +422,9 @@ pub struct Record {
     /// calls: the rule that fired
     #[prost(string, tag = "14")]
     pub fault_id: ::prost::alloc::string::String,
+    /// calls in process: who called, where that is known
+    #[prost(string, tag = "15")]
+    pub client: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AuditRequest {

@@ -81,6 +81,7 @@ pub(super) fn record(record: &Record) -> proto::Record {
         message: record.message.clone(),
         latency_nanos: span(record.latency),
         fault_id: record.fault.clone().unwrap_or_default(),
+        client: record.client.clone(),
     }
 }
 
@@ -152,6 +153,7 @@ pub(super) fn fault(fault: Fault) -> proto::Fault {
         message: rule.message,
         latency_nanos: span(rule.latency.0),
         effect_before_error: rule.effect_before_error,
+        effect_delay_nanos: span(rule.effect_delay.0),
         seen,
         hits,
     }
@@ -185,6 +187,7 @@ pub(super) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
         message: fault.message,
         latency: GoDuration(Duration::from_nanos(fault.latency_nanos)),
         effect_before_error: fault.effect_before_error,
+        effect_delay: GoDuration(Duration::from_nanos(fault.effect_delay_nanos)),
     })
 }
 

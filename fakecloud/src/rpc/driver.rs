@@ -8,11 +8,25 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::MachineClass;
-use mcm_api::cloud::{DriverError, VmIdentity};
+use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::{Driver, MachineRequest};
 
 use crate::Fakecloud;
-use crate::model::{Cloud, Reply};
+use crate::model::{Cloud, Creation, Reply};
+
+tokio::task_local! {
+    static CALLER: String;
+}
+
+/// Performs calls of the driver in process on behalf of `client`: the log then says who called.
+pub async fn calling_as<F: Future>(client: String, calls: F) -> F::Output {
+    CALLER.scope(client, calls).await
+}
+
+/// On whose behalf this call is; empty where that is not known.
+fn caller() -> String {
+    CALLER.try_with(Clone::clone).unwrap_or_default()
+}
 
 /// A driver that calls a fake cloud in this process.
 #[derive(Clone, Debug)]
@@ -26,7 +40,11 @@ impl FakeDriver {
     }
 
     async fn call<T>(&self, call: impl FnOnce(&mut Cloud, Timestamp) -> Reply<T>) -> Result<T, DriverError> {
-        let Reply { result, delay } = self.cloud.step(call);
+        let reply = self.cloud.step(call);
+        self.answer(reply).await
+    }
+
+    async fn answer<T>(&self, Reply { result, delay }: Reply<T>) -> Result<T, DriverError> {
         if !delay.is_zero() {
             self.cloud.clock().sleep(delay).await;
         }
@@ -37,7 +55,23 @@ impl FakeDriver {
 #[async_trait]
 impl Driver for FakeDriver {
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.call(|cloud, now| cloud.create_machine(&request, now)).await
+        let client = caller();
+        let begun = self
+            .cloud
+            .step(|cloud, now| cloud.begin_creation(&request, &client, now));
+        let ticket = match begun {
+            Creation::Done(reply) => return self.answer(reply).await,
+            Creation::Later(ticket) => ticket,
+        };
+        self.cloud.clock().sleep_until(ticket.due).await;
+        let ended = self.cloud.step(|cloud, now| cloud.end_creation(ticket, now));
+        match ended {
+            Some(reply) => self.answer(reply).await,
+            None => Err(DriverError::new(
+                Code::Internal,
+                "the creation was under way and has left no result",
+            )),
+        }
     }
 
     async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
@@ -45,7 +79,8 @@ impl Driver for FakeDriver {
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.call(|cloud, now| cloud.delete_machine(&request, now)).await
+        let client = caller();
+        self.call(|cloud, now| cloud.delete_machine_as(&request, &client, now)).await
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {

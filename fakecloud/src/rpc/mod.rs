@@ -10,4 +10,4 @@ mod kubelets;
 mod tests;
 
 pub use control::ControlService;
-pub use driver::FakeDriver;
+pub use driver::{FakeDriver, calling_as};

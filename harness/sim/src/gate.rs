@@ -211,10 +211,18 @@ impl Gate {
     }
 
     fn pause(&self, effect: u64, time: Duration) {
+        self.stand_still(time, &format!("pause from effect {effect} for {time:?}"));
+    }
+
+    /// Lets the process stand still from now on for `time`, as [`Gate::pause_at`] does at an effect.
+    pub fn pause_for(&self, time: Duration) {
+        self.stand_still(time, &format!("pause for {time:?}"));
+    }
+
+    fn stand_still(&self, time: Duration, words: &str) {
         let until = later(self.trace().clock().now(), time);
         self.lock().paused_until = Some(until);
-        self.trace()
-            .fault(self.name(), &format!("pause from effect {effect} for {time:?}"));
+        self.trace().fault(self.name(), words);
         self.0.paused.notify_waiters();
     }
 

@@ -13,6 +13,7 @@ mod nodes;
 mod perform;
 mod populate;
 mod progress;
+mod regressions;
 mod run;
 mod session;
 mod shrink;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::regression::Entry;
 use crate::scenario::Scenario;
 
 /// Starts a Kubernetes control plane, a fake cloud and a machine controller, and breaks things until the
@@ -61,6 +63,8 @@ enum Command {
     /// VMs and kubelets fail. Then every fault is over, and the world must come to rest; invariants hold all the time.
     /// A failing seed leaves its plan, which `drydock run --plan` follows again and `drydock shrink` makes smaller.
     Chaos(chaos::ChaosCommand),
+    /// Brings back every known bug of the corpus by its mutant: each must be found, and mcm itself must pass
+    Regressions(regressions::Regressions),
     /// Takes from a plan that fails everything that the failure does not need
     Shrink(shrink::ShrinkCommand),
     /// Lets one Running machine, and nodes if asked for, be for a long virtual time
@@ -95,7 +99,9 @@ impl From<String> for Usage {
 type Ended = Result<Outcome, Usage>;
 
 /// Reads the command line and does what it says. Exit status: 0 all passed, 1 something failed, 2 usage.
-pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
+///
+/// `corpus` are the known bugs; their scenarios are run by name as others are.
+pub fn main(scenarios: Vec<Scenario>, corpus: &[Entry]) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -104,7 +110,15 @@ pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
         }
     };
     let ended = match arguments.command {
-        Command::Run(run) => run.execute(scenarios),
+        Command::Run(run) => {
+            let mut scenarios = scenarios;
+            if run.names_scenarios() {
+                let cases = corpus.iter().flat_map(|entry| &entry.cases);
+                scenarios.extend(cases.map(|case| case.scenario.clone()));
+            }
+            run.execute(scenarios)
+        }
+        Command::Regressions(regressions) => regressions.execute(corpus),
         Command::Up(up) => up.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::List(list) => list.execute(&scenarios),

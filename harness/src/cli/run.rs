@@ -79,6 +79,11 @@ pub(super) struct Run {
 }
 
 impl Run {
+    /// Whether the command line names scenarios, so that not all are meant.
+    pub(super) fn names_scenarios(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     pub(super) fn execute(self, scenarios: Vec<Scenario>) -> Ended {
         self.check()?;
         if !self.plans.is_empty() {

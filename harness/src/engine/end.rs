@@ -9,6 +9,9 @@ use kube::api::{Api, ListParams};
 use super::world::WorldState;
 use crate::stage::cloud::VmState;
 
+/// Under which name [`secrets`] has the number of bootstrap tokens.
+pub const TOKENS: &str = "bootstrap tokens";
+
 /// Objects (less Events, whose number tells how a run went and not how it ended) and VMs, by name.
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     let mut end = BTreeMap::new();
@@ -53,6 +56,6 @@ pub async fn secrets(client: &kube::Client, namespace: &str) -> Result<BTreeMap<
             end.insert(format!("Secret {namespace}/{name}"), "there".to_owned());
         }
     }
-    end.insert("bootstrap tokens".to_owned(), tokens.to_string());
+    end.insert(TOKENS.to_owned(), tokens.to_string());
     Ok(end)
 }

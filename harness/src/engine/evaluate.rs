@@ -36,6 +36,7 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
             attached.at_most,
         ),
         Condition::VolumesOf(volumes) => workloads::volumes_for(&volumes.claim, world).count() == volumes.is,
+        Condition::Struck(struck) => struck_so_often(&struck.fault, world) >= struck.at_least,
         // What was is known where an expectation began, which has put it in their place.
         Condition::Unchanged(_) | Condition::SamePods(_) => false,
         Condition::All(list) => list.iter().all(|condition| holds(condition, world, timeouts)),
@@ -72,6 +73,10 @@ fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
         .get(&(call.to_owned(), machine.to_owned()))
         .copied()
         .unwrap_or_default()
+}
+
+fn struck_so_often(fault: &str, world: &WorldState) -> u64 {
+    world.faults.get(fault).copied().unwrap_or_default()
 }
 
 fn field_value(field: &FieldIs, world: &WorldState) -> Value {
@@ -171,6 +176,10 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         Condition::Unchanged(field) => there(&field.kind, &field.name, world),
         Condition::Attached(attached) => workloads::describe_volumes(&attached.claim, world),
         Condition::VolumesOf(volumes) => workloads::describe_volumes(&volumes.claim, world),
+        Condition::Struck(struck) => {
+            let times = struck_so_often(&struck.fault, world);
+            format!("fault {} struck {times} times", struck.fault)
+        }
         Condition::All(list) | Condition::Any(list) => {
             let parts: Vec<String> = list.iter().map(|part| describe(part, world)).collect();
             parts.join("; ")

@@ -5,13 +5,17 @@
 //! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
 //! stage does what it is asked, and how results are shown.
 
+mod calm;
 pub mod end;
 pub mod evaluate;
 mod evictor;
+mod flap;
+mod keeper;
 pub mod kinds;
 pub mod narrative;
 pub mod observe;
 mod perform;
+mod quiet;
 pub(crate) use perform::apply;
 mod scope;
 mod workloads;
@@ -24,16 +28,18 @@ use clock::Clock;
 use futures::channel::mpsc;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
 
+use self::calm::Calm;
 use self::evaluate::{Armed, Verdict, describe, short};
 use self::narrative::Narrative;
 use self::observe::{Observation, Raw, Seen};
 use self::scope::Scope;
 use self::world::WorldState;
-use crate::invariants;
+use crate::invariants::{Invariants, Terms, Violation};
 use crate::scenario::step::ProcessStep;
 use crate::scenario::{Scenario, Step};
-use crate::stage::Stage;
+use crate::stage::{LEASE, Stage};
 use crate::stage::cloud::CloudEvent;
 
 /// How long the first lists of all watches may take.
@@ -76,8 +82,12 @@ impl std::fmt::Display for Failure {
 /// Performs `scenario` on `stage`, which is up.
 pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
     let started = stage.clock().now();
-    let observations = observe::watch_everything(&stage.client(), &stage.cloud(), stage.clock());
     let scope = Scope::of(scenario, stage.namespace());
+    let (keep, observations) = observe_all(stage, scenario);
+    let mut terms = Terms::new(stage.timeouts().clone(), started);
+    if stage.is_disturbed() {
+        terms.calm_since = None;
+    }
     let mut engine = Engine {
         clock: stage.clock().clone(),
         stage,
@@ -86,6 +96,9 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
         scope,
         narrative: Narrative::new(started),
         armed: Vec::new(),
+        invariants: Invariants::new(terms),
+        calm: Calm::default(),
+        keep,
         started,
         step: 0,
     };
@@ -115,6 +128,24 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
     }
 }
 
+/// Everything that there is to see; and by what the keeper is told how many machines to keep.
+fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u32>, BoxStream<'static, Raw>) {
+    let (client, clock, namespace) = (stage.client(), stage.clock().clone(), stage.namespace().to_owned());
+    let mut others: Vec<BoxStream<'static, Raw>> = Vec::new();
+    others.extend(observe::watch_lease(client.clone(), &namespace, LEASE, clock.clone()));
+    others.extend(stage.requests().map(|requests| requests.map(Raw::Request).boxed()));
+    let keeper = scenario.world.keeper.clone();
+    let (keep, replicas) = watch::channel(keeper.as_ref().map_or(0, |keeper| keeper.replicas));
+    if let Some(keeper) = keeper {
+        let run = keeper::run(client.clone(), clock.clone(), &namespace, keeper, replicas);
+        others.push(run.unwrap_or_else(|reason| {
+            futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()
+        }));
+    }
+    let observations = observe::watch_everything(&client, &stage.cloud(), &clock, others);
+    (keep, observations)
+}
+
 struct Engine<'a, S> {
     clock: Clock,
     stage: &'a mut S,
@@ -123,6 +154,9 @@ struct Engine<'a, S> {
     scope: Scope,
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,
+    invariants: Invariants,
+    calm: Calm,
+    keep: watch::Sender<u32>,
     started: Timestamp,
     step: usize,
 }
@@ -200,9 +234,20 @@ impl<S: Stage> Engine<'_, S> {
                 self.watch_until(|engine| engine.armed.iter().all(|(armed, _)| *armed != step), None)
                     .await
             }
+            Step::QuietEnd(quiet) => {
+                self.note(format!("step {}: {}", self.step, perform::words(step)));
+                self.quiet_end(quiet).await
+            }
             action => {
                 self.note(format!("step {}: {}", self.step, perform::words(action)));
+                if let Some((kind, name)) = perform::touches(action) {
+                    self.invariants.terms.touched(&kind, &name);
+                }
+                // What disturbs does so from its beginning, and what is mended is so at its end.
+                self.calm.performed(action);
+                self.look_for_calm();
                 let Err(reason) = self.act(action).await? else {
+                    self.look_for_calm();
                     return Ok(());
                 };
                 Err(self.failed(reason))
@@ -227,6 +272,16 @@ impl<S: Stage> Engine<'_, S> {
         match action {
             Step::Process(step) => return self.process(step).await,
             Step::Crash(crash) => return Ok(self.stage.crash(crash)),
+            Step::Pause(pause) => {
+                let time = pause.time.value(self.stage.timeouts());
+                return Ok(self.stage.pause(pause.process, time).await);
+            }
+            Step::ApiFault(fault) => return Ok(self.add_api_fault(fault).await),
+            Step::LiftApiFault(rule) => return Ok(self.lift_api_fault(rule)),
+            Step::Keep(keep) => {
+                self.keep.send_replace(keep.replicas);
+                return Ok(Ok(()));
+            }
             _ => {}
         }
         let vms = self.world.clone();
@@ -281,6 +336,7 @@ impl<S: Stage> Engine<'_, S> {
             let wake = self
                 .next_wake()
                 .into_iter()
+                .chain(self.invariants.due())
                 .chain(deadline)
                 .min()
                 .unwrap_or(Timestamp::MAX);
@@ -331,7 +387,8 @@ impl<S: Stage> Engine<'_, S> {
                 })
                 .map(|(_, object)| Seen::Deleted(kind, Box::new(object.clone())))
                 .collect(),
-            Some(Raw::Trouble(what)) => vec![Seen::Note(what)],
+            Some(Raw::Request(request)) => vec![Seen::Request(request)],
+            Some(Raw::Note(what) | Raw::Trouble(what)) => vec![Seen::Note(what)],
             None => return Err(self.failed("the watches ended".to_owned())),
         };
         for what in seen {
@@ -352,12 +409,15 @@ impl<S: Stage> Engine<'_, S> {
             self.stage
                 .fault(&call.call, &format!("{rule} struck {}: {}", call.machine, call.code));
         }
+        let truth = self.machine_of_deletion(&observation).await?;
         self.narrative.tell(&observation, &self.world);
-        self.world.absorb(&observation);
-        if let Some(violation) = invariants::check(&self.world, &observation) {
-            let mut failure = self.failed(violation.to_string());
-            failure.invariant = Some(violation.invariant);
-            return Err(failure);
+        let before = self.world.absorb(&observation);
+        self.count_api_faults();
+        self.look_for_calm();
+        let truth = truth.as_ref().map(Option::as_ref);
+        let violation = self.invariants.see(&self.world, &observation, before.as_ref(), truth);
+        if let Some(violation) = violation {
+            return Err(self.broken(&violation));
         }
         self.judge()
     }
@@ -375,9 +435,19 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
+    fn broken(&self, violation: &Violation) -> Failure {
+        Failure {
+            invariant: Some(violation.invariant),
+            ..self.failed(violation.to_string())
+        }
+    }
+
     /// Judges what is being watched; the first that is missed ends the run.
     fn judge(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
+        if let Some(violation) = self.invariants.overdue(now, &self.world) {
+            return Err(self.broken(&violation));
+        }
         let timeouts = self.stage.timeouts();
         let mut missed = None;
         let (world, narrative) = (&self.world, &mut self.narrative);

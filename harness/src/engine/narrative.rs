@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::evaluate::{between, short};
-use super::observe::{Observation, Seen};
+use super::observe::{Observation, Quiet, Seen};
 use super::workloads::condition;
 use super::world::{WorldState, key, text};
 use crate::stage::cloud::CloudEvent;
@@ -83,6 +83,7 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
                 "Machine" => machine(&key.2, old, object),
                 "Node" => node(&key.2, old, object),
                 "Event" => event(old, object),
+                "Lease" => Vec::new(),
                 "Pod" => pod(&key.2, old, object),
                 "VolumeAttachment" => attachment(&key.2, old, object),
                 "PersistentVolume" | "PersistentVolumeClaim" | "Namespace" => changed(
@@ -117,6 +118,22 @@ fn words(observation: &Observation, before: &WorldState) -> Vec<String> {
             };
             vec![format!("cloud {}{machine}: {}{rule}", call.call, call.code)]
         }
+        Seen::Cloud(CloudEvent::Kubelet(kubelet)) => vec![format!(
+            "kubelet of {} {}{}{}",
+            kubelet.machine,
+            kubelet.what,
+            if kubelet.message.is_empty() { "" } else { ": " },
+            kubelet.message
+        )],
+        Seen::Request(_) => Vec::new(),
+        Seen::Quiet(quiet) => vec![
+            match quiet {
+                Quiet::Began => "the quiet end begins: all faults are lifted",
+                Quiet::Silent { .. } => "from here on nothing is to be written",
+                Quiet::Over => "the quiet end is over",
+            }
+            .to_owned(),
+        ],
         Seen::Note(note) => vec![note.clone()],
     }
 }

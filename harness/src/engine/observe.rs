@@ -34,8 +34,41 @@ pub enum Seen {
     Deleted(&'static Kind, Box<Value>),
     /// Something in the cloud.
     Cloud(CloudEvent),
+    /// Something that the controller asked of an API server of ours.
+    Request(Request),
+    /// How far the quiet end of the scenario is.
+    Quiet(Quiet),
     /// Something that the scenario did.
     Note(String),
+}
+
+/// A request of the controller about one object, when its answer is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// As `get`, `create`, `update`, `patch`, `delete`.
+    pub verb: String,
+    /// The resource, with its subresource after a slash.
+    pub resource: String,
+    /// Its namespace; empty for one of the whole cluster.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The HTTP code.
+    pub code: u16,
+}
+
+/// How far the quiet end of a scenario is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quiet {
+    /// All faults are lifted.
+    Began,
+    /// What was to settle has, and collection of orphans had its time; from here on nothing is written any more.
+    Silent {
+        /// How many bootstrap tokens there are.
+        tokens: usize,
+    },
+    /// It is over.
+    Over,
 }
 
 /// What a watch brings, before it is an observation.
@@ -49,25 +82,51 @@ pub enum Raw {
     Listed(&'static Kind, BTreeSet<(String, String)>),
     /// Something in the cloud.
     Cloud(CloudEvent),
+    /// Something that the controller asked of the API server.
+    Request(Request),
+    /// Something that an actor of the harness did.
+    Note(String),
     /// A watch failed; it is repeated.
     Trouble(String),
 }
 
 const RETRY: Duration = Duration::from_millis(500);
 
-/// All watches as one stream. It never ends.
-pub fn watch_everything(client: &kube::Client, cloud: &CloudClient, clock: &Clock) -> BoxStream<'static, Raw> {
+/// All watches as one stream, with what else there is to see. It never ends.
+pub fn watch_everything(
+    client: &kube::Client,
+    cloud: &CloudClient,
+    clock: &Clock,
+    others: impl IntoIterator<Item = BoxStream<'static, Raw>>,
+) -> BoxStream<'static, Raw> {
     let mut streams: Vec<BoxStream<'static, Raw>> = kinds::watched()
         .map(|kind| watch_kind(client.clone(), kind, clock.clone()))
         .collect();
     streams.push(watch_cloud(cloud.clone(), clock.clone()));
+    streams.extend(others);
     stream::select_all(streams).boxed()
 }
 
 fn watch_kind(client: kube::Client, kind: &'static Kind, clock: Clock) -> BoxStream<'static, Raw> {
     let api: Api<DynamicObject> = Api::all_with(client, &kind.resource());
+    watch(api, kind, watcher::Config::default(), clock)
+}
+
+/// The Lease of that name.
+pub fn watch_lease(client: kube::Client, namespace: &str, name: &str, clock: Clock) -> Option<BoxStream<'static, Raw>> {
+    let kind = kinds::find("Lease").ok()?;
+    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    Some(watch(kind.api(&client, namespace), kind, only, clock))
+}
+
+fn watch(
+    api: Api<DynamicObject>,
+    kind: &'static Kind,
+    config: watcher::Config,
+    clock: Clock,
+) -> BoxStream<'static, Raw> {
     let mut listed = BTreeSet::new();
-    watcher(api, watcher::Config::default())
+    watcher(api, config)
         .flat_map(move |event| {
             let raws = match event {
                 Ok(watcher::Event::Apply(object)) => vec![Raw::Applied(kind, json(&object))],

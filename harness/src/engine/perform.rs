@@ -3,11 +3,13 @@
 use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use mcm_api::keys;
 use serde_json::{Value, json};
 
 use super::evictor::Evictor;
-use super::kinds;
+use super::{flap, kinds};
 use super::world::{WorldState, text};
+use crate::invariants::label;
 use crate::scenario::step::{Annotate, ObjectReference, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
@@ -71,9 +73,27 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         }
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
+        Step::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
+        Step::Flap(flap) => {
+            let node = world.object("Machine", &flap.machine).map(|machine| label(machine, keys::NODE_LABEL));
+            let node = node.filter(|node| !node.is_empty());
+            let node = node.ok_or_else(|| format!("machine {} has no node; expect one before this step", flap.machine))?;
+            let written = flap::run(client, clock, timeouts, node, flap).await?;
+            let _ = told.unbounded_send(format!("condition {} of node {node} was written {written} times", flap.condition));
+            Ok(())
+        }
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
         Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
-        Step::Process(_) | Step::Crash(_) | Step::Wait(_) | Step::Expect(_) => Ok(()),
+        // The engine's own.
+        Step::Process(_)
+        | Step::Crash(_)
+        | Step::ApiFault(_)
+        | Step::LiftApiFault(_)
+        | Step::Pause(_)
+        | Step::Keep(_)
+        | Step::QuietEnd(_)
+        | Step::Wait(_)
+        | Step::Expect(_) => Ok(()),
     }
 }
 
@@ -87,6 +107,11 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         Step::Kubelet(step) => format!("kubelet of {}", step.machine),
         Step::Process(step) => step.name.to_string(),
         Step::Crash(step) => step.process.to_string(),
+        Step::Pause(step) => step.process.to_string(),
+        Step::ApiFault(_) | Step::LiftApiFault(_) => "api".to_owned(),
+        Step::SlowCreation(slow) => format!("creation of {}", slow.machine),
+        Step::Flap(flap) => format!("node of {}", flap.machine),
+        Step::Keep(_) | Step::QuietEnd(_) => return None,
         Step::Apply(_)
         | Step::Delete(_)
         | Step::ForceDelete(_)
@@ -98,6 +123,23 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
     };
     let what = serde_json::to_string(step).unwrap_or_else(|_| words(step));
     Some((target, what))
+}
+
+/// The object that a step changes or deletes, as a person would: its kind and name.
+pub(super) fn touches(step: &Step) -> Option<(String, String)> {
+    let named = |kind: &str, name: &str| Some((kind.to_owned(), name.to_owned()));
+    match step {
+        Step::Apply(fixture) => {
+            let object = fixture.object("", &Timeouts::production());
+            named(text(&object, "/kind"), text(&object, "/metadata/name"))
+        }
+        Step::Delete(object) | Step::ForceDelete(object) => named(&object.kind, &object.name),
+        Step::Annotate(step) => named(&step.kind, &step.name),
+        Step::Patch(step) => named(&step.kind, &step.name),
+        Step::Evict(step) => named("Node", &step.machine),
+        Step::Vm(step) => named("VM", &step.machine),
+        _ => None,
+    }
 }
 
 /// The step in words.
@@ -122,6 +164,16 @@ pub(super) fn words(step: &Step) -> String {
             action => format!("{} {}", verb(action), step.name),
         },
         Step::Crash(step) => format!("crash {} {} effect {}", step.process, step.at, step.effect),
+        Step::ApiFault(fault) => format!("add API fault {}", fault.rule),
+        Step::LiftApiFault(rule) => format!("lift API fault {rule}"),
+        Step::Pause(pause) => format!("pause the {} that leads for {}", pause.process, pause.time),
+        Step::SlowCreation(slow) => format!("let the next creation of {} take {}", slow.machine, slow.by),
+        Step::Flap(flap) => format!(
+            "flap {} on the node of {} every {} for {}",
+            flap.condition, flap.machine, flap.every, flap.lasts
+        ),
+        Step::Keep(keep) => format!("keep {} machines", keep.replicas),
+        Step::QuietEnd(quiet) => format!("quiet end, after {}", quiet.settles),
         Step::Wait(time) => format!("wait {time}"),
         Step::Expect(expectation) => format!("expect {expectation}"),
     }

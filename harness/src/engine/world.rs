@@ -4,6 +4,7 @@
 //! invariants read it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::Phase;
@@ -32,6 +33,31 @@ pub struct WorldState {
     pub faults: BTreeMap<String, u64>,
     /// Nodes that are not fakecloud's, as they were first seen.
     pub foreign_nodes: BTreeMap<String, Interest>,
+    /// Who leads among the controllers, as their Lease says; `None`: there is no Lease.
+    pub leadership: Option<Leadership>,
+}
+
+/// What the Lease of the controllers says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leadership {
+    /// Whose it is; empty: nobody's.
+    pub holder: String,
+    /// When it was renewed last.
+    pub renewed: Timestamp,
+    /// How long it is valid from then on.
+    pub duration: Duration,
+}
+
+impl Leadership {
+    /// As a Lease says it; `None`: it lacks something.
+    pub fn of(lease: &Value) -> Option<Self> {
+        let seconds = lease["spec"]["leaseDurationSeconds"].as_u64()?;
+        Some(Self {
+            holder: text(lease, "/spec/holderIdentity").to_owned(),
+            renewed: text(lease, "/spec/renewTime").parse().ok()?,
+            duration: Duration::from_secs(seconds),
+        })
+    }
 }
 
 /// What one machine went through.
@@ -62,9 +88,17 @@ pub fn key(kind: &'static Kind, object: &Value) -> ObjectKey {
 }
 
 impl WorldState {
-    /// Takes an observation in.
-    pub fn absorb(&mut self, observation: &Observation) {
+    /// Takes an observation in; gives the object as it was before.
+    pub fn absorb(&mut self, observation: &Observation) -> Option<Value> {
         match &observation.what {
+            Seen::Applied(kind, lease) if kind.kind == "Lease" => {
+                self.leadership = Leadership::of(lease);
+                None
+            }
+            Seen::Deleted(kind, _) if kind.kind == "Lease" => {
+                self.leadership = None;
+                None
+            }
             Seen::Applied(kind, object) => {
                 if kind.kind == "Machine" {
                     self.machine_seen(observation.at, object);
@@ -76,7 +110,7 @@ impl WorldState {
                         .entry(text(object, "/metadata/name").to_owned())
                         .or_insert(interest);
                 }
-                self.objects.insert(key(kind, object), (**object).clone());
+                self.objects.insert(key(kind, object), (**object).clone())
             }
             Seen::Deleted(kind, object) => {
                 let key = key(kind, object);
@@ -88,16 +122,20 @@ impl WorldState {
                 {
                     history.exists = false;
                 }
-                self.objects.remove(&key);
+                self.objects.remove(&key)
             }
-            Seen::Cloud(CloudEvent::Vm(vm)) => self.vm_seen(vm),
+            Seen::Cloud(CloudEvent::Vm(vm)) => {
+                self.vm_seen(vm);
+                None
+            }
             Seen::Cloud(CloudEvent::Call(call)) => {
                 *self.calls.entry((call.call.clone(), call.machine.clone())).or_default() += 1;
                 if let Some(rule) = &call.rule {
                     *self.faults.entry(rule.clone()).or_default() += 1;
                 }
+                None
             }
-            Seen::Note(_) => {}
+            Seen::Cloud(CloudEvent::Kubelet(_)) | Seen::Request(_) | Seen::Quiet(_) | Seen::Note(_) => None,
         }
     }
 
@@ -137,6 +175,15 @@ impl WorldState {
         self.objects
             .iter()
             .find(|((of, _, called), _)| *of == kind && called == name)
+            .map(|(_, object)| object)
+    }
+
+    /// All objects of that kind.
+    pub fn of_kind(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
+        let first = (kind, String::new(), String::new());
+        self.objects
+            .range(first..)
+            .take_while(move |((of, _, _), _)| *of == kind)
             .map(|(_, object)| object)
     }
 

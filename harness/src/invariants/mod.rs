@@ -1,16 +1,53 @@
 //! Invariants: what must hold at every moment of every scenario. A breach ends the run at once.
 //!
-//! What lives here: one pure check a file over the world's state, and the table of all. What must not: expectations of
-//! one scenario.
+//! What lives here: one check a file (two that share their objects stand together), and the table of all. A check sees
+//! every event once, in order: every commit of any object that is watched, every change of the ledger, every call of the
+//! driver, and, where the server is ours, every request of the controller. Nothing is polled; what must have happened by
+//! some time names that time. What must not live here: expectations of one scenario.
 
-mod foreign_nodes;
-mod no_leaked_vm;
-mod one_vm_a_machine;
-mod stable_provider_id;
+mod api_budget;
+mod bounded_creation;
+mod brake;
+mod budgets;
+mod clean_end;
+mod coherent;
+mod foreign;
+mod frozen;
+pub mod inert;
+mod limits;
+mod no_healthy_vm_collected;
+mod no_leak;
+mod one_vm;
+mod preservation;
+mod sight;
+mod silence;
+mod size;
+mod starvation;
+mod victims;
 
-pub use self::foreign_nodes::Interest;
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use self::foreign::Interest;
+pub use self::sight::{Sight, Terms, is_deleting, label};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
+
+/// Watches for one invariant over one run.
+trait Check: std::fmt::Debug + Send {
+    /// Sees an event; what is broken, with names and times.
+    fn see(&mut self, sight: &Sight) -> Option<String>;
+
+    /// When something will be late; `None`: nothing is awaited.
+    fn due(&self, _: &Terms) -> Option<Timestamp> {
+        None
+    }
+
+    /// Some time that [`Check::due`] named has come; what is late.
+    fn overdue(&mut self, _: Timestamp, _: &WorldState, _: &Terms) -> Option<String> {
+        None
+    }
+}
 
 /// One invariant.
 #[derive(Clone, Copy, Debug)]
@@ -19,32 +56,152 @@ pub struct Invariant {
     pub name: &'static str,
     /// What it says.
     pub statement: &'static str,
-    check: fn(&WorldState, &Observation) -> Option<String>,
+    /// What there is of it to see today.
+    pub bites: Bites,
+    check: fn() -> Box<dyn Check>,
 }
 
+/// What there is of an invariant to see today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bites {
+    /// Whatever the controller does is judged.
+    Yes,
+    /// A part; the other waits for a controller that does not exist yet.
+    InPart(&'static str),
+    /// It holds trivially: nothing does what it is about.
+    NotYet(&'static str),
+}
+
+const SETS: &str = "no controller acts on MachineSets and MachineDeployments yet";
+const PRESERVATION: &str = "nothing preserves Machines yet";
+
 /// All invariants, checked in this order.
-pub static ALL: [Invariant; 4] = [
+pub static ALL: [Invariant; 19] = [
     Invariant {
         name: "I1",
         statement: "at most one live VM carries a Machine's uid; a stopped VM is live",
-        check: one_vm_a_machine::check,
+        bites: Bites::Yes,
+        check: || Box::new(one_vm::OneVm),
     },
     Invariant {
-        name: "I2a",
-        statement: "when a Machine object is removed, no VM of it is left",
-        check: no_leaked_vm::check,
+        name: "I2",
+        statement: "when a Machine object is removed no VM of it is left, and after a quiet time no VM lacks a Machine",
+        bites: Bites::Yes,
+        check: || Box::new(no_leak::NoLeak),
     },
     Invariant {
-        name: "provider-id",
-        statement: "a Machine's provider id never changes",
-        check: stable_provider_id::check,
+        name: "I3",
+        statement: "the VM of a Machine that is not Terminating is never deleted as an orphan",
+        bites: Bites::InPart("there is no collection of orphans yet; the other deletions are judged"),
+        check: || Box::new(no_healthy_vm_collected::NoHealthyVmCollected),
     },
     Invariant {
-        name: "foreign-nodes",
-        statement: "a node whose provider id is not fakecloud's is never written to",
-        check: foreign_nodes::check,
+        name: "I4",
+        statement: "Machines that are preserved automatically stay within their deployment's and set's limit",
+        bites: Bites::NotYet(PRESERVATION),
+        check: || Box::new(preservation::Limit::default()),
+    },
+    Invariant {
+        name: "I5",
+        statement: "a preserved Machine's VM lives until its expiry or a legal release",
+        bites: Bites::NotYet(PRESERVATION),
+        check: || Box::new(preservation::Lives),
+    },
+    Invariant {
+        name: "I6",
+        statement: "until the drain timeout pods leave by eviction alone, and a VM waits for them",
+        bites: Bites::Yes,
+        check: || Box::new(budgets::Budgets),
+    },
+    Invariant {
+        name: "I7",
+        statement: "a deployment has neither more Machines than replicas and surge nor fewer available than it allows",
+        bites: Bites::NotYet(SETS),
+        check: || Box::new(size::Size::default()),
+    },
+    Invariant {
+        name: "I8",
+        statement: "without a valid Lease, or frozen, nobody makes or deletes anything",
+        bites: Bites::InPart("nothing freezes yet; the Lease is judged in virtual time"),
+        check: || Box::new(frozen::Frozen),
+    },
+    Invariant {
+        name: "I9",
+        statement: "creations are bounded by what is asked for and lost, follow the retry table, and stop with the Machine",
+        bites: Bites::InPart("a deployment's bound waits for sets; a Machine's own is judged"),
+        check: || Box::new(bounded_creation::BoundedCreation::default()),
+    },
+    Invariant {
+        name: "I10",
+        statement: "nodes that are not ours are never written to, and a person's cordon and annotations stay",
+        bites: Bites::Yes,
+        check: || Box::new(foreign::ForeignIntent),
+    },
+    Invariant {
+        name: "I11",
+        statement: "in the quiet time at the end no object is written",
+        bites: Bites::Yes,
+        check: || Box::new(silence::Silence::default()),
+    },
+    Invariant {
+        name: "I12",
+        statement: "at most one Machine of a deployment is in replacement because of the health timeout",
+        bites: Bites::Yes,
+        check: || Box::new(brake::Brake),
+    },
+    Invariant {
+        name: "I13",
+        statement: "timeouts end neither early nor late",
+        bites: Bites::InPart("creation, health, drain and tokens; preservation and detaching have no controller yet"),
+        check: || Box::new(limits::Limits::default()),
+    },
+    Invariant {
+        name: "I14",
+        statement: "creations and deletions begin within a minute",
+        bites: Bites::Yes,
+        check: || Box::new(starvation::Starvation::default()),
+    },
+    Invariant {
+        name: "I15",
+        statement: "what is removed is what was asked for, and nothing is made to be removed",
+        bites: Bites::NotYet(SETS),
+        check: || Box::new(victims::Victims::default()),
+    },
+    Invariant {
+        name: "I16",
+        statement: "a deletion leaves nothing behind, and nothing stays Terminating",
+        bites: Bites::InPart("the cloud has no NICs and disks of its own yet"),
+        check: || Box::new(clean_end::CleanEnd::default()),
+    },
+    Invariant {
+        name: "I17",
+        statement: "a feature that no object uses changes nothing (a pair of runs)",
+        bites: Bites::NotYet("there is no feature to switch off yet; tests compare pairs of runs"),
+        check: || Box::new(PairOfRuns),
+    },
+    Invariant {
+        name: "I18",
+        statement: "requests for one object stay under 30 a minute",
+        bites: Bites::Yes,
+        check: || Box::new(api_budget::ApiBudget::default()),
+    },
+    Invariant {
+        name: "I19",
+        statement: "Machine, Node and VM agree with each other, and a provider id never changes",
+        bites: Bites::Yes,
+        check: || Box::new(coherent::Coherent::default()),
     },
 ];
+
+/// I17 is judged over two runs ([`inert`]); one alone shows nothing of it.
+#[derive(Debug)]
+struct PairOfRuns;
+
+impl Check for PairOfRuns {
+    fn see(&mut self, _: &Sight) -> Option<String> {
+        None
+    }
+}
 
 /// What a provider id of fakecloud's begins with.
 const PROVIDER: &str = "fakecloud://";
@@ -75,16 +232,77 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Checks the world after an observation; the first breach.
-pub fn check(world: &WorldState, observation: &Observation) -> Option<Violation> {
-    ALL.iter().find_map(|invariant| {
-        let objects = (invariant.check)(world, observation)?;
-        Some(Violation {
-            invariant: invariant.name,
-            statement: invariant.statement,
-            objects,
+/// All invariants over one run.
+#[derive(Debug)]
+pub struct Invariants {
+    /// Under what they are judged.
+    pub terms: Terms,
+    checks: Vec<(&'static Invariant, Box<dyn Check>)>,
+    /// Up to when it was asked what is late.
+    asked: Timestamp,
+}
+
+impl Invariants {
+    /// At the beginning of a run.
+    pub fn new(terms: Terms) -> Self {
+        let checks = ALL.iter().map(|invariant| (invariant, (invariant.check)())).collect();
+        Self {
+            terms,
+            checks,
+            asked: Timestamp::MIN,
+        }
+    }
+
+    /// Shows them an event; the first breach. `before` is the object as it was, `truth` the Machine of a call as the
+    /// server has it now.
+    pub fn see(
+        &mut self,
+        world: &WorldState,
+        observation: &Observation,
+        before: Option<&Value>,
+        truth: Option<Option<&Value>>,
+    ) -> Option<Violation> {
+        let sight = Sight {
+            world,
+            observation,
+            before,
+            truth,
+            terms: &self.terms,
+        };
+        let mut found = None;
+        for (invariant, check) in &mut self.checks {
+            // Every check sees every event, also when another one has found something.
+            let objects = check.see(&sight);
+            found = found.or(objects.map(|objects| breach(invariant, objects)));
+        }
+        found
+    }
+
+    /// When something will be late that was not late when it was asked last.
+    pub fn due(&self) -> Option<Timestamp> {
+        let dues = self.checks.iter().filter_map(|(_, check)| check.due(&self.terms));
+        dues.filter(|due| *due > self.asked).min()
+    }
+
+    /// The time that [`Self::due`] named has come, or passed; the first breach.
+    pub fn overdue(&mut self, now: Timestamp, world: &WorldState) -> Option<Violation> {
+        self.asked = now;
+        let terms = &self.terms;
+        self.checks.iter_mut().find_map(|(invariant, check)| {
+            if check.due(terms).is_none_or(|due| due > now) {
+                return None;
+            }
+            check.overdue(now, world, terms).map(|objects| breach(invariant, objects))
         })
-    })
+    }
+}
+
+fn breach(invariant: &Invariant, objects: String) -> Violation {
+    Violation {
+        invariant: invariant.name,
+        statement: invariant.statement,
+        objects,
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The builder: scenarios in Rust that read as short stories.
 
+mod disturb;
 mod workloads;
 
 use std::time::Duration;
 
 use mcm_api::{Code, Phase};
 
+pub use self::disturb::*;
 pub use self::workloads::*;
 use super::duration::{DurationExpression, Named};
 use super::expect::{

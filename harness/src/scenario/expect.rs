@@ -92,6 +92,8 @@ pub enum Condition {
     Attached(Attached),
     /// So many volumes were made for a claim and are still there.
     VolumesOf(VolumesOf),
+    /// A fault rule has struck.
+    Struck(Struck),
     /// All of them.
     All(Vec<Condition>),
     /// One of them at least.
@@ -275,6 +277,16 @@ pub struct VolumesOf {
     pub is: usize,
 }
 
+/// A fault rule, of the cloud's or of the API server's, has struck.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Struck {
+    /// The rule's name.
+    pub fault: String,
+    /// So often or more.
+    pub at_least: u64,
+}
+
 impl Expectation {
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         if let (Temporal::AtMost(_), Condition::Calls(calls)) = (&self.holds, &self.that)
@@ -376,6 +388,7 @@ impl fmt::Display for Condition {
                 )
             }
             Self::Field(FieldIs { kind, name, field, is }) => write!(f, "{kind} {name} has {field} = {is}"),
+            Self::Struck(Struck { fault, at_least }) => write!(f, "fault {fault} struck at least {at_least} times"),
             Self::All(list) => join(f, list, " and "),
             Self::Any(list) => join(f, list, " or "),
             Self::Not(condition) => write!(f, "not ({condition})"),

@@ -5,6 +5,7 @@
 //! does what it is asked (`stage`).
 
 pub mod builder;
+pub mod disturb;
 pub mod duration;
 pub mod expect;
 pub mod fixtures;
@@ -65,6 +66,9 @@ pub struct World {
     /// while the first steps are done.
     #[serde(skip_serializing_if = "is_zero")]
     pub nodes: u32,
+    /// Who keeps machines beside the steps; absent: nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<disturb::Keeper>,
 }
 
 impl Default for World {
@@ -73,6 +77,7 @@ impl Default for World {
             cloud: Cloud::default(),
             replicas: 1,
             nodes: 0,
+            keeper: None,
         }
     }
 }
@@ -228,6 +233,10 @@ impl Scenario {
         if self.world.nodes > MOST_NODES {
             return Err(wrong("world.nodes", "the cloud makes at most 10000 nodes at once"));
         }
+        let keeps = |step: &Step| matches!(step, Step::Keep(_));
+        if self.world.keeper.is_none() && self.steps.iter().any(keeps) {
+            return Err(wrong("world.keeper", "a step `keep` needs somebody who keeps: say `keeper`"));
+        }
         for (index, step) in self.steps.iter().enumerate() {
             step.validate()
                 .map_err(|(field, message)| wrong(&format!("steps[{index}].{field}"), &message))?;
@@ -242,9 +251,16 @@ impl Scenario {
 
     /// Why it does not run on that stage; `None`: it does.
     pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
-        let counts_effects = self.steps.iter().any(|step| matches!(step, Step::Crash(_)));
-        if counts_effects && stage != StageKind::Sim {
+        let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
+        if has(|step| matches!(step, Step::Crash(_))) && stage != StageKind::Sim {
             return Some("the effects of a process are counted in virtual time only".to_owned());
+        }
+        if has(|step| matches!(step, Step::Pause(_))) && stage != StageKind::Sim {
+            return Some("a process stands still in virtual time only".to_owned());
+        }
+        let ours = [StageKind::Sim, StageKind::Embedded].contains(&stage);
+        if has(|step| matches!(step, Step::ApiFault(_))) && !ours {
+            return Some("the API server of this stage is not ours to disturb".to_owned());
         }
         let limits = self.stages.as_ref()?;
         (!limits.only.contains(&stage)).then(|| limits.because.clone())

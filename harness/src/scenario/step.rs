@@ -6,6 +6,7 @@ use mcm_api::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::disturb::{ApiFault, Flap, Keep, Pause, QuietEnd, SlowCreation};
 use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
 use super::fixtures;
@@ -39,6 +40,20 @@ pub enum Step {
     Process(ProcessStep),
     /// Kills a process at one of its effects, counted from its start, and starts it again.
     Crash(Crash),
+    /// Makes requests of the API server fail, late, stale or lost.
+    ApiFault(ApiFault),
+    /// Takes an API fault of that name away.
+    LiftApiFault(String),
+    /// A process stands still.
+    Pause(Pause),
+    /// A creation takes effect late.
+    SlowCreation(SlowCreation),
+    /// A condition of a node flaps.
+    Flap(Flap),
+    /// Changes how many machines the keeper keeps.
+    Keep(Keep),
+    /// All faults are lifted; it settles, and nothing is written any more.
+    QuietEnd(QuietEnd),
     /// Lets time pass.
     Wait(DurationExpression),
     /// Something that must be seen.
@@ -376,6 +391,10 @@ impl Step {
                 "inject".to_owned(),
                 "a fault needs a `code`, a `latency` or both".to_owned(),
             )),
+            Self::ApiFault(fault) => fault
+                .rule
+                .check()
+                .map_err(|invalid| ("apiFault.rule".to_owned(), invalid.to_string())),
             Self::Crash(crash) if crash.effect == 0 => {
                 Err(("crash.effect".to_owned(), "effects are counted from 1".to_owned()))
             }

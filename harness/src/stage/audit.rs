@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use apiserver::authorization::Action;
 use apiserver::observe::{Observer, RequestRecord};
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use serde::{Deserialize, Serialize};
 
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+use crate::engine::observe::Request;
 
 /// One thing that a service account did, as a rule of RBAC would have to allow it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +51,8 @@ pub struct Audit {
     /// Namespaces that are known beforehand. Pods, which are drained wherever they are, may be in any.
     fixed: [String; 3],
     seen: Arc<Mutex<Seen>>,
+    /// Who is told of requests of mcm about one object.
+    followers: Arc<Mutex<Vec<UnboundedSender<Request>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +68,33 @@ impl Audit {
             prefix: format!("system:serviceaccount:{namespace}:"),
             fixed: [namespace, "kube-system", "kube-node-lease"].map(str::to_owned),
             seen: Arc::default(),
+            followers: Arc::default(),
         }
+    }
+
+    /// Requests of mcm about one object from now on.
+    pub fn follow(&self) -> UnboundedReceiver<Request> {
+        let (sender, receiver) = unbounded();
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver
+    }
+
+    fn tell(&self, access: &Access, record: &RequestRecord<'_>) {
+        let Action::Resource(action) = record.action else {
+            return;
+        };
+        if access.account != MCM_ACCOUNT || action.name.is_empty() {
+            return;
+        }
+        let request = Request {
+            verb: access.verb.clone(),
+            resource: access.resource.clone(),
+            namespace: action.namespace.clone(),
+            name: action.name.clone(),
+            code: record.code,
+        };
+        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        followers.retain(|follower| follower.unbounded_send(request.clone()).is_ok());
     }
 
     /// Everything that was asked for and not refused.
@@ -108,6 +138,7 @@ impl Audit {
 impl Observer for Audit {
     fn request(&self, record: &RequestRecord<'_>) {
         let Some(access) = self.access(record) else { return };
+        self.tell(&access, record);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if record.code == 403 {
             let path = record.path.split('?').next().unwrap_or_default();

@@ -15,6 +15,7 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
 use crate::scenario::Timeouts;
+use crate::scenario::disturb::SlowCreation;
 use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -34,6 +35,8 @@ pub enum CloudEvent {
     Vm(Vm),
     /// A driver call was answered.
     Call(Call),
+    /// Something happened to a kubelet.
+    Kubelet(Kubelet),
 }
 
 /// A VM as the ledger has it.
@@ -111,6 +114,19 @@ pub struct Call {
     pub code: String,
     /// The fault rule that changed it.
     pub rule: Option<String>,
+    /// Who called; empty where that is not known.
+    pub client: String,
+}
+
+/// Something that happened to a kubelet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubelet {
+    /// Of which machine's VM.
+    pub machine: String,
+    /// In the ledger's word: `Started`, `Joined`, `Refused` and so on.
+    pub what: String,
+    /// For people.
+    pub message: String,
 }
 
 impl CloudClient {
@@ -198,6 +214,36 @@ impl CloudClient {
         limited(self.0.clone().add_fault(rule)).await.map(drop)
     }
 
+    /// The creations for a machine take effect so much later, and are answered then.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn slow_creation(&self, slow: &SlowCreation, timeouts: &Timeouts) -> Result<(), String> {
+        let by = slow.by.value(timeouts);
+        let rule = proto::Fault {
+            id: slow.name.clone(),
+            operation: operation(CloudCall::CreateMachine).into(),
+            machine: slow.machine.clone(),
+            times: Some(1),
+            effect_delay_nanos: u64::try_from(by.as_nanos()).unwrap_or(u64::MAX),
+            ..proto::Fault::default()
+        };
+        limited(self.0.clone().add_fault(rule)).await.map(drop)
+    }
+
+    /// Takes all rules away; their names.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn lift_all(&self) -> Result<Vec<String>, String> {
+        let list = limited(self.0.clone().list_faults(proto::ListFaultsRequest {})).await?;
+        let names: Vec<String> = list.faults.into_iter().map(|fault| fault.id).collect();
+        for name in &names {
+            self.lift(name).await?;
+        }
+        Ok(names)
+    }
+
     /// Takes a rule away.
     ///
     /// # Errors
@@ -273,6 +319,14 @@ impl Told {
                     .name()
                     .to_owned(),
                 rule: Some(record.fault_id.clone()).filter(|rule| !rule.is_empty()),
+                client: record.client.clone(),
+            })));
+        }
+        if record.kind() == proto::RecordKind::Kubelet {
+            events.push(Ok(CloudEvent::Kubelet(Kubelet {
+                machine: name(&record.machine).to_owned(),
+                what: record.operation.clone(),
+                message: record.message.clone(),
             })));
         }
         if let Some(state) = VmState::from_proto(record.state).filter(|_| !record.vm_id.is_empty()) {

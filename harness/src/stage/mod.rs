@@ -9,6 +9,7 @@ pub mod cloud;
 pub mod controllers;
 pub mod kind;
 pub mod logs;
+mod naming;
 pub mod plane;
 pub mod processes;
 mod replicas;
@@ -19,10 +20,14 @@ mod tokens;
 use std::future::Future;
 use std::time::Duration;
 
+use apiserver::faults::Faults;
 use clock::Clock;
+use futures::stream::BoxStream;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::{Deserialize, Serialize};
 
+use crate::deploy::MCM_ACCOUNT;
+use crate::engine::observe::Request;
 use crate::scenario::Timeouts;
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use cloud::CloudClient;
@@ -100,6 +105,40 @@ pub trait Stage {
     /// Records what the scenario does to the world against its will, and whom an injected fault struck:
     /// `target` is what is struck. Only a stage with a trace has somewhere to record it.
     fn fault(&self, target: &str, what: &str);
+
+    /// The fault rules of the API server, where it is ours.
+    fn api_faults(&self) -> Option<Faults> {
+        None
+    }
+
+    /// A pattern of the client that one mcm is to the API server: that which holds the Lease as `holder`; `None`: all.
+    ///
+    /// # Errors
+    /// When this stage cannot tell one from another.
+    fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, String> {
+        match holder {
+            None => Ok(format!("*:{MCM_ACCOUNT}")),
+            Some(holder) => Err(format!("the requests of {holder} look like those of any mcm on this stage: use `by: mcm`")),
+        }
+    }
+
+    /// What the controller asks of the API server about one object, from now on; once. `None`: the server is not ours.
+    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
+        None
+    }
+
+    /// Lets the process of that name that leads stand still for a while.
+    ///
+    /// # Errors
+    /// When this stage cannot.
+    fn pause(&mut self, process: Process, _: Duration) -> impl Future<Output = Result<(), String>> {
+        std::future::ready(Err(format!("{process} stands still on stage sim only")))
+    }
+
+    /// Whether the plan of the run, beside the scenario, may disturb the controller at any time.
+    fn is_disturbed(&self) -> bool {
+        false
+    }
 
     /// Returns, with a sentence, when a part of the world ends that nobody ended.
     fn trouble(&mut self) -> impl Future<Output = String>;

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use apiserver::faults::Faults;
 use clock::Clock;
+use futures::stream::{BoxStream, StreamExt};
 
 use super::child::{Program, Running, beside};
 use super::cloud::CloudClient;
@@ -15,6 +17,7 @@ use super::plane::{Plane, private_file};
 use super::replicas::{Recipe, Replicas, announced};
 use super::{Stage, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+use crate::engine::observe::Request;
 use crate::engine::perform;
 use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
@@ -246,6 +249,14 @@ impl Stage for ProcessStage {
 
     fn crash(&mut self, _: &Crash) -> Result<(), String> {
         Err("effects are counted on stage sim only; here kill the process with the step `process`".to_owned())
+    }
+
+    fn api_faults(&self) -> Option<Faults> {
+        self.plane.api_faults()
+    }
+
+    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
+        self.plane.audit().map(|audit| audit.follow().boxed())
     }
 
     async fn trouble(&mut self) -> String {

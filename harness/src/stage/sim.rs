@@ -12,24 +12,27 @@ use ::sim::{Gate, Handle, Trace};
 use apiserver::Identity;
 use apiserver::faults::Faults;
 use clock::{Clock, Seed};
+use futures::stream::{BoxStream, StreamExt};
 use mcm_api::GoDuration;
 use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tower::Layer;
+use tower::{Layer, ServiceBuilder};
 
 use super::audit::Audit;
 use super::cloud::CloudClient;
+use super::naming::{Calling, agents_named, name_agent};
 use super::{NAMESPACE, Stage, controllers, holder_among, leader, logs, names_of_mcm, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
 use crate::engine::narrative::Narrative;
+use crate::engine::observe::Request;
 use crate::engine::{Told, perform};
 use crate::plan::{Disturbance, Limits, effects, schedule};
 use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
-use crate::scenario::{Cloud, DuplicateCreates, Timeouts};
+use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
 
 /// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
@@ -117,9 +120,11 @@ struct SimStage {
     cloud: CloudClient,
     gate: Gate,
     trace: Trace,
-    mcm: Vec<(String, Handle)>,
+    mcm: Vec<(String, Handle, Gate)>,
     schedule: schedule::Log,
     api_faults: Faults,
+    audit: Audit,
+    disturbed: bool,
     parts: JoinSet<String>,
 }
 
@@ -186,17 +191,23 @@ impl SimStage {
                 seed: seed.child(&name),
                 options: options.clone(),
             };
+            let replica_gate = replica.gate.clone();
             let (fakecloud, server) = (fakecloud.clone(), server.clone());
             let process = ::sim::process(&name, replica.gate.clone(), move || {
-                let driver_server = replica.gate.cloud().layer(fakecloud.driver_server());
-                let identity = Identity::service_account(NAMESPACE, MCM_ACCOUNT);
-                let service = replica.gate.api().layer(server.service(identity));
+                let driver_server = Calling::new(fakecloud.driver_server(), replica.identity());
+                let driver_server = replica.gate.cloud().layer(driver_server);
+                let account = Identity::service_account(NAMESPACE, MCM_ACCOUNT);
+                let name = replica.gate.name().to_owned();
+                let service = ServiceBuilder::new()
+                    .layer(replica.gate.api())
+                    .map_request(move |request| name_agent(request, &name))
+                    .service(server.service(account));
                 let client = kube::Client::new(service, NAMESPACE);
                 replica.next(client, Arc::new(GrpcDriver::new(driver_server)))
             })
             .restart_delay(RESTART_DELAY)
-            .restart_after(if job.disturbances.is_empty() { |_| false } else { |_| true });
-            mcm.push((name.clone(), process.handle()));
+            .restart_after(if may_lose_leadership(job) { |_| true } else { |_| false });
+            mcm.push((name.clone(), process.handle(), replica_gate));
             parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
         }
         let schedule = schedule::Log::default();
@@ -211,8 +222,22 @@ impl SimStage {
             mcm,
             schedule,
             api_faults: server.faults(),
+            audit: audit.clone(),
+            disturbed: job
+                .disturbances
+                .iter()
+                .any(|disturbance| !matches!(disturbance, Disturbance::Crash(_))),
             parts,
         })
+    }
+
+    /// The process that holds the Lease under that name.
+    fn holder(&self, holder: &str) -> Result<&(String, Handle, Gate), String> {
+        let names = self.mcm.iter().map(|(name, ..)| name.as_str());
+        let index = holder_among(holder, names);
+        index
+            .and_then(|index| self.mcm.get(index))
+            .ok_or_else(|| format!("the Lease is held by {holder:?}, which is none of ours"))
     }
 
     /// How often each disturbance struck; `faults` are the hits of the cloud's rules.
@@ -247,6 +272,12 @@ fn follow_schedule(
     async move { schedule::run(&disturbances, &handles, &log, |target, what| trace.fault(target, what)).await }
 }
 
+/// Whether mcm may lose its Lease by what disturbs it. It then ends, and whatever supervises it starts it again.
+fn may_lose_leadership(job: &Job) -> bool {
+    let cuts = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
+    !job.disturbances.is_empty() || job.scenario.steps.iter().any(cuts)
+}
+
 /// What each incarnation of mcm is made from.
 struct Incarnations {
     gate: Gate,
@@ -256,9 +287,14 @@ struct Incarnations {
 }
 
 impl Incarnations {
+    /// Under which name the present incarnation is a candidate for leadership.
+    fn identity(&self) -> String {
+        format!("{}_{}", self.gate.name(), self.gate.incarnation())
+    }
+
     /// The next incarnation: with caches, identity and randomness of its own.
     fn next(&self, client: kube::Client, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
-        let identity = format!("{}_{}", self.gate.name(), self.gate.incarnation());
+        let identity = self.identity();
         let environment = mcm::Environment {
             control: client.clone(),
             target: Some(client),
@@ -296,7 +332,7 @@ impl Stage for SimStage {
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
         let Process::Mcm = process;
-        let handles = self.mcm.iter().map(|(_, handle)| handle);
+        let handles = self.mcm.iter().map(|(_, handle, _)| handle);
         match action {
             ProcessAction::Kill => {
                 for handle in handles {
@@ -311,11 +347,7 @@ impl Stage for SimStage {
             ProcessAction::Restart => handles.for_each(Handle::restart),
             ProcessAction::KillLeader => {
                 let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
-                let names = self.mcm.iter().map(|(name, _)| name.as_str());
-                let Some(index) = holder_among(&holder, names) else {
-                    return Err(format!("the Lease is held by {holder:?}, which is none of ours"));
-                };
-                self.mcm[index].1.kill();
+                self.holder(&holder)?.1.kill();
             }
             ProcessAction::RollingRestart => {
                 for handle in handles {
@@ -347,6 +379,32 @@ impl Stage for SimStage {
         self.trace.fault(target, what);
     }
 
+    fn api_faults(&self) -> Option<Faults> {
+        Some(self.api_faults.clone())
+    }
+
+    fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, String> {
+        match holder {
+            None => Ok(format!("*:{MCM_ACCOUNT}")),
+            Some(holder) => self.holder(holder).map(|(name, ..)| agents_named(name)),
+        }
+    }
+
+    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
+        Some(self.audit.follow().boxed())
+    }
+
+    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
+        let Process::Mcm = process;
+        let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
+        self.holder(&holder)?.2.pause_for(time);
+        Ok(())
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.disturbed
+    }
+
     async fn trouble(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,
@@ -359,11 +417,11 @@ impl Stage for SimStage {
 /// The flags with a planted defect.
 #[cfg(feature = "mutants")]
 fn with_mutant(mut options: mcm::Options, mutant: Option<&str>) -> Result<mcm::Options, String> {
-    options.mutant = match mutant {
-        None => None,
-        Some("create-without-asking") => Some(mcm_core::machine::Mutant::CreateWithoutAsking),
-        Some(other) => return Err(format!("there is no mutant {other:?}; there is create-without-asking")),
-    };
+    use mcm_core::machine::Mutant;
+
+    let known = || Mutant::ALL.map(Mutant::name).join(", ");
+    let find = |name| Mutant::of(name).ok_or_else(|| format!("there is no mutant {name:?}; there are {}", known()));
+    options.mutant = mutant.map(find).transpose()?;
     Ok(options)
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use apiserver::Identity;
+use apiserver::faults::Faults;
 use clock::{Clock, Seed};
 use kube::config::Kubeconfig;
 use tempfile::TempDir;
@@ -22,6 +23,7 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     namespace: String,
     audit: Audit,
+    faults: Faults,
     // Last: what is above may still write into it while it ends.
     folder: TempDir,
 }
@@ -75,6 +77,7 @@ impl ControlPlane {
             kubeconfig,
             namespace: namespace.to_owned(),
             audit,
+            faults: server.faults(),
             folder,
         })
     }
@@ -97,6 +100,11 @@ impl ControlPlane {
     /// Where files go that end with the control plane.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Its fault rules.
+    pub fn api_faults(&self) -> Faults {
+        self.faults.clone()
     }
 
     /// What mcm and fakecloud ask of it.

@@ -87,6 +87,14 @@ impl Plane {
         }
     }
 
+    /// The server's fault rules, where it is ours.
+    pub fn api_faults(&self) -> Option<apiserver::faults::Faults> {
+        match self {
+            Self::Embedded(plane) => Some(plane.api_faults()),
+            Self::Envtest(_) | Self::Existing(_) => None,
+        }
+    }
+
     /// What the server saw of mcm and fakecloud, where it is ours.
     pub fn audit(&self) -> Option<super::audit::Audit> {
         match self {

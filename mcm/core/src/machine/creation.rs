@@ -62,8 +62,11 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
     match pass.last_answer() {
         None | Some(Answer::Delete(_)) => {
             #[cfg(feature = "mutants")]
-            if pass.settings.mutant == Some(super::Mutant::CreateWithoutAsking) {
+            if pass.mutant().is_some_and(super::Mutant::creates_without_asking) {
                 return create();
+            }
+            if let Some(vm) = unrecorded(pass) {
+                return found(pass, vm, Some(call));
             }
             call(CallKind::Status, machine.clone(), Reason::AskForVm)
         }
@@ -90,6 +93,13 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
         },
         Some(Answer::DeleteStale(result)) => stale(pass, result),
     }
+}
+
+/// The VM that this process made for a machine that does not carry its provider id yet, because the write was lost. The
+/// cloud need not show it at once, so asking would not do.
+fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
+    let made = pass.view.made.as_ref();
+    made.filter(|_| pass.machine().spec.provider_id.is_empty())
 }
 
 /// The VM as the object has it.

@@ -14,17 +14,20 @@ use crate::finalizer::has_finalizer;
 /// Nothing is remembered from one call to the next: a process that dies between any two actions
 /// leaves just another view.
 pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
-    let corrected = corrected(view);
+    let corrected = corrected(view, settings);
     let view = corrected.as_ref().unwrap_or(view);
     look(&Pass { view, settings, now })
 }
 
 /// The view without a Node that has turned out not to exist, or that is another machine's, and
 /// without a failure that is best answered by doing the same again; `None`: it is right as it is.
-fn corrected(view: &View) -> Option<View> {
+#[cfg_attr(not(feature = "mutants"), expect(unused_variables, reason = "only a planted defect asks for the settings"))]
+fn corrected(view: &View, settings: &Settings) -> Option<View> {
     let failure = view.failure.as_ref();
     let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());
     let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
+    #[cfg(feature = "mutants")]
+    let again = again && settings.mutant != Some(super::Mutant::R06);
     let foreign = view.node_of_other.is_some();
     if !absent && !again && !foreign {
         return None;

@@ -24,7 +24,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if !has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER) {
         return Plan::new(Reason::NotOurs).after(pass.settings.retry.long);
     }
-    if let Some(plan) = made_meanwhile(pass) {
+    if let Some(plan) = made_meanwhile(pass).or_else(|| made_before(pass)) {
         return plan;
     }
     if pass.phase() != Some(&Phase::Terminating) {
@@ -86,6 +86,18 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
         plan
     } else {
         plan.act(Action::PatchMachine(patch))
+    })
+}
+
+/// The VM was made before the deletion, and its record was lost.
+fn made_before(pass: &Pass) -> Option<Plan> {
+    let unrecorded = pass.machine().spec.provider_id.is_empty() && pass.view.failure.is_none();
+    let vm = pass.view.made.as_ref().filter(|_| unrecorded)?;
+    let patch = record(pass, vm);
+    (!patch.is_empty()).then(|| {
+        Plan::new(Reason::RecordVm)
+            .after(Duration::ZERO)
+            .act(Action::PatchMachine(patch))
     })
 }
 
@@ -177,6 +189,10 @@ fn find_vm(pass: &Pass) -> Plan {
     }
     if let Some(name) = &pass.view.labelled_node {
         return labelled(pass, name);
+    }
+    #[cfg(feature = "mutants")]
+    if skips_vm(pass) {
+        return next(pass, Stage::Drain, "");
     }
     match pass.last_answer() {
         Some(Answer::Status(Ok(vm))) if vm.node_name.is_empty() => next(pass, Stage::Drain, ""),
@@ -280,7 +296,17 @@ fn volume_attachments(pass: &Pass) -> Plan {
     plan
 }
 
+/// The planted defect: what has no provider id has no VM.
+#[cfg(feature = "mutants")]
+fn skips_vm(pass: &Pass) -> bool {
+    pass.mutant() == Some(super::Mutant::R05) && pass.machine().spec.provider_id.is_empty()
+}
+
 fn delete_vm(pass: &Pass) -> Plan {
+    #[cfg(feature = "mutants")]
+    if skips_vm(pass) {
+        return next(pass, Stage::Node, "VM not found. Continuing deletion flow.");
+    }
     let periods = &pass.settings.retry;
     let (error, description, retry) = match pass.last_answer() {
         Some(Answer::Delete(Ok(state))) => return vm_deleted(pass, state.clone()),

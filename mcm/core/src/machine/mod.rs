@@ -8,6 +8,8 @@ mod decide;
 mod deletion;
 mod drain;
 mod health;
+#[cfg(feature = "mutants")]
+mod mutant;
 mod node;
 mod pass;
 mod plan;
@@ -21,10 +23,10 @@ mod validation;
 mod view;
 
 pub use decide::decide;
+#[cfg(feature = "mutants")]
+pub use mutant::Mutant;
 pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, TokenOwner};
 pub use reason::Reason;
-#[cfg(feature = "mutants")]
-pub use settings::Mutant;
 pub use settings::{Retry, Settings};
 pub use stage::Stage;
 pub use view::{Answer, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};

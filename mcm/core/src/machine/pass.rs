@@ -26,6 +26,12 @@ impl<'a> Pass<'a> {
         self.machine().metadata.name.as_deref().unwrap_or_default()
     }
 
+    /// The planted defect of this run.
+    #[cfg(feature = "mutants")]
+    pub fn mutant(&self) -> Option<super::Mutant> {
+        self.settings.mutant
+    }
+
     pub fn phase(&self) -> Option<&'a Phase> {
         self.machine().status.current_status.phase.as_ref()
     }

@@ -284,6 +284,8 @@ pub struct BootstrapToken {
     pub owner: TokenOwner,
     /// When it ends.
     pub expiration: Timestamp,
+    /// When the machine must have joined: a token that ends before is of no use.
+    pub needed_until: Timestamp,
     /// `auth-extra-groups`; empty: none.
     pub extra_groups: String,
 }

@@ -23,7 +23,7 @@ pub struct Settings {
     pub retry: Retry,
     /// A defect that is planted on purpose.
     #[cfg(feature = "mutants")]
-    pub mutant: Option<Mutant>,
+    pub mutant: Option<super::Mutant>,
 }
 
 impl Default for Settings {
@@ -118,12 +118,4 @@ impl Settings {
             .unwrap_or(&self.node_conditions)
             .split(',')
     }
-}
-
-/// A defect that is planted on purpose, to show that a scenario can find it.
-#[cfg(feature = "mutants")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
-    /// CreateMachine is called without asking GetMachineStatus first.
-    CreateWithoutAsking,
 }

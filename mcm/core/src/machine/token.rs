@@ -14,9 +14,17 @@ const ID_LENGTH: usize = 6;
 /// The token that the machine's node is to join with.
 pub(super) fn wanted(pass: &Pass) -> BootstrapToken {
     let lifetime = pass.settings.creation_timeout_of(pass.machine());
+    #[cfg(feature = "mutants")]
+    let lifetime = match pass.mutant() {
+        Some(super::Mutant::R37) => pass.settings.creation_timeout,
+        _ => lifetime,
+    };
+    let created = pass.machine().metadata.creation_timestamp.as_ref();
+    let after = |time: jiff::Timestamp| time.checked_add(lifetime).unwrap_or(jiff::Timestamp::MAX);
     BootstrapToken {
         owner: owner(pass),
-        expiration: pass.now.checked_add(lifetime).unwrap_or(jiff::Timestamp::MAX),
+        expiration: after(pass.now),
+        needed_until: after(created.map_or(pass.now, |created| created.0)),
         extra_groups: pass.settings.bootstrap_token_extra_groups.clone(),
     }
 }

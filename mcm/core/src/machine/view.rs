@@ -44,6 +44,8 @@ pub struct View {
     pub volume_attachments: Vec<String>,
     /// The cloud calls of this pass that finished, in their order.
     pub answers: Vec<Answer>,
+    /// The VM that this process made for the machine and has not seen recorded on it yet.
+    pub made: Option<VmIdentity>,
     /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
     /// call that waits for its retry period is then made at once.
     pub hurry: bool,

@@ -1,30 +1,44 @@
-//! A node that is none of our cloud's is nobody's business here: neither mcm nor fakecloud writes to it.
+//! I10: foreign intent survives. A node that is none of our cloud's is nobody's business here: neither mcm nor fakecloud
+//! writes to it. A person's cordon, and that a node must not be scaled down, stay until a person takes them away or the
+//! node's Machine goes.
 //!
-//! Where the server tells who wrote what (`metadata.managedFields`), that decides. Where it does not, the node's spec and
-//! labels must stay as they were first seen, less the taints by which Kubernetes' own controllers tell of its state.
+//! Where the server tells who wrote what (`metadata.managedFields`), that decides of foreign nodes. Where it does not,
+//! the node's spec and labels must stay as they were first seen, less the taints by which Kubernetes' own controllers
+//! tell of its state.
 
 use std::collections::BTreeSet;
 
+use mcm_api::keys;
 use serde_json::{Value, json};
 
-use super::is_ours;
-use crate::engine::observe::{Observation, Seen};
-use crate::engine::world::{WorldState, text};
+use super::sight::{Sight, annotation, is_deleting, label};
+use super::{Check, is_ours};
+use crate::engine::world::text;
 
 /// The beginnings of the user agents of our programs, under which a server keeps their writes.
 const OURS: [&str; 2] = ["mcm", "fakecloud"];
 /// Taints of Kubernetes' own controllers.
 const OF_KUBERNETES: &str = "node.kubernetes.io/";
+/// By which a person keeps cluster-autoscaler from a node.
+const KEEP: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
-pub(super) fn check(world: &WorldState, observation: &Observation) -> Option<String> {
-    let Seen::Applied(kind, node) = &observation.what else {
-        return None;
-    };
-    if kind.kind != "Node" || ours(node) {
-        return None;
+#[derive(Debug)]
+pub(super) struct ForeignIntent;
+
+impl Check for ForeignIntent {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        let node = sight.applied("Node")?;
+        if ours(node) {
+            lost_intent(sight, node)
+        } else {
+            written(sight, node)
+        }
     }
+}
+
+fn written(sight: &Sight, node: &Value) -> Option<String> {
     let name = text(node, "/metadata/name");
-    let first = world.foreign_nodes.get(name)?;
+    let first = sight.world.foreign_nodes.get(name)?;
     let now = Interest::of(node);
     if let Some(manager) = now.writers.difference(&first.writers).next() {
         return Some(format!(
@@ -38,6 +52,23 @@ pub(super) fn check(world: &WorldState, observation: &Observation) -> Option<Str
             first.fields, now.fields
         )
     })
+}
+
+/// What a person asked of one of our nodes, and is there no longer.
+fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
+    let name = text(node, "/metadata/name");
+    let before = sight.before.filter(|_| !sight.terms.is_by_user("Node", name))?;
+    let mut machines = sight.world.of_kind("Machine");
+    let machine = machines.find(|machine| label(machine, keys::NODE_LABEL) == name);
+    if is_deleting(node) || machine.is_none_or(is_deleting) {
+        return None;
+    }
+    let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
+    if cordoned(before) && !cordoned(node) {
+        return Some(format!("node {name} was cordoned, and is no longer"));
+    }
+    let kept = |node: &Value| annotation(node, KEEP) == Some("true");
+    (kept(before) && !kept(node)).then(|| format!("node {name} had the annotation {KEEP}, and has it no longer"))
 }
 
 /// Whether a node is one of our cloud's.

@@ -1,0 +1,48 @@
+//! The regression corpus: bugs that machine controllers had, one entry a file.
+//!
+//! What lives here: for each entry its scenario, with the times at which it happened, and what must find its mutant. What
+//! must not: the mutants, which stand in `mcm` where the rule is that they break, behind the feature `mutants`.
+
+mod r04;
+mod r05;
+mod r06;
+mod r10;
+mod r36;
+mod r37;
+
+use harness::regression::Entry;
+use harness::scenario::DurationExpression;
+use harness::scenario::builder::{all, boot_delay, phase, slack, vm_count};
+use harness::scenario::expect::Condition;
+use harness::{Scenario, StageKind};
+use mcm_api::Phase;
+
+/// All entries, in the order of their numbers.
+pub fn regressions() -> Vec<Entry> {
+    vec![
+        r04::entry(),
+        r05::entry(),
+        r06::entry(),
+        r10::entry(),
+        r36::entry(),
+        r37::entry(),
+    ]
+}
+
+/// The machines' label.
+const POOL: &str = "md-a";
+
+/// A story with the exact times of an entry: they are those of production.
+fn story(name: &str, about: &str) -> Scenario {
+    Scenario::new(name, about).only_on([StageKind::Sim], "its times are those at which the bug happened")
+}
+
+/// A machine is Running on its only VM.
+fn well(machine: &str) -> Condition {
+    all([phase(machine, Phase::Running), vm_count(machine, 1)])
+}
+
+/// How long a machine may take from its creation to Running.
+fn joining() -> DurationExpression {
+    boot_delay() + slack()
+}

@@ -1,0 +1,99 @@
+//! R04 `lost-lease-leaks-vms`: nine VMs for three machines within twelve minutes. The API server answered slower than the
+//! leader may take for renewing its Lease, just while creations ran; the successor saw machines without a provider id and
+//! made their VMs again; three times.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, api_fault_by, calls, keep, lease_duration, lift_api_fault, pause_leader, seconds, slow_call, struck, vm_count,
+    wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, Cut, Rule};
+use harness::scenario::step::CloudCall;
+
+use super::{POOL, joining, story, well};
+
+const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R04",
+        name: "lost-lease-leaks-vms",
+        origin: "MCM#318",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![
+            Case {
+                id: "R04",
+                scenario: three_leaders_lost(),
+                mutant: true,
+                breaks: &["I1", "I8"],
+            },
+            Case {
+                id: "R04/b",
+                scenario: a_leader_wakes_up(),
+                mutant: true,
+                breaks: &["I1", "I8"],
+            },
+        ],
+        open: "",
+    }
+}
+
+/// The leader is cut off from the API server after each machine's creation, while its answer is on its way; each time the
+/// other one leads. The second and third machine are held up before their creation, so that one of them is under way at
+/// each of the three times.
+fn three_leaders_lost() -> Scenario {
+    let cut = |name: &str, how| api_fault_by(Client::Leader, Rule::new(name, Action::Partition { how }));
+    story(
+        "r04-lost-lease",
+        "The leader loses its Lease three times, each time while a creation is under way: three machines have three VMs.",
+    )
+    .replicas(2)
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .steps(MACHINES.map(|machine| {
+        slow_call(&format!("late-{machine}"), CloudCall::CreateMachine, machine, seconds(20))
+    }))
+    .step(slow_call("ask-2", CloudCall::GetMachineStatus, MACHINES[1], seconds(20)))
+    .step(slow_call("ask-3", CloudCall::GetMachineStatus, MACHINES[2], seconds(50)))
+    .step(keep(3))
+    .eventually(seconds(30), vm_count(MACHINES[0], 1))
+    .step(cut("cut-1", Cut::Hang))
+    .eventually(seconds(60), vm_count(MACHINES[1], 1))
+    .step(cut("cut-2", Cut::Refuse))
+    .step(wait(seconds(20)))
+    .step(lift_api_fault("cut-1"))
+    .step(wait(seconds(40)))
+    .step(lift_api_fault("cut-2"))
+    .eventually(seconds(120), vm_count(MACHINES[2], 1))
+    .step(cut("cut-3", Cut::Hang))
+    .step(wait(seconds(60)))
+    .step(lift_api_fault("cut-3"))
+    .eventually(lease_duration() + seconds(60) + joining(), all(MACHINES.map(well)))
+    .eventually(seconds(1), all(["cut-1", "cut-2", "cut-3"].map(|cut| struck(cut, 1))))
+    .quiet_end(joining())
+}
+
+/// The leader stands still after it asked for the VM and before it makes one. When it wakes, the other one has led for
+/// long, and has made it.
+fn a_leader_wakes_up() -> Scenario {
+    story(
+        "r04-b-leader-wakes",
+        "A leader stands still before a creation for a minute; when it wakes, another leads, and it calls the cloud no more.",
+    )
+    .replicas(2)
+    .creates_once()
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(slow_call("ask", CloudCall::GetMachineStatus, MACHINES[0], seconds(5)))
+    .step(keep(1))
+    .step(wait(seconds(2)))
+    .step(pause_leader(seconds(60)))
+    .at_most(1, seconds(300), calls(CloudCall::CreateMachine, MACHINES[0]))
+    .meanwhile()
+    .eventually(seconds(60), vm_count(MACHINES[0], 1))
+    .step(wait(seconds(60)))
+    .eventually(joining(), well(MACHINES[0]))
+    .eventually(seconds(1), struck("ask", 1))
+    .quiet_end(joining())
+}

@@ -1,0 +1,74 @@
+//! R05 `restart-loses-provider-id`: VMs stayed in the account for ever, or machines had two, after the controller died
+//! between the cloud's answer and the write of the provider id.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, calls, delete_machine, keep, machine_gone, mcm, seconds, slow_call, struck, vm_count, wait,
+};
+use harness::scenario::step::{CloudCall, ProcessAction};
+
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R05",
+        name: "restart-loses-provider-id",
+        origin: "MCM#423, CAPA#5794",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![
+            Case {
+                id: "R05",
+                scenario: deleted_while_down(),
+                mutant: true,
+                breaks: &["I2", "I1"],
+            },
+            Case {
+                id: "R05/b",
+                scenario: restarted(),
+                mutant: true,
+                breaks: &["I1"],
+            },
+        ],
+        open: "",
+    }
+}
+
+/// The process is killed when the VM is there and the answer is on its way.
+fn killed_after_creation(name: &str, about: &str) -> Scenario {
+    story(name, about)
+        .keeper(POOL, 0, serde_json::Value::Null)
+        .step(slow_call("late", CloudCall::CreateMachine, "md-a-1", seconds(10)))
+        .step(keep(1))
+        .eventually(seconds(60), vm_count("md-a-1", 1))
+        .step(mcm(ProcessAction::Kill))
+}
+
+fn deleted_while_down() -> Scenario {
+    killed_after_creation(
+        "r05-restart-loses-id",
+        "mcm dies before it writes a provider id, and the machine is deleted meanwhile: its VM goes before it does.",
+    )
+    .step(delete_machine("md-a-1"))
+    .step(wait(seconds(30)))
+    .step(mcm(ProcessAction::Start))
+    .eventually(seconds(300), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
+    .eventually(joining(), well("md-a-2"))
+    .eventually(seconds(1), struck("late", 1))
+    .quiet_end(joining())
+}
+
+fn restarted() -> Scenario {
+    killed_after_creation(
+        "r05-b-restart-creates",
+        "mcm dies before it writes a provider id: its successor takes over the VM that is there.",
+    )
+    .step(wait(seconds(30)))
+    .at_most(0, seconds(600), calls(CloudCall::CreateMachine, "md-a-1"))
+    .meanwhile()
+    .step(mcm(ProcessAction::Start))
+    .eventually(seconds(300), well("md-a-1"))
+    .eventually(seconds(1), struck("late", 1))
+    .quiet_end(joining())
+}

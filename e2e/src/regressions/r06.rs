@@ -1,0 +1,88 @@
+//! R06 `provider-id-write-lost`: two instances for one machine after the write of its provider id ran into a conflict, or
+//! after a pass over an old copy of it, while the cloud did not show the new VM yet.
+
+use std::time::Duration;
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    api_fault_by, calls, fail_calls, keep, lift, lift_api_fault, seconds, slow_call, struck, vm_count, wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use harness::scenario::step::CloudCall;
+use mcm_api::Code;
+
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    let refused = Action::Fail {
+        code: 409,
+        at: At::BeforeCommit,
+        retry_after: None,
+        message: None,
+    };
+    let unavailable = Action::Fail {
+        code: 503,
+        at: At::BeforeCommit,
+        retry_after: None,
+        message: None,
+    };
+    let lost = Action::Drop { at: At::AfterCommit };
+    let lag = Action::LagWatch {
+        by: Duration::from_secs(60),
+    };
+    let case = |id, scenario, mutant| Case {
+        id,
+        scenario,
+        mutant,
+        breaks: &["I1"],
+    };
+    Entry {
+        id: "R06",
+        name: "provider-id-write-lost",
+        origin: "CAPA#6131",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![
+            case("R06", invisible("r06-conflict", "runs into a conflict", refused), true),
+            case("R06/unavailable", invisible("r06-unavailable", "is refused", unavailable), false),
+            case("R06/lost", invisible("r06-lost", "is done and its answer lost", lost), false),
+            case("R06/lag", invisible("r06-lag", "is seen back a minute late", lag), false),
+        ],
+        open: "",
+    }
+}
+
+/// The cloud does not show the VM for half a minute, and something happens to the write of its id.
+fn invisible(name: &str, what: &str, action: Action) -> Scenario {
+    let watch = matches!(action, Action::LagWatch { .. });
+    let verbs = if watch { vec![Verb::Watch] } else { vec![Verb::Update, Verb::Patch] };
+    let rule = Rule {
+        matches: Match {
+            verbs,
+            resource: Some(Pattern::new("machines")),
+            times: (!watch).then_some(1),
+            ..Match::default()
+        },
+        ..Rule::new("write", action)
+    };
+    let about = format!("The write of a provider id {what}, and the cloud does not show the VM for half a minute: there is one VM.");
+    story(name, &about)
+        .keeper(POOL, 0, serde_json::Value::Null)
+        .step(fail_calls("invisible", CloudCall::GetMachineStatus, "md-a-1", Code::NotFound))
+        .step(slow_call("late", CloudCall::CreateMachine, "md-a-1", seconds(2)))
+        .step(keep(1))
+        .eventually(seconds(60), vm_count("md-a-1", 1))
+        .step(api_fault_by(Client::Mcm, rule))
+        .at_most(1, seconds(600), calls(CloudCall::CreateMachine, "md-a-1"))
+        .meanwhile()
+        .step(wait(seconds(30)))
+        .step(lift("invisible"))
+        .step(lift("late"))
+        .step(wait(seconds(60)))
+        .eventually(seconds(1), struck("write", 1))
+        .step(lift_api_fault("write"))
+        .eventually(joining(), well("md-a-1"))
+        .quiet_end(joining())
+}

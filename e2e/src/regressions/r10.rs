@@ -1,0 +1,40 @@
+//! R10 `delete-during-create`: a machine that was deleted during a slow creation vanished, and its VM stayed.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, keep, machine_gone, seconds, slow_creation, struck, vm_count, wait};
+
+use super::{POOL, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R10",
+        name: "delete-during-create",
+        origin: "MCM#1035, KMC#581",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R10",
+            scenario: deleted_meanwhile(),
+            mutant: true,
+            breaks: &["I2"],
+        }],
+        open: "a crash during the slow creation leaves a VM that only collection of orphans takes away",
+    }
+}
+
+fn deleted_meanwhile() -> Scenario {
+    story(
+        "r10-delete-during-create",
+        "A machine is deleted while its creation takes five minutes: the deletion waits for its outcome, and nothing is left.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(slow_creation("slow", "md-a-1", seconds(300)))
+    .step(keep(1))
+    .step(wait(seconds(60)))
+    .step(keep(0))
+    .eventually(seconds(600), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
+    .step(wait(seconds(300)))
+    .eventually(seconds(1), struck("slow", 1))
+    .quiet_end(seconds(60))
+}

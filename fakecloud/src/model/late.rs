@@ -1,0 +1,118 @@
+//! Creations whose effect comes later than their call: they are done in time, whether or not the caller still waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::Timestamp;
+use mcm_api::cloud::VmIdentity;
+use mcm_driver::MachineRequest;
+
+use super::calls::{Call, owner};
+use super::fault::Fired;
+use super::{Cloud, Operation, Reply, later};
+
+/// A creation that is to take effect later.
+struct LateCreation {
+    request: MachineRequest,
+    fired: Fired,
+    client: String,
+}
+
+/// Without what it was asked with, which holds credentials.
+impl fmt::Debug for LateCreation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LateCreation")
+            .field("fired", &self.fired)
+            .field("client", &self.client)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Creations that are under way in the cloud, and those that ended and were not asked for yet.
+#[derive(Debug, Default)]
+pub(super) struct Late {
+    last: u64,
+    due: BTreeSet<(Timestamp, u64)>,
+    under_way: BTreeMap<u64, LateCreation>,
+    ended: BTreeMap<u64, Reply<VmIdentity>>,
+}
+
+/// A creation that is under way: its number, and when it takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    number: u64,
+    /// When it takes effect.
+    pub due: Timestamp,
+}
+
+/// How a call of CreateMachine begins.
+#[derive(Debug)]
+pub enum Creation {
+    /// It is done.
+    Done(Reply<VmIdentity>),
+    /// It takes effect later.
+    Later(Ticket),
+}
+
+impl Late {
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.due.first().map(|(due, _)| *due)
+    }
+}
+
+impl Cloud {
+    /// Begins to make the machine's VM; `client` is who asks, empty where that is not known.
+    pub fn begin_creation(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Creation {
+        self.advance(now);
+        let machine = owner(request).key();
+        let fired = self.faults.decide(Operation::Create, Some(&machine));
+        let Some(fired) = fired.clone().filter(|fired| !fired.effect_delay.is_zero()) else {
+            return Creation::Done(self.create_as(request, fired, client, now));
+        };
+        let due = later(now, fired.effect_delay);
+        self.late.last += 1;
+        let number = self.late.last;
+        self.late.due.insert((due, number));
+        let creation = LateCreation {
+            request: request.clone(),
+            fired,
+            client: client.to_owned(),
+        };
+        self.late.under_way.insert(number, creation);
+        Creation::Later(Ticket { number, due })
+    }
+
+    /// What became of a creation that was to take effect later; `None`: its time has not come, or it was asked for.
+    pub fn end_creation(&mut self, ticket: Ticket, now: Timestamp) -> Option<Reply<VmIdentity>> {
+        self.advance(now);
+        self.late.ended.remove(&ticket.number)
+    }
+
+    /// Carries out the creation that is due first.
+    pub(super) fn carry_out_late(&mut self) {
+        let Some((due, number)) = self.late.due.pop_first() else {
+            return;
+        };
+        if let Some(creation) = self.late.under_way.remove(&number) {
+            let reply = self.create_as(&creation.request, Some(creation.fired), &creation.client, due);
+            self.late.ended.insert(number, reply);
+        }
+    }
+
+    fn create_as(
+        &mut self,
+        request: &MachineRequest,
+        fired: Option<Fired>,
+        client: &str,
+        now: Timestamp,
+    ) -> Reply<VmIdentity> {
+        let owner = owner(request);
+        let call = Call {
+            operation: Operation::Create,
+            machine: Some(owner.key()),
+            client: client.to_owned(),
+            fired,
+        };
+        self.perform(call, now, |cloud| cloud.create(owner, request, now))
+    }
+}

@@ -1,0 +1,77 @@
+//! What keeps the controller from its work at a moment: faults of the cloud and of the API server that may still strike,
+//! and processes that are down.
+//!
+//! What must not live here: what an invariant makes of it.
+
+use std::collections::BTreeMap;
+
+use crate::scenario::Step;
+use crate::scenario::step::ProcessAction;
+
+/// What the scenario does to the controller.
+#[derive(Debug, Default)]
+pub(super) struct Calm {
+    /// Fault rules, and how often each strikes at most.
+    rules: BTreeMap<String, Option<u64>>,
+    down: bool,
+}
+
+impl Calm {
+    /// A step was performed.
+    pub(super) fn performed(&mut self, step: &Step) {
+        match step {
+            Step::Inject(fault) => drop(self.rules.insert(fault.name.clone(), fault.times.map(u64::from))),
+            Step::SlowCreation(slow) => drop(self.rules.insert(slow.name.clone(), Some(1))),
+            Step::ApiFault(fault) => {
+                let times = fault.rule.matches.times.map(u64::from);
+                self.rules.insert(fault.rule.name.clone(), times);
+            }
+            Step::Lift(rule) | Step::LiftApiFault(rule) => drop(self.rules.remove(rule)),
+            Step::Process(step) => match step.action {
+                ProcessAction::Kill => self.down = true,
+                ProcessAction::Start | ProcessAction::Restart => self.down = false,
+                ProcessAction::KillLeader | ProcessAction::RollingRestart => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// All faults are lifted.
+    pub(super) fn lifted(&mut self) {
+        self.rules.clear();
+    }
+
+    /// Whether nothing disturbs, when rules have struck so often.
+    pub(super) fn is_calm(&self, hits: &BTreeMap<String, u64>) -> bool {
+        let spent = |(rule, times): (&String, &Option<u64>)| {
+            times.is_some_and(|times| hits.get(rule).is_some_and(|hits| *hits >= times))
+        };
+        !self.down && self.rules.iter().all(spent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::builder::{fail_call, lift, mcm};
+    use crate::scenario::step::CloudCall;
+
+    #[test]
+    fn a_rule_disturbs_until_it_is_spent_or_lifted() {
+        let mut calm = Calm::default();
+        calm.performed(&fail_call("once", CloudCall::CreateMachine, "m", 1, mcm_api::Code::Internal));
+        assert!(!calm.is_calm(&BTreeMap::new()));
+        assert!(calm.is_calm(&BTreeMap::from([("once".to_owned(), 1)])));
+        calm.performed(&lift("once"));
+        assert!(calm.is_calm(&BTreeMap::new()));
+    }
+
+    #[test]
+    fn a_process_that_is_down_disturbs_until_it_is_started() {
+        let mut calm = Calm::default();
+        calm.performed(&mcm(ProcessAction::Kill));
+        assert!(!calm.is_calm(&BTreeMap::new()));
+        calm.performed(&mcm(ProcessAction::Start));
+        assert!(calm.is_calm(&BTreeMap::new()));
+    }
+}

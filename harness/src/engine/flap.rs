@@ -1,0 +1,44 @@
+//! An agent on a node that writes a condition, True and False by turns.
+
+use clock::Clock;
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+
+use crate::scenario::Timeouts;
+use crate::scenario::disturb::Flap;
+
+/// Flaps until its time is over; how often it wrote. A node that is gone ends it.
+pub(super) async fn run(
+    client: &kube::Client,
+    clock: &Clock,
+    timeouts: &Timeouts,
+    node: &str,
+    flap: &Flap,
+) -> Result<u64, String> {
+    let api: Api<Node> = Api::all(client.clone());
+    let lasts = SignedDuration::try_from(flap.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
+    let end = clock.now().saturating_add(lasts).unwrap_or(jiff::Timestamp::MAX);
+    let mut written = 0;
+    while clock.now() < end {
+        let status = &flap.values[usize::from(written % 2 == 1)];
+        let now = clock.now();
+        let condition = json!({
+            "type": flap.condition,
+            "status": status,
+            "reason": "Flapping",
+            "message": format!("written {} times", written + 1),
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        });
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
+        match api.patch_status(node, &PatchParams::default(), &patch).await {
+            Ok(_) => written += 1,
+            Err(kube::Error::Api(status)) if status.is_not_found() => break,
+            Err(error) => return Err(format!("cannot write condition {} of node {node}: {error}", flap.condition)),
+        }
+        clock.sleep(flap.every.value(timeouts)).await;
+    }
+    Ok(written)
+}

@@ -1,0 +1,126 @@
+//! Faults of the API server as steps, whether anything disturbs, and the quiet end of a scenario.
+
+use std::time::Duration;
+
+use apiserver::faults::{Class, Pattern};
+use serde_json::Value;
+
+use super::observe::{Observation, Quiet, Seen};
+use super::{Engine, Failure, end, kinds};
+use crate::scenario::disturb::{ApiFault, Client, QuietEnd};
+use crate::stage::cloud::CloudEvent;
+use crate::stage::{Stage, leader};
+
+/// How long collection of orphans may take, in production's terms: its period, and what listing and deleting take.
+const COLLECTION: Duration = Duration::from_mins(30 + 12);
+/// How long nothing may be written, in production's terms.
+const SILENCE: Duration = Duration::from_hours(2);
+/// The health timeout in production's terms.
+const HEALTH: Duration = Duration::from_mins(10);
+
+impl<S: Stage> Engine<'_, S> {
+    /// Adds a rule to the API server.
+    pub(super) async fn add_api_fault(&mut self, fault: &ApiFault) -> Result<(), String> {
+        let faults = self.stage.api_faults().ok_or("the API server of this stage is not ours to disturb")?;
+        let mut rule = fault.rule.clone();
+        let client = match fault.by {
+            None => None,
+            Some(Client::Mcm) => Some(self.stage.agent_of_mcm(None)?),
+            Some(Client::Leader) => {
+                let holder = leader(&self.stage.client(), self.stage.namespace(), &self.clock).await?;
+                Some(self.stage.agent_of_mcm(Some(&holder))?)
+            }
+        };
+        if let Some(client) = client {
+            rule.matches.client = Some(Pattern::new(client));
+        }
+        if rule.class() == Class::Byzantine {
+            self.invariants.terms.byzantine.insert(rule.name.clone());
+        }
+        faults.add(rule).map_err(|invalid| invalid.to_string())
+    }
+
+    /// Takes a rule of the API server away.
+    pub(super) fn lift_api_fault(&mut self, rule: &str) -> Result<(), String> {
+        self.count_api_faults();
+        let faults = self.stage.api_faults().ok_or("the API server of this stage is not ours to disturb")?;
+        let removed = faults.remove(rule);
+        removed.map(drop).ok_or_else(|| format!("there is no API fault {rule:?}"))
+    }
+
+    /// Takes over how often rules of the API server have struck.
+    pub(super) fn count_api_faults(&mut self) {
+        let Some(faults) = self.stage.api_faults() else { return };
+        for status in faults.list() {
+            self.world.faults.insert(status.rule.name, status.hits);
+        }
+    }
+
+    /// Notes since when nothing disturbs the controller.
+    pub(super) fn look_for_calm(&mut self) {
+        let calm = self.calm.is_calm(&self.world.faults) && !self.stage.is_disturbed();
+        let since = &mut self.invariants.terms.calm_since;
+        match (calm, since.is_some()) {
+            (true, false) => *since = Some(self.clock.now()),
+            (false, true) => *since = None,
+            _ => {}
+        }
+    }
+
+    /// Of a call that deleted a VM: the Machine as the server has it now, unless it is known to be on its way out. Two
+    /// streams have no order between them.
+    pub(super) async fn machine_of_deletion(
+        &mut self,
+        observation: &Observation,
+    ) -> Result<Option<Option<Value>>, Failure> {
+        let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
+            return Ok(None);
+        };
+        let known = self.world.object("Machine", &call.machine);
+        if call.call != "DeleteMachine" || known.is_none_or(crate::invariants::is_deleting) {
+            return Ok(None);
+        }
+        let namespace = self.stage.namespace().to_owned();
+        let kind = kinds::find("Machine").map_err(|reason| self.failed(reason))?;
+        let read = kind.api(&self.stage.client(), &namespace).get_opt(&call.machine).await;
+        match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
+            Ok(machine) => Ok(Some(machine)),
+            Err(error) => Err(self.failed(format!("cannot read machine {}: {error}", call.machine))),
+        }
+    }
+
+    /// Lifts all faults, lets everything settle, and then sees that nothing is written any more.
+    pub(super) async fn quiet_end(&mut self, quiet: &QuietEnd) -> Result<(), Failure> {
+        self.count_api_faults();
+        if let Some(faults) = self.stage.api_faults() {
+            faults.clear();
+        }
+        let lifted = self.stage.cloud().lift_all().await;
+        lifted.map_err(|reason| self.failed(reason))?;
+        self.calm.lifted();
+        let health = self.stage.timeouts().health;
+        let scaled = |time: Duration| time.min(time.mul_f64(health.as_secs_f64() / HEALTH.as_secs_f64()));
+        self.quiet(Quiet::Began).await?;
+        self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION)).await?;
+        let secrets = end::secrets(&self.stage.client(), self.stage.namespace()).await;
+        let secrets = secrets.map_err(|reason| self.failed(reason))?;
+        let tokens = secrets.get(end::TOKENS).and_then(|count| count.parse().ok()).unwrap_or_default();
+        self.quiet(Quiet::Silent { tokens }).await?;
+        self.let_pass(scaled(SILENCE)).await?;
+        self.quiet(Quiet::Over).await
+    }
+
+    async fn let_pass(&mut self, time: Duration) -> Result<(), Failure> {
+        let deadline = self.later(time);
+        self.watch_until(|_| false, Some(deadline)).await
+    }
+
+    async fn quiet(&mut self, quiet: Quiet) -> Result<(), Failure> {
+        let at = self.clock.now();
+        self.absorb(Observation {
+            at,
+            what: Seen::Quiet(quiet),
+        })
+        .await
+    }
+}

@@ -1,0 +1,85 @@
+//! I9: bounded creation. A MachineDeployment makes, in any ten minutes, at most replicas + maxSurge VMs beyond what
+//! changes of its spec and losses ask for. Attempts for one Machine follow the retry table, and stop when it is Failed
+//! or Terminating.
+//!
+//! Of the retry table it is held that no Machine gets more than three CreateMachine calls within a short retry period,
+//! one for each process that may die or be told to hurry in that time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+
+use super::Check;
+use super::sight::{Sight, after, is_deleting, label, name, phase, share, time};
+
+const WINDOW: Duration = Duration::from_mins(10);
+/// Calls for one Machine within a short retry period.
+const MOST: usize = 3;
+
+#[derive(Debug, Default)]
+pub(super) struct BoundedCreation {
+    /// By Machine uid: when CreateMachine was called.
+    calls: BTreeMap<String, VecDeque<Timestamp>>,
+    /// By deployment: when VMs were made, and when Machines were lost.
+    made: BTreeMap<String, VecDeque<Timestamp>>,
+    lost: BTreeMap<String, VecDeque<Timestamp>>,
+}
+
+impl Check for BoundedCreation {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.applied("Machine") {
+            let failed = |machine| phase(machine) == "Failed" || is_deleting(machine);
+            if failed(machine) && !sight.before.is_some_and(failed) {
+                let deployment = label(machine, keys::DEPLOYMENT_LABEL).to_owned();
+                self.lost.entry(deployment).or_default().push_back(sight.at());
+            }
+            return None;
+        }
+        if let Some(call) = sight.call().filter(|call| call.call == "CreateMachine") {
+            let machine = sight.world.object("Machine", &call.machine)?;
+            if let Some(over) = over_since(machine)
+                && after(over, sight.terms.pass()) < sight.at()
+            {
+                let state = if is_deleting(machine) { "Terminating" } else { "Failed" };
+                return Some(format!("CreateMachine for {}, which is {state} since {over}", call.machine));
+            }
+            let window = sight.terms.timeouts.short_retry;
+            let calls = self.calls.entry(super::sight::uid(machine).to_owned()).or_default();
+            let count = count_in(calls, sight.at(), window);
+            return (count > MOST).then(|| format!("{count} CreateMachine calls for {} within {window:?}", call.machine));
+        }
+        let vm = sight.vm().filter(|vm| vm.state == crate::stage::cloud::VmState::Pending)?;
+        let machine = sight.world.object("Machine", &vm.machine)?;
+        let called = label(machine, keys::DEPLOYMENT_LABEL);
+        let deployment = sight.world.object("MachineDeployment", called)?;
+        let made = count_in(self.made.entry(called.to_owned()).or_default(), sight.at(), WINDOW);
+        let lost = self.lost.get_mut(called).map_or(0, |lost| {
+            lost.retain(|at| after(*at, 2 * WINDOW) > sight.at());
+            lost.len()
+        });
+        let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
+        let surge = share(&deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"], replicas, true);
+        let edits = sight.terms.edits.get(&("MachineDeployment".to_owned(), called.to_owned()));
+        let rounds = 1 + edits.copied().unwrap_or_default();
+        let most = usize::try_from((replicas + surge) * i64::try_from(rounds).unwrap_or(1)).unwrap_or_default() + lost;
+        (made > most).then(|| {
+            format!("deployment {called} made {made} VMs within {WINDOW:?}: replicas {replicas}, surge {surge}, {lost} lost, last of {}", name(machine))
+        })
+    }
+}
+
+/// Since when nothing is to be made for a Machine any more.
+fn over_since(machine: &serde_json::Value) -> Option<Timestamp> {
+    let deleted = time(machine, "/metadata/deletionTimestamp");
+    let failed = time(machine, "/status/currentStatus/lastUpdateTime").filter(|_| phase(machine) == "Failed");
+    deleted.or(failed)
+}
+
+/// How many there were within the window that ends now, now counted.
+fn count_in(times: &mut VecDeque<Timestamp>, now: Timestamp, window: Duration) -> usize {
+    times.push_back(now);
+    times.retain(|at| after(*at, window) > now);
+    times.len()
+}

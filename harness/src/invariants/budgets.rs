@@ -1,0 +1,97 @@
+//! I6: until a Machine's deletionTimestamp and drain timeout are over, the pods on its Node leave only through eviction,
+//! and its VM does not go while a pod that could be evicted still runs.
+//!
+//! Exceptions: the label `force-deletion`; a Node that is not Ready, or whose file system is read-only, for more than
+//! five minutes.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{Sight, after, is_deleting, label, name, time, timeout_of};
+use crate::engine::observe::Seen;
+use crate::engine::world::text;
+
+/// A node in that state for so long ends no pods any more.
+const DEAD_AFTER: Duration = Duration::from_mins(5);
+
+#[derive(Debug)]
+pub(super) struct Budgets;
+
+impl Check for Budgets {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Seen::Request(request) = &sight.observation.what {
+            let deletes = request.verb == "delete" && request.resource == "pods";
+            let pod = sight.world.object("Pod", &request.name).filter(|_| deletes)?;
+            let machine = machine_on(sight, text(pod, "/spec/nodeName"))?;
+            return (!may_force(sight, machine)).then(|| {
+                format!(
+                    "pod {} on the node of machine {} was deleted and not evicted, before the drain timeout",
+                    request.name,
+                    name(machine)
+                )
+            });
+        }
+        let call = sight.call().filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
+        let machine = sight.world.object("Machine", &call.machine)?;
+        if !is_deleting(machine) || may_force(sight, machine) {
+            return None;
+        }
+        let node = label(machine, keys::NODE_LABEL);
+        let left: Vec<&str> = sight
+            .world
+            .of_kind("Pod")
+            .filter(|pod| !node.is_empty() && text(pod, "/spec/nodeName") == node && is_evictable(pod))
+            .map(name)
+            .collect();
+        (!left.is_empty()).then(|| {
+            format!(
+                "the VM of machine {} goes before the drain timeout, and pods that could be evicted run on it: {}",
+                call.machine,
+                left.join(", ")
+            )
+        })
+    }
+}
+
+fn machine_on<'a>(sight: &Sight<'a>, node: &str) -> Option<&'a Value> {
+    sight
+        .world
+        .of_kind("Machine")
+        .find(|machine| !node.is_empty() && label(machine, keys::NODE_LABEL) == node)
+}
+
+/// Whether nobody has to wait for the machine's pods.
+fn may_force(sight: &Sight, machine: &Value) -> bool {
+    let forced = ["1", "t", "T", "TRUE", "true", "True"].contains(&label(machine, keys::FORCE_DELETION_LABEL));
+    let limit = timeout_of(machine, "drainTimeout", sight.terms.timeouts.drain);
+    let over = |deleted: Timestamp| after(deleted, limit) <= after(sight.at(), Duration::from_secs(1));
+    let timed_out = time(machine, "/metadata/deletionTimestamp").is_some_and(over);
+    let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
+    let observed = node.unwrap_or(machine).pointer("/status/conditions");
+    let conditions = observed.and_then(Value::as_array);
+    let dead = conditions.into_iter().flatten().any(|condition| {
+        let bad = match text(condition, "/type") {
+            "Ready" => text(condition, "/status") != "True",
+            "ReadonlyFilesystem" => text(condition, "/status") != "False",
+            _ => false,
+        };
+        let since = time(condition, "/lastTransitionTime");
+        bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= sight.at())
+    });
+    forced || timed_out || dead || node.is_none()
+}
+
+/// Whether the pod runs and could be evicted.
+fn is_evictable(pod: &Value) -> bool {
+    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let daemon = owners
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["kind"] == "DaemonSet" && owner["controller"] == true);
+    let mirror = pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string();
+    text(pod, "/status/phase") == "Running" && !daemon && !mirror && !is_deleting(pod)
+}

@@ -1,0 +1,89 @@
+//! I16: a clean end. A deletion leaves no Node and no VolumeAttachment behind, at most one pass after the Machine is gone;
+//! at the end of the quiet time no object is Terminating, and no bootstrap token is left over.
+//!
+//! A Machine that the scenario removes by force is not the controller's to clean up after.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+
+use super::Check;
+use super::sight::{Sight, Terms, is_deleting, label, name, phase};
+use crate::engine::observe::{Quiet, Seen};
+use crate::engine::world::{WorldState, text};
+
+/// By Node: the Machine that is gone, its VM's provider id, and since when.
+#[derive(Debug, Default)]
+pub(super) struct CleanEnd(BTreeMap<String, (String, String, Timestamp)>);
+
+impl Check for CleanEnd {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.deleted("Machine") {
+            let node = label(machine, keys::NODE_LABEL);
+            let terminated = phase(machine) == "Terminating";
+            if !node.is_empty() && terminated {
+                let provider_id = text(machine, "/spec/providerID").to_owned();
+                self.0
+                    .insert(node.to_owned(), (name(machine).to_owned(), provider_id, sight.at()));
+            }
+        }
+        if let Some(machine) = sight.applied("Machine") {
+            self.0.remove(label(machine, keys::NODE_LABEL));
+        }
+        if let Seen::Quiet(Quiet::Silent { tokens }) = sight.observation.what {
+            return left_over(sight, tokens);
+        }
+        None
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        self.0.values().filter_map(|(_, _, since)| terms.due(*since, terms.pass())).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+        let late = |since: Timestamp| terms.due(since, terms.pass()).is_some_and(|due| due <= now);
+        let over: Vec<String> = self
+            .0
+            .iter()
+            .filter(|(_, (_, _, since))| late(*since))
+            .map(|(node, _)| node.clone())
+            .collect();
+        over.into_iter().find_map(|node| {
+            let (machine, provider_id, since) = self.0.remove(&node)?;
+            let own = |object: &&serde_json::Value| text(object, "/spec/providerID") == provider_id;
+            if world.object("Node", &node).filter(own).is_some() {
+                return Some(format!("machine {machine} is gone since {since}, and its node {node} is there"));
+            }
+            let mut attachments = world.of_kind("VolumeAttachment");
+            let left = attachments.find(|attachment| {
+                text(attachment, "/spec/nodeName") == node && world.object("Node", &node).is_none()
+            });
+            left.filter(|attachment| !is_deleting(attachment)).map(|attachment| {
+                format!(
+                    "machine {machine} is gone since {since}, and VolumeAttachment {} of its node {node} is there",
+                    name(attachment)
+                )
+            })
+        })
+    }
+}
+
+fn left_over(sight: &Sight, tokens: usize) -> Option<String> {
+    let kinds = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Node", "Pod", "VolumeAttachment"];
+    for kind in kinds {
+        if let Some(object) = sight.world.of_kind(kind).find(|object| is_deleting(object)) {
+            return Some(format!(
+                "{kind} {} is Terminating since {} after the quiet time",
+                name(object),
+                text(object, "/metadata/deletionTimestamp")
+            ));
+        }
+    }
+    let waiting = sight
+        .world
+        .of_kind("Machine")
+        .filter(|machine| !phase(machine).starts_with("Running") && phase(machine) != "Unknown")
+        .count();
+    (tokens > waiting).then(|| format!("{tokens} bootstrap tokens are left after the quiet time, for {waiting} Machines that have not joined"))
+}

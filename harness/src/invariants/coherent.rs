@@ -1,0 +1,92 @@
+//! I19: coherent state. Terminating only with a deletionTimestamp; past creation a Machine names its VM and its Node; the
+//! two name the same VM; a provider id is written once; preserved means that an expiry is set, both ways.
+//!
+//! Of two objects, one pass of grace. The other direction of Terminating is I14's.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{Sight, Terms, is_deleting, label, name, phase, time};
+use crate::engine::world::{WorldState, text};
+
+const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
+
+/// By Machine: since when its Node names another VM than it does.
+#[derive(Debug, Default)]
+pub(super) struct Coherent(BTreeMap<String, Timestamp>);
+
+impl Check for Coherent {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(node) = sight.applied("Node") {
+            let machine = label(node, keys::MACHINE_NAME_LABEL).to_owned();
+            self.compare(machine, sight);
+            return None;
+        }
+        if let Some(machine) = sight.deleted("Machine") {
+            self.0.remove(name(machine));
+        }
+        let machine = sight.applied("Machine")?;
+        self.compare(name(machine).to_owned(), sight);
+        let named = name(machine);
+        let in_phase = phase(machine);
+        if in_phase == "Terminating" && !is_deleting(machine) {
+            return Some(format!("machine {named} is Terminating without a deletionTimestamp"));
+        }
+        let provider_id = text(machine, "/spec/providerID");
+        let past = ["Pending", "Running", "Unknown", "Available"].contains(&in_phase.split(':').next().unwrap_or_default());
+        let new_phase = sight.before.is_none_or(|before| phase(before) != in_phase);
+        if past && new_phase && !sight.terms.is_by_user("Machine", named) {
+            if provider_id.is_empty() {
+                return Some(format!("machine {named} is {in_phase} without a provider id"));
+            }
+            if in_phase != "Available" && label(machine, keys::NODE_LABEL).is_empty() {
+                return Some(format!("machine {named} is {in_phase} without the label {}", keys::NODE_LABEL));
+            }
+        }
+        if let Some(before) = sight.before.map(|before| text(before, "/spec/providerID"))
+            && !before.is_empty()
+            && before != provider_id
+            && !sight.terms.is_by_user("Machine", named)
+        {
+            return Some(format!("machine {named} had the provider id {before} and has {provider_id:?}"));
+        }
+        let shown = in_phase.ends_with(":Preserved");
+        (shown && time(machine, EXPIRY).is_none()).then(|| format!("machine {named} is {in_phase} without an expiry"))
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        self.0.values().filter_map(|since| terms.due(*since, terms.pass())).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+        let late = |since: &Timestamp| terms.due(*since, terms.pass()).is_some_and(|due| due <= now);
+        let (machine, since) = self.0.iter().find(|(_, since)| late(since))?;
+        let (own, nodes) = both(world, machine)?;
+        Some(format!(
+            "machine {machine} names VM {own} and its node names {nodes} since {since}"
+        ))
+    }
+}
+
+impl Coherent {
+    fn compare(&mut self, machine: String, sight: &Sight) {
+        if both(sight.world, &machine).is_some() {
+            self.0.entry(machine).or_insert(sight.at());
+        } else {
+            self.0.remove(&machine);
+        }
+    }
+}
+
+/// The provider ids of a Machine that stays and of its Node, which names it, where they differ.
+fn both<'a>(world: &'a WorldState, machine: &str) -> Option<(&'a str, &'a str)> {
+    let object = world.object("Machine", machine).filter(|object| !is_deleting(object) && phase(object) != "Failed")?;
+    let claims = |node: &&Value| label(node, keys::MACHINE_NAME_LABEL) == machine;
+    let node = world.object("Node", label(object, keys::NODE_LABEL)).filter(claims)?;
+    let (own, nodes) = (text(object, "/spec/providerID"), text(node, "/spec/providerID"));
+    (!own.is_empty() && !nodes.is_empty() && own != nodes).then_some((own, nodes))
+}

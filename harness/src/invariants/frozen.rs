@@ -1,0 +1,57 @@
+//! I8: frozen means frozen. Without a valid Lease no process makes or deletes a VM, and no set that is frozen makes a
+//! Machine.
+//!
+//! The holder of the Lease is judged where calls say who made them: in virtual time. A Lease that its holder does not
+//! renew for its duration is not valid.
+
+use std::time::Duration;
+
+use mcm_api::keys;
+
+use super::Check;
+use super::sight::{Sight, after, label, name, owner};
+use crate::engine::world::Leadership;
+
+/// The label of a set or deployment that is frozen.
+const FREEZE: &str = "freeze";
+
+#[derive(Debug)]
+pub(super) struct Frozen;
+
+impl Check for Frozen {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
+            let set = owner(machine, "MachineSet").and_then(|set| sight.world.object("MachineSet", set))?;
+            let deployment = sight
+                .world
+                .object("MachineDeployment", label(machine, keys::DEPLOYMENT_LABEL));
+            let frozen = [Some(set), deployment]
+                .into_iter()
+                .flatten()
+                .find(|object| label(object, FREEZE) == "True")?;
+            return Some(format!("machine {} was made while {} is frozen", name(machine), name(frozen)));
+        }
+        let call = sight
+            .call()
+            .filter(|call| ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty())?;
+        let lease = sight.world.leadership.as_ref()?;
+        if may_lead(lease, &call.client, sight) {
+            return None;
+        }
+        Some(format!(
+            "{} called {} for {} at {}; the Lease is held by {:?}, renewed at {}",
+            call.client,
+            call.call,
+            call.machine,
+            sight.at(),
+            lease.holder,
+            lease.renewed
+        ))
+    }
+}
+
+fn may_lead(lease: &Leadership, client: &str, sight: &Sight) -> bool {
+    // Renewals are stamped before they are sent.
+    let room = Duration::from_secs(1);
+    lease.holder == client && after(after(lease.renewed, lease.duration), room) >= sight.at()
+}

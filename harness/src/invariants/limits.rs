@@ -1,0 +1,187 @@
+//! I13: timeouts hold. Creation, health and drain end neither earlier nor later than their limit, a minute and a retry
+//! period; a bootstrap token does not run out while its Machine may still join.
+//!
+//! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
+//! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
+//! waits for its turn (I12). Preservation and detaching have no deadline of their own here yet: no controller ends them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{
+    Sight, Terms, after, creation_timeout, is_deleting, label, machines_of, name, phase, time, timeout_of, uid,
+};
+use crate::engine::observe::Seen;
+use crate::engine::world::WorldState;
+use crate::stage::cloud::CloudEvent;
+
+/// What runs out for a Machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Creation,
+    Health,
+    Drain,
+}
+
+/// One that runs.
+#[derive(Clone, Debug)]
+struct Running {
+    machine: String,
+    limit: Limit,
+    since: Timestamp,
+    time: Duration,
+}
+
+/// By Machine uid.
+#[derive(Debug, Default)]
+pub(super) struct Limits(BTreeMap<String, Running>);
+
+impl Check for Limits {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.deleted("Machine") {
+            self.0.remove(uid(machine));
+        }
+        if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &sight.observation.what {
+            let expired = kubelet.what == "Refused" && kubelet.message.contains("has expired");
+            let machine = sight.world.object("Machine", &kubelet.machine).filter(|_| expired)?;
+            let until = after(time(machine, "/metadata/creationTimestamp")?, creation_timeout(machine, &sight.terms.timeouts));
+            let may_join = !is_deleting(machine) && phase(machine) != "Failed" && sight.at() < until;
+            return may_join.then(|| {
+                format!(
+                    "the kubelet of machine {}, which may join until {until}, is refused: {}",
+                    kubelet.machine, kubelet.message
+                )
+            });
+        }
+        let machine = sight.applied("Machine")?;
+        let early = self.too_early(machine, sight);
+        match running(machine, sight) {
+            Some(running) => {
+                let known = self.0.get(uid(machine)).filter(|known| known.limit == running.limit);
+                let since = known.map_or(running.since, |known| known.since);
+                self.0.insert(uid(machine).to_owned(), Running { since, ..running });
+            }
+            None => drop(self.0.remove(uid(machine))),
+        }
+        early
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        self.0.values().filter_map(|running| running.due(terms)).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+        // One that waits for its turn is looked at again when its turn may have come.
+        for running in self.0.values_mut() {
+            if running.limit == Limit::Health && waits_for_turn(running, world) {
+                let began = now.checked_sub(jiff::SignedDuration::try_from(running.time).unwrap_or_default());
+                running.since = running.since.max(began.unwrap_or(now));
+            }
+        }
+        let late = self.0.values().find(|running| running.due(terms).is_some_and(|due| due <= now))?;
+        let what = match late.limit {
+            Limit::Creation => "has neither joined nor failed",
+            Limit::Health => "is Unknown and not Failed",
+            Limit::Drain => "is being deleted and its VM is still there",
+        };
+        Some(format!(
+            "machine {} {what} since {}; the limit is {:?}",
+            late.machine, late.since, late.time
+        ))
+    }
+}
+
+impl Running {
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        let timeouts = &terms.timeouts;
+        let retry = match self.limit {
+            // A call that failed may be repeated once more before anybody looks at the limit.
+            Limit::Creation => timeouts.long_retry,
+            Limit::Health => timeouts.short_retry + timeouts.slack / 2,
+            Limit::Drain => timeouts.long_retry + Duration::from_mins(2),
+        };
+        let due = after(self.since, self.time + timeouts.slack + retry);
+        let calm = after(terms.calm_since?, timeouts.slack + retry);
+        Some(due.max(calm))
+    }
+}
+
+impl Limits {
+    /// A phase that a timeout ends, before it is over.
+    fn too_early(&self, machine: &Value, sight: &Sight) -> Option<String> {
+        let before = sight.before.filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
+        let known = self.0.get(uid(machine))?;
+        let named_limit = match known.limit {
+            Limit::Creation if text_of(machine).contains("using old node") => return None,
+            Limit::Creation => "creation timeout",
+            Limit::Health if phase(before) == "Unknown" => "health timeout",
+            Limit::Health | Limit::Drain => return None,
+        };
+        // Times in a status are whole seconds.
+        let earliest = after(known.since, known.time.saturating_sub(Duration::from_secs(1)));
+        (sight.at() < earliest).then(|| {
+            format!(
+                "machine {} is Failed at {}, before its {named_limit} of {:?} since {} is over",
+                name(machine),
+                sight.at(),
+                known.time,
+                known.since
+            )
+        })
+    }
+}
+
+fn text_of(machine: &Value) -> &str {
+    crate::engine::world::text(machine, "/status/lastOperation/description")
+}
+
+/// What runs out for a Machine in its state; `None`: nothing.
+fn running(machine: &Value, sight: &Sight) -> Option<Running> {
+    let timeouts = &sight.terms.timeouts;
+    let (limit, since, time) = if let Some(deleted) = time(machine, "/metadata/deletionTimestamp") {
+        // What a person holds with finalizers of their own, or without ours, nobody can end.
+        let ours = machine["metadata"]["finalizers"] == serde_json::json!([keys::MACHINE_FINALIZER]);
+        let vm = sight.world.vms_of(name(machine)).any(|vm| vm.state.is_live());
+        if !ours || !vm {
+            return None;
+        }
+        (Limit::Drain, deleted, timeout_of(machine, "drainTimeout", timeouts.drain))
+    } else {
+        match phase(machine) {
+            "" | "Pending" | "CrashLoopBackOff" => (
+                Limit::Creation,
+                time(machine, "/metadata/creationTimestamp")?,
+                creation_timeout(machine, timeouts),
+            ),
+            "Unknown" if machine["spec"]["disableHealthTimeout"] != true => (
+                Limit::Health,
+                sight.at(),
+                timeout_of(machine, "healthTimeout", timeouts.health),
+            ),
+            _ => return None,
+        }
+    };
+    Some(Running {
+        machine: name(machine).to_owned(),
+        limit,
+        since,
+        time,
+    })
+}
+
+/// Whether a sibling is being replaced.
+fn waits_for_turn(running: &Running, world: &WorldState) -> bool {
+    let Some(machine) = world.object("Machine", &running.machine) else {
+        return false;
+    };
+    let deployment = label(machine, keys::DEPLOYMENT_LABEL);
+    let under_way = |sibling: &Value| {
+        name(sibling) != running.machine && !phase(sibling).starts_with("Running") && phase(sibling) != "Unknown"
+    };
+    !deployment.is_empty() && machines_of(world, deployment).any(under_way)
+}

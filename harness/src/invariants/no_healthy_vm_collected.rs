@@ -1,0 +1,43 @@
+//! I3: collection of orphans never deletes the VM of a Machine that is not Terminating in truth, whatever caches say:
+//! neither the one that it names by its provider id nor its only one while it names none.
+//!
+//! Every DeleteMachine of the driver is looked at, whoever made it: a deletion that a Machine's own end asks for finds a
+//! deletionTimestamp. The one exception is a VM whose node name another Node took: that VM goes again at once.
+
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{Sight, is_deleting, name};
+use crate::engine::world::text;
+
+#[derive(Debug)]
+pub(super) struct NoHealthyVmCollected;
+
+impl Check for NoHealthyVmCollected {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        let call = sight.call().filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
+        let machine = sight.truth.flatten().filter(|machine| !is_deleting(machine))?;
+        let vm = sight
+            .world
+            .vms
+            .values()
+            .filter(|vm| vm.machine == call.machine && !vm.state.is_live())
+            .max_by_key(|vm| vm.revision)?;
+        let named = text(machine, "/spec/providerID");
+        let another_lives = sight.world.vms_of(&call.machine).any(|other| other.state.is_live());
+        let its_own = named == vm.provider_id || (named.is_empty() && !another_lives);
+        (its_own && !has_foreign_node(sight, machine, &vm.provider_id)).then(|| {
+            format!(
+                "VM {} of machine {}, which is not being deleted, was deleted",
+                vm.id,
+                name(machine)
+            )
+        })
+    }
+}
+
+/// Whether a Node of another VM has the name under which the machine's would join.
+fn has_foreign_node(sight: &Sight, machine: &Value, provider_id: &str) -> bool {
+    let node = sight.world.object("Node", name(machine));
+    node.is_some_and(|node| text(node, "/spec/providerID") != provider_id)
+}

@@ -1,0 +1,35 @@
+//! I2: (a) at the commit that removes a Machine object no live VM carries its uid, unless the cloud answered falsely.
+//! (b) After a quiet time of an orphan period, what listing lags and what a deletion takes, no live VM is without a
+//! Machine.
+
+use super::Check;
+use super::sight::{Sight, name, uid};
+use crate::engine::observe::{Quiet, Seen};
+use crate::stage::cloud::Vm;
+
+#[derive(Debug)]
+pub(super) struct NoLeak;
+
+impl Check for NoLeak {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.deleted("Machine") {
+            let left = tell(sight, |vm| vm.machine_uid == uid(machine));
+            let lied = !sight.terms.byzantine.is_empty();
+            return (!left.is_empty() && !lied).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
+        }
+        if !matches!(sight.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
+            return None;
+        }
+        let has_machine = |vm: &Vm| sight.world.of_kind("Machine").any(|machine| uid(machine) == vm.machine_uid);
+        let left = tell(sight, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
+        (!left.is_empty()).then(|| format!("after the quiet time no Machine stands behind VM {left}"))
+    }
+}
+
+fn tell(sight: &Sight, wanted: impl Fn(&Vm) -> bool) -> String {
+    let live = sight.world.vms.values().filter(|vm| vm.state.is_live() && wanted(vm));
+    let each: Vec<String> = live
+        .map(|vm| format!("{} of machine {} ({}) is {}", vm.id, vm.machine, vm.machine_uid, vm.state))
+        .collect();
+    each.join(", VM ")
+}

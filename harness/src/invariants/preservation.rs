@@ -1,0 +1,124 @@
+//! I4 and I5: what preservation promises.
+//!
+//! I4: Machines that are preserved automatically are no more than their MachineDeployment's limit (and a MachineSet's,
+//! where it has one of its own), at most two passes after any change. They are counted by the list
+//! `status.preservations`, which holds Draining and Failed:Preserved ones.
+//!
+//! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, replicas
+//! lowered below what is left, explicit deletion of Machine, Node, set or deployment.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{Sight, Terms, annotation, is_deleting, name, owner, time};
+use crate::engine::world::WorldState;
+
+/// The annotation by which a person asks for a preservation or ends it.
+const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
+/// The field that makes a Machine a preserved one.
+const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
+
+/// I4. By object: since when it is above its limit.
+#[derive(Debug, Default)]
+pub(super) struct Limit(BTreeMap<(&'static str, String), Timestamp>);
+
+impl Check for Limit {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        for kind in ["MachineDeployment", "MachineSet"] {
+            if let Some(object) = sight.deleted(kind) {
+                self.0.remove(&(kind, name(object).to_owned()));
+            }
+            if let Some(object) = sight.applied(kind) {
+                let key = (kind, name(object).to_owned());
+                if excess(object).is_some() {
+                    self.0.entry(key).or_insert(sight.at());
+                } else {
+                    self.0.remove(&key);
+                }
+            }
+        }
+        None
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        self.0.values().filter_map(|since| terms.due(*since, 2 * terms.pass())).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+        let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
+        let ((kind, named), since) = self.0.iter().find(|(_, since)| late(since))?;
+        let (count, limit) = excess(world.object(kind, named)?)?;
+        Some(format!(
+            "{kind} {named} has {count} Machines preserved automatically, and its limit is {limit}, since {since}"
+        ))
+    }
+}
+
+/// How many automatic entries there are, and the limit that they are above.
+fn excess(object: &Value) -> Option<(usize, i64)> {
+    let spec = &object["spec"];
+    let limit = spec["autoPreserveFailedMax"]
+        .as_i64()
+        .or_else(|| spec["autoPreserveFailedMachineMax"].as_i64());
+    let entries = object.pointer("/status/preservations")?.as_array()?;
+    let automatic = entries.iter().filter(|entry| entry["by"] == "auto").count();
+    let limit = limit.unwrap_or_default();
+    (i64::try_from(automatic).unwrap_or(i64::MAX) > limit).then_some((automatic, limit))
+}
+
+/// I5.
+#[derive(Debug)]
+pub(super) struct Lives;
+
+impl Check for Lives {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.applied("Machine") {
+            let before = sight.before.filter(|before| is_preserved(before, sight))?;
+            let falls = is_deleting(machine) && !is_deleting(before);
+            return (falls && !is_release_legal(sight, before)).then(|| {
+                format!(
+                    "machine {}, preserved until {}, is to be deleted, and nothing released it",
+                    name(machine),
+                    time(before, EXPIRY).unwrap_or_default()
+                )
+            });
+        }
+        let vm = sight.vm().filter(|vm| !vm.state.is_live())?;
+        let machine = sight.world.object("Machine", &vm.machine)?;
+        (is_preserved(machine, sight) && !is_deleting(machine) && !sight.terms.is_by_user("VM", &vm.machine))
+            .then(|| format!("VM {} of machine {}, which is preserved, was deleted", vm.id, vm.machine))
+    }
+}
+
+fn is_preserved(machine: &Value, sight: &Sight) -> bool {
+    time(machine, EXPIRY).is_some_and(|expiry| expiry > sight.at())
+}
+
+fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
+    let (world, terms) = (sight.world, sight.terms);
+    let asked = annotation(machine, PRESERVE);
+    if asked == Some("false") {
+        return true;
+    }
+    let by_user = |kind: &str, named: &str| {
+        terms.is_by_user(kind, named) || world.object(kind, named).is_none_or(is_deleting)
+    };
+    let node = super::sight::label(machine, mcm_api::keys::NODE_LABEL);
+    if terms.is_by_user("Machine", name(machine)) || terms.is_by_user("Node", node) {
+        return true;
+    }
+    let Some(set) = owner(machine, "MachineSet") else {
+        return false;
+    };
+    let fewer = |object: &Value| {
+        let left = world
+            .of_kind("Machine")
+            .filter(|other| owner(other, "MachineSet") == Some(set) && !is_deleting(other))
+            .count();
+        object["spec"]["replicas"].as_u64().is_some_and(|replicas| replicas as usize <= left)
+    };
+    by_user("MachineSet", set) || world.object("MachineSet", set).is_some_and(fewer)
+}

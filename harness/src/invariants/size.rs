@@ -1,0 +1,94 @@
+//! I7: size bounds of a MachineDeployment.
+//!
+//! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
+//! Terminating ones counted, while nothing has failed. (c) When a controller removes a Running one, what is available is
+//! at least replicas - maxUnavailable, less what faults took.
+//!
+//! Nothing to judge while no MachineDeployment of the Machine's label exists.
+
+use std::collections::BTreeSet;
+
+use mcm_api::keys;
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{Sight, is_deleting, label, machines_of, name, phase, share};
+
+/// Deployments one of whose machines has failed, or whose size was changed.
+#[derive(Debug, Default)]
+pub(super) struct Size {
+    disturbed: BTreeSet<String>,
+}
+
+impl Check for Size {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(deployment) = sight.applied("MachineDeployment") {
+            let resized = sight
+                .before
+                .is_some_and(|before| before["spec"]["replicas"] != deployment["spec"]["replicas"]);
+            if resized {
+                self.disturbed.insert(name(deployment).to_owned());
+            }
+            return None;
+        }
+        let machine = sight.applied("Machine")?;
+        let called = label(machine, keys::DEPLOYMENT_LABEL);
+        let deployment = sight.world.object("MachineDeployment", called)?;
+        if ["Failed", "Unknown", "CrashLoopBackOff"].contains(&phase(machine)) {
+            self.disturbed.insert(called.to_owned());
+        }
+        if sight.before.is_none() {
+            return self.made(sight, deployment);
+        }
+        let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
+        (removed && !sight.terms.is_by_user("Machine", name(machine)))
+            .then(|| too_few(sight, deployment))
+            .flatten()
+    }
+}
+
+impl Size {
+    fn made(&self, sight: &Sight, deployment: &Value) -> Option<String> {
+        let called = name(deployment);
+        let (replicas, surge, _) = numbers(deployment);
+        let all = machines_of(sight.world, called).count() as i64;
+        let live = machines_of(sight.world, called).filter(|machine| !is_deleting(machine)).count() as i64;
+        let most = replicas + surge;
+        if live > most {
+            return Some(format!(
+                "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
+            ));
+        }
+        (all > most && !self.disturbed.contains(called)).then(|| {
+            format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
+        })
+    }
+}
+
+fn too_few(sight: &Sight, deployment: &Value) -> Option<String> {
+    let (replicas, _, unavailable) = numbers(deployment);
+    let (mut available, mut lost) = (0, 0);
+    for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
+        if phase(machine).starts_with("Running") {
+            available += 1;
+        } else if ["Unknown", "Failed", "Failed:Preserved"].contains(&phase(machine)) {
+            lost += 1;
+        }
+    }
+    let was_running = sight.before.is_some_and(|before| phase(before).starts_with("Running"));
+    (was_running && available + lost < replicas - unavailable).then(|| {
+        format!(
+            "deployment {} has {available} available Machines after a removal, and {lost} that faults took: replicas {replicas} less {unavailable}",
+            name(deployment)
+        )
+    })
+}
+
+/// Replicas, surge and what may be unavailable.
+fn numbers(deployment: &Value) -> (i64, i64, i64) {
+    let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
+    let rolling = deployment.pointer("/spec/strategy/rollingUpdate").unwrap_or(&Value::Null);
+    let surge = share(&rolling["maxSurge"], replicas, true);
+    let unavailable = share(&rolling["maxUnavailable"], replicas, false);
+    (replicas, surge, unavailable)
+}

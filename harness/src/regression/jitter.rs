@@ -1,0 +1,59 @@
+//! Times of a scenario, moved a little, so that a bug is not found by a coincidence of exact times.
+//!
+//! What is moved are waits of the scenario and how long a fault of the cloud takes. Timeouts, and what an expectation
+//! allows, are the limits under test: they stay.
+
+use std::time::Duration;
+
+use clock::{Seed, Stream};
+
+use crate::scenario::{DurationExpression, Scenario, Step, Timeouts};
+
+/// By how many percent a time is moved at most.
+const MOST: u64 = 10;
+
+/// The scenario with its times moved by up to a tenth, as the seed has it.
+pub fn jittered(scenario: &Scenario, seed: u64) -> Scenario {
+    let mut stream = Seed::new(seed).stream("jitter");
+    let timeouts = Timeouts::production();
+    let mut moved = scenario.clone();
+    for step in &mut moved.steps {
+        let times = match step {
+            Step::Wait(time) => vec![time],
+            Step::Inject(fault) => fault.latency.iter_mut().collect(),
+            Step::SlowCreation(slow) => vec![&mut slow.by],
+            Step::Pause(pause) => vec![&mut pause.time],
+            Step::Flap(flap) => vec![&mut flap.every],
+            _ => Vec::new(),
+        };
+        for time in times {
+            *time = jitter(time.value(&timeouts), &mut stream);
+        }
+    }
+    moved
+}
+
+fn jitter(time: Duration, stream: &mut Stream) -> DurationExpression {
+    let permille = stream.below(20 * MOST + 1) + 1000 - 10 * MOST;
+    let nanos = time.as_millis().saturating_mul(u128::from(permille)) / 1000;
+    Duration::from_millis(u64::try_from(nanos).unwrap_or(u64::MAX)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::builder::{seconds, wait};
+
+    #[test]
+    fn a_time_is_moved_by_a_tenth_at_most_and_alike_for_one_seed() {
+        let scenario = Scenario::new("s", "A scenario.").steps((0..50).map(|_| wait(seconds(100))));
+        let moved = jittered(&scenario, 7);
+        assert_eq!(moved, jittered(&scenario, 7));
+        assert_ne!(moved, jittered(&scenario, 8));
+        for step in &moved.steps {
+            let Step::Wait(time) = step else { panic!("{step:?}") };
+            let time = time.value(&Timeouts::production());
+            assert!((Duration::from_secs(90)..=Duration::from_secs(110)).contains(&time), "{time:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The regression corpus: bugs that machine controllers had, each as a scenario and a mutant that brings the bug back.
+//!
+//! What lives here: what an entry is, how its times are jittered, and what the runs of a case show. What must not: the
+//! entries (crate `e2e`), and how runs are performed and shown (`cli`).
+
+mod document;
+mod jitter;
+mod verdict;
+
+pub use self::document::document;
+pub use self::jitter::jittered;
+pub use self::verdict::{CaseVerdict, Detection, Verdicts};
+use crate::scenario::Scenario;
+
+/// One entry.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// For instance `R04`.
+    pub id: &'static str,
+    /// For instance `lost-lease-leaks-vms`.
+    pub name: &'static str,
+    /// Where it happened first.
+    pub origin: &'static str,
+    /// To what it belongs.
+    pub group: Group,
+    /// How sure its cause is.
+    pub confidence: Confidence,
+    /// Its variants; the first is the entry itself.
+    pub cases: Vec<Case>,
+    /// What of it waits for something that does not exist yet; empty: nothing.
+    pub open: &'static str,
+}
+
+/// One scenario, with the mutant that must fail it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The switch's name, as in `R04/b`; a case without a mutant has a name of its own behind the slash.
+    pub id: &'static str,
+    /// Must pass without the mutant, and fail with it.
+    pub scenario: Scenario,
+    /// Whether there is a mutant of this name; without one the scenario must pass, and that is all.
+    pub mutant: bool,
+    /// The invariants one of which must break.
+    pub breaks: &'static [&'static str],
+}
+
+/// What an entry belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Duplicates, leaks, massacres.
+    Ledger,
+    /// Timeouts and start-up.
+    Timeouts,
+}
+
+impl Group {
+    /// Its letter and words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Ledger => "A: the VM ledger",
+            Self::Timeouts => "D: timeouts and start-up",
+        }
+    }
+}
+
+/// How sure an entry's cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Trigger and cause were read.
+    Cause,
+    /// The symptom was read; a part of the cause or the timing is inferred.
+    Symptom,
+}
+
+impl Confidence {
+    /// Its letter.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Cause => 'A',
+            Self::Symptom => 'B',
+        }
+    }
+}
