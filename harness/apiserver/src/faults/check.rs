@@ -260,3 +260,6 @@ pub(super) fn strikes(rule: &Rule, verb: Option<Verb>) -> bool {
         None => named.is_empty() && rule.action.verbs().len() == Verb::ALL.len(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -183,3 +183,6 @@ impl Facts {
             || (!self.group.is_empty() && pattern.matches(&format!("{}.{}{subresource}", self.resource, self.group)))
     }
 }
+
+#[cfg(test)]
+mod tests;

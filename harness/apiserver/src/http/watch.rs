@@ -53,6 +53,7 @@ struct State {
 /// What a feed does next.
 enum Step {
     Send(Event),
+    SendAgain(Event),
     Bookmark,
     /// Waits for news, and for a time.
     Wait {
@@ -100,11 +101,12 @@ impl State {
             let now = self.feed.server.registry.clock().now();
             let weather = self.weather(now);
             match self.step(&weather, now) {
+                Step::SendAgain(event) => return Some(Ok(self.send(&event, now))),
                 Step::Send(event) => {
                     if weather.breaks && matches!(event, Event::Object { .. }) {
                         return Some(self.half(&event, now));
                     }
-                    if weather.twice && self.again.is_none() && matches!(event, Event::Object { .. }) {
+                    if weather.twice && matches!(event, Event::Object { .. }) {
                         self.again = Some(event.clone());
                     }
                     return Some(Ok(self.send(&event, now)));
@@ -126,6 +128,8 @@ impl State {
                 Step::End => return None,
                 Step::Break => {
                     self.ended = true;
+                    // What was sent before is on its way first: a connection sends when its stream pauses.
+                    tokio::task::yield_now().await;
                     return Some(Err(Disconnected::new()));
                 }
             }
@@ -174,7 +178,7 @@ impl State {
             };
         }
         if let Some(event) = self.again.take() {
-            return Step::Send(event);
+            return Step::SendAgain(event);
         }
         match self.next(weather, now) {
             Ok(Some(event)) => return Step::Send(event),

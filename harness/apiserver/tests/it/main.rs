@@ -5,6 +5,7 @@ mod clients;
 mod cluster;
 mod contract;
 mod definitions;
+mod faults;
 mod https;
 mod requests;
 mod roles;
