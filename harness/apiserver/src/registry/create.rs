@@ -151,6 +151,9 @@ impl Registry {
         if roles::is_cluster_role(&entry.resource) {
             return self.gather_roles();
         }
+        if super::expiry::is_event(&entry.resource) {
+            return self.event_written(entry, object);
+        }
         Ok(())
     }
 }

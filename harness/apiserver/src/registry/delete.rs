@@ -239,7 +239,11 @@ fn survivor(object: Arc<Object>) -> Written {
     }
 }
 
-fn check_preconditions(resource: &Resource, current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+pub(super) fn check_preconditions(
+    resource: &Resource,
+    current: &Object,
+    options: &DeleteOptions,
+) -> Result<(), ApiError> {
     let failed = |what: &str, wanted: &str, found: &str, guess: &str| {
         let (kind, name) = (&resource.kind, &current.key.name);
         let message = format!(

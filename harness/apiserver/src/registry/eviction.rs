@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::labels::{LabelSelector, text_of};
-use super::{DeleteOptions, Entry, ListOptions, Payload, Registry, Written, metadata, tree, update::Attempt};
+use super::{DeleteOptions, Entry, ListOptions, Payload, Registry, Written, delete, metadata, tree, update::Attempt};
 use crate::status::ApiError;
 use crate::store::{Key, Object};
 
@@ -44,6 +44,9 @@ impl Registry {
         };
         options.dry_run |= dry_run;
         self.spend_budget(entry, key, options.dry_run)?;
+        if !options.dry_run {
+            self.announce(entry, key, &mut options)?;
+        }
         self.delete(entry, key, &options)?;
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
@@ -53,6 +56,29 @@ impl Registry {
             payload: Payload::Value(status),
             warnings: Vec::new(),
         })
+    }
+
+    /// Says in the pod's status why it goes, before it does. A revision that the eviction asks for
+    /// is the one before that.
+    fn announce(&self, entry: &Entry, key: &Key, options: &mut DeleteOptions) -> Result<(), ApiError> {
+        loop {
+            let current = self.get(entry, key)?;
+            delete::check_preconditions(&entry.resource, &current, options)?;
+            let mut pod = tree(&current)?;
+            let condition = json!({
+                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": self.now_text(),
+            });
+            if !has_condition(&pod, "DisruptionTarget", "True") {
+                super::pods::set_condition(metadata::member_object(&mut pod, "status"), condition);
+            }
+            if let Attempt::Done(written) = self.replace(entry, &current, pod, false, Vec::new())? {
+                if let (Some(_), Payload::Object(object)) = (&options.revision, &written.payload) {
+                    options.revision = Some(object.revision.to_string());
+                }
+                return Ok(());
+            }
+        }
     }
 
     fn spend_budget(&self, entry: &Entry, key: &Key, dry_run: bool) -> Result<(), ApiError> {
@@ -166,9 +192,13 @@ fn held(cause: &str) -> ApiError {
 }
 
 fn is_ready(pod: &Value) -> bool {
+    has_condition(pod, "Ready", "True")
+}
+
+fn has_condition(pod: &Value, kind: &str, status: &str) -> bool {
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
         let text = |field: &str| condition.get(field).and_then(Value::as_str);
-        text("type") == Some("Ready") && text("status") == Some("True")
+        text("type") == Some(kind) && text("status") == Some(status)
     })
 }

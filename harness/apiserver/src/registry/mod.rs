@@ -10,6 +10,7 @@ mod create;
 mod definitions;
 mod delete;
 mod eviction;
+mod expiry;
 mod fields;
 pub(crate) mod labels;
 mod list;
@@ -96,6 +97,7 @@ pub struct Registry {
     clock: Clock,
     random: Mutex<Stream>,
     settings: Settings,
+    expiry: Mutex<expiry::Expiry>,
 }
 
 impl Registry {
@@ -113,6 +115,7 @@ impl Registry {
             clock,
             random: Mutex::new(random),
             settings,
+            expiry: Mutex::default(),
         }
     }
 

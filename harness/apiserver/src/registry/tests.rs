@@ -65,6 +65,7 @@ fn registry() -> Registry {
         ],
         ..row("apps", "Deployment", "deployments", "io.k8s.api.apps.v1.Deployment")
     };
+    let events = row("", "Event", "events", "io.k8s.api.core.v1.Event");
     let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
     let store = Store::new(1000, 100, None);
     let random = clock::Seed::new(1).stream("ids");
@@ -75,7 +76,7 @@ fn registry() -> Registry {
         namespace_controllers: false,
         certificate_authority: String::new(),
     };
-    let registry = Registry::new(store, vec![namespaces, pods, deployments], clock, random, settings);
+    let registry = Registry::new(store, vec![namespaces, pods, deployments, events], clock, random, settings);
     let catalog = registry.catalog();
     let entry = catalog.find("", "v1", "namespaces").unwrap();
     for name in ["default", "work"] {
@@ -568,4 +569,27 @@ async fn binding_a_pod_works_once() {
             .code,
         409
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_end_an_hour_after_they_were_last_written() {
+    let world = World::new();
+    let event = |name: &str| json!({ "metadata": { "name": name }, "count": 1 });
+    let minutes = |count: u64| tokio::time::advance(std::time::Duration::from_secs(60 * count));
+    world.create("events", event("said-once")).unwrap();
+    let mut again = world.create("events", event("said-again")).unwrap();
+    minutes(40).await;
+    again["count"] = json!(2);
+    world.update("events", Part::Main, again).unwrap();
+    minutes(19).await;
+    world.create("events", event("a")).unwrap();
+    assert!(world.get("events", "said-once").is_some());
+    minutes(1).await;
+    world.create("events", event("b")).unwrap();
+    assert!(world.get("events", "said-once").is_none());
+    assert!(world.get("events", "said-again").is_some());
+    minutes(40).await;
+    world.create("events", event("c")).unwrap();
+    let left = ["said-again", "a", "b", "c"].map(|name| world.get("events", name).is_some());
+    assert_eq!(left, [false, true, true, true]);
 }

@@ -154,6 +154,9 @@ impl Registry {
         if super::roles::is_cluster_role(&entry.resource) {
             return self.gather_roles();
         }
+        if super::expiry::is_event(&entry.resource) {
+            return self.event_written(entry, object);
+        }
         Ok(())
     }
 }
