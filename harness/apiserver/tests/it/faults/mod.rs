@@ -2,6 +2,7 @@
 
 mod admin;
 mod connections;
+mod http2;
 mod reads;
 mod refusals;
 mod table;

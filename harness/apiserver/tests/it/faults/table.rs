@@ -39,7 +39,10 @@ const ROWS: [Row; 22] = [
     Row {
         action: "drop: {at: afterCommit}",
         meaning: "it is done, then the connection breaks: the answer is lost",
-        tests: &["a_write_is_there_although_its_client_saw_the_connection_drop"],
+        tests: &[
+            "a_write_is_there_although_its_client_saw_the_connection_drop",
+            "over_http2_a_dropped_request_ends_alone_and_the_next_one_is_served",
+        ],
     },
     Row {
         action: "fail: {code: 409}",
