@@ -77,6 +77,8 @@
 
 mod catalog;
 mod foundation;
+#[cfg(test)]
+mod idle;
 mod selector;
 mod settings;
 

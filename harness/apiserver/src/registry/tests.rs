@@ -76,7 +76,13 @@ fn registry() -> Registry {
         namespace_controllers: false,
         certificate_authority: String::new(),
     };
-    let registry = Registry::new(store, vec![namespaces, pods, deployments, events], clock, random, settings);
+    let registry = Registry::new(
+        store,
+        vec![namespaces, pods, deployments, events],
+        clock,
+        random,
+        settings,
+    );
     let catalog = registry.catalog();
     let entry = catalog.find("", "v1", "namespaces").unwrap();
     for name in ["default", "work"] {

@@ -59,6 +59,8 @@ impl GarbageCollector {
         self.unresolved.remove(uid);
         if let Some(node) = self.graph.remove(uid) {
             for owner in node.owners {
+                // An answer that came too late for it.
+                self.knowledge.answers.remove(&owner.uid);
                 queue.add(owner.uid);
             }
         }

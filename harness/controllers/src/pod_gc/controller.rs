@@ -44,6 +44,11 @@ impl PodGc {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn remembers_nothing(&self) -> bool {
+        self.missing.is_empty() && self.finished.is_empty()
+    }
+
     fn count(&mut self, pod: &Pod, key: &ObjectKey, present: bool) {
         if !is_finished(pod) {
             return;
@@ -120,6 +125,10 @@ impl Controller for PodGc {
         if let Some(pod) = change.of::<Pod>() {
             if let Some(before) = pod.before {
                 self.count(before, &change.key, false);
+                // Its node is of no interest when it was the last.
+                if let Some(node) = missing_node(before, view).filter(|node| self.missing.contains_key(*node)) {
+                    queue.add(Key::Node(node.to_owned()));
+                }
             }
             if let Some(after) = pod.after {
                 self.count(after, &change.key, true);

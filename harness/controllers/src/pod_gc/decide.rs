@@ -52,7 +52,7 @@ pub(super) fn verdict(pod: &Pod, host: Host<'_>) -> Option<Reason> {
 pub(super) fn end(pod: &Pod, reason: Reason, now: Timestamp) -> Plan<Reason> {
     let mut plan = Plan::nothing();
     if !is_finished(pod) && reason != Reason::TooManyFinished {
-        let mut status = json!({ "phase": "Failed" });
+        let mut status = json!({ "phase": "Failed", "observedGeneration": pod.metadata.generation });
         if reason == Reason::NodeGone {
             status["conditions"] = json!([disruption(pod, now)]);
         }

@@ -86,3 +86,26 @@ fn finished_pods_beyond_the_threshold_go_evicted_first_then_oldest() {
     });
     assert_eq!(ended, [true, false, true]);
 }
+
+#[test]
+fn a_missing_node_is_forgotten_with_the_last_pod_that_named_it() {
+    let mut collector = PodGc::new(Settings::default());
+    let mut caches = Caches::default();
+    let mut queue = Queue::default();
+    let mut bound = pod(false, "Running");
+    bound.spec = Some(k8s_openapi::api::core::v1::PodSpec {
+        node_name: Some("a".to_owned()),
+        ..Default::default()
+    });
+    let now = Timestamp::UNIX_EPOCH;
+    let key = Key::Node("a".to_owned());
+    let added = caches.put(bound.clone()).unwrap();
+    collector.observe(&added, View { caches: &caches, now }, &mut queue);
+    assert!(collector.decide(&key, View { caches: &caches, now }).deadline.is_some());
+    let removed = caches.take(&bound).unwrap();
+    let mut queue = Queue::default();
+    collector.observe(&removed, View { caches: &caches, now }, &mut queue);
+    assert!(queue.keys().any(|wished| *wished == key), "{queue:?}");
+    collector.decide(&key, View { caches: &caches, now });
+    assert!(collector.remembers_nothing());
+}

@@ -68,6 +68,8 @@ impl Workload for DaemonSets {
         let decision = daemon_set::decide(&view, now);
         for node in decision.failed_on {
             let backoffs = self.backoffs.entry(uid.to_owned()).or_default();
+            // Nodes come and go while a daemon stays.
+            backoffs.retain(|node, _| scene.view.caches.nodes.get(&ObjectKey::cluster(node)).is_some());
             let before = backoffs.get(&node).copied();
             backoffs.insert(node, Backoff::after(before, now));
         }

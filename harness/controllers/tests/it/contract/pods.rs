@@ -73,6 +73,7 @@ fn a_pod_that_does_not_tolerate_goes_at_once() {
                 &json!("Taint manager: deleting due to NoExecute taint")
             )
         );
+        assert_eq!(condition["observedGeneration"], 1);
         let event = site.until_event("p", "TaintManagerEviction").await;
         assert_eq!(
             event["message"],
@@ -210,6 +211,8 @@ fn a_pod_of_a_node_that_never_was_ends_after_the_quarantine() {
             (&condition["reason"], &condition["message"]),
             (&json!("DeletionByPodGC"), &json!("PodGC: node no longer exists"))
         );
+        assert_eq!(condition["observedGeneration"], 1);
+        assert_eq!(pod["status"]["observedGeneration"], 1);
         site.merge(POD, json!({ "metadata": { "finalizers": null } })).await;
         site.until_gone(POD).await;
     });

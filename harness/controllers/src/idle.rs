@@ -1,0 +1,221 @@
+//! What the controllers cost when nothing happens: two days of a cluster of twenty ready nodes, in
+//! virtual time, with every request and every wake counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use apiserver::observe::{Observer, RequestRecord};
+use apiserver::{Identity, Options, Server};
+use clock::{Clock, Seed};
+use futures::FutureExt;
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::foundation::{self, AnyWorker};
+use crate::{Action, Change, Kind, Outcome, Settings, View, workers};
+
+const NODES: usize = 20;
+/// Renewals are not what is measured: few of them, and a grace to match, stand for two days of them.
+const RENEWAL: Duration = Duration::from_secs(8 * 60);
+const GRACE: Duration = Duration::from_secs(10 * 60);
+/// How many renewals there are to a status.
+const RENEWALS: u32 = 3;
+const SETTLED: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_secs(48 * 3600);
+
+/// How often a controller woke by itself: decided something although nothing had changed.
+type Wakes = Arc<Mutex<BTreeMap<&'static str, u64>>>;
+
+/// A worker whose wakes are counted.
+struct Counted {
+    inner: Box<dyn AnyWorker>,
+    wakes: Wakes,
+    stirred: bool,
+}
+
+impl AnyWorker for Counted {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn kinds(&self) -> BTreeSet<Kind> {
+        self.inner.kinds()
+    }
+
+    fn needs_all_metadata(&self) -> bool {
+        self.inner.needs_all_metadata()
+    }
+
+    fn observe(&mut self, change: &Change, view: View<'_>) {
+        self.stirred = true;
+        self.inner.observe(change, view);
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.inner.next_due()
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.inner.is_waiting()
+    }
+
+    fn synced(&mut self, view: View<'_>) {
+        self.stirred = true;
+        self.inner.synced(view);
+    }
+
+    fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)> {
+        let is_due = self.inner.next_due().is_some_and(|due| due <= view.now);
+        if is_due && !std::mem::take(&mut self.stirred) {
+            *self.wakes.lock().unwrap().entry(self.inner.name()).or_default() += 1;
+        }
+        self.inner.begin(view)
+    }
+
+    fn go_on(&mut self, ticket: u64, action: &Action, outcome: &Outcome, view: View<'_>) -> Option<Action> {
+        self.stirred = true;
+        self.inner.go_on(ticket, action, outcome, view)
+    }
+}
+
+/// Counts requests of the controllers: watches together, others by what they ask for.
+#[derive(Debug, Default)]
+struct Requests(Mutex<BTreeMap<String, u64>>);
+
+impl Observer for Requests {
+    fn request(&self, record: &RequestRecord<'_>) {
+        if record.client == "controllers" {
+            let path = record.path.split('?').next().unwrap_or_default();
+            let what = match record.verb {
+                "watch" => "watch".to_owned(),
+                verb => format!("{verb} {path}"),
+            };
+            *self.0.lock().unwrap().entry(what).or_default() += 1;
+        }
+    }
+}
+
+fn node(name: &str, now: Timestamp) -> Node {
+    let conditions = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"].map(|kind| {
+        let status = if kind == "Ready" { "True" } else { "False" };
+        json!({ "type": kind, "status": status, "lastHeartbeatTime": seconds(now) })
+    });
+    serde_json::from_value(json!({
+        "metadata": { "name": name, "labels": { "topology.kubernetes.io/zone": "a" } },
+        "status": { "conditions": conditions, "capacity": { "cpu": "4", "memory": "8Gi", "pods": "110" } },
+    }))
+    .unwrap()
+}
+
+fn seconds(now: Timestamp) -> String {
+    Timestamp::from_second(now.as_second()).unwrap().to_string()
+}
+
+/// Renews the leases of all nodes, and every so often posts their statuses.
+async fn kubelets(client: Client, clock: Clock) {
+    let (nodes, leases) = (
+        Api::<Node>::all(client.clone()),
+        Api::<Lease>::namespaced(client, "kube-node-lease"),
+    );
+    let names: Vec<String> = (0..NODES).map(|number| format!("n-{number:02}")).collect();
+    for name in &names {
+        let created = nodes
+            .create(&PostParams::default(), &node(name, clock.now()))
+            .await
+            .unwrap();
+        let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": name, "uid": created.uid() });
+        let lease = json!({ "metadata": { "name": name, "ownerReferences": [owner] }, "spec": {} });
+        leases
+            .create(&PostParams::default(), &serde_json::from_value(lease).unwrap())
+            .await
+            .unwrap();
+    }
+    for round in 0.. {
+        for name in &names {
+            let renewal = json!({ "spec": { "renewTime": format!("{:.6}", clock.now()) } });
+            leases
+                .patch(name, &PatchParams::default(), &Patch::Merge(renewal))
+                .await
+                .unwrap();
+            if round % RENEWALS == 0 {
+                let status = json!({ "status": node(name, clock.now()).status });
+                nodes
+                    .patch_status(name, &PatchParams::default(), &Patch::Strategic(status))
+                    .await
+                    .unwrap();
+            }
+        }
+        clock.sleep(RENEWAL).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes() {
+    let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+    let requests = Arc::new(Requests::default());
+    let server = Server::new(Options {
+        garbage_collector: true,
+        namespace_controllers: true,
+        observer: Some(Arc::clone(&requests) as Arc<dyn Observer>),
+        ..Options::new(clock.clone(), Seed::new(7))
+    })
+    .unwrap();
+    let client = |user: &str| {
+        let identity = Identity {
+            user: user.to_owned(),
+            ..Identity::admin()
+        };
+        Client::new(server.service(identity), "default")
+    };
+    let wakes = Wakes::default();
+    let mut settings = Settings::default();
+    settings.node_lifecycle.grace = GRACE;
+    let counted = workers(&settings, clock.now())
+        .into_iter()
+        .map(|inner| {
+            let wakes = Arc::clone(&wakes);
+            Box::new(Counted {
+                inner,
+                wakes,
+                stirred: false,
+            }) as Box<dyn AnyWorker>
+        })
+        .collect();
+    let controllers = foundation::run::run(
+        client("controllers"),
+        clock.clone(),
+        Seed::new(8),
+        counted,
+        CancellationToken::new(),
+    );
+    let script = async {
+        clock.sleep(SETTLED).await;
+        wakes.lock().unwrap().clear();
+        requests.0.lock().unwrap().clear();
+        clock.sleep(IDLE).await;
+    };
+    futures::select_biased! {
+        () = controllers.fuse() => panic!("the controllers ended"),
+        () = kubelets(client("kubelets"), clock.clone()).fuse() => panic!("the kubelets ended"),
+        () = script.fuse() => {}
+    }
+
+    let requests = requests.0.lock().unwrap().clone();
+    // The embedded server does not serve that kind; whether it does by now is asked every ten minutes.
+    let (unserved, lists) = ("list /api/v1/replicationcontrollers", IDLE.as_secs() / 600);
+    let asked: Vec<&String> = requests.keys().collect();
+    assert_eq!(asked, [unserved, "watch"], "no writes, no lists: {requests:?}");
+    assert!(requests[unserved] <= lists, "{requests:?}");
+    let wakes = wakes.lock().unwrap().clone();
+    let most = IDLE.as_secs() / Settings::default().node_lifecycle.monitor_period.as_secs();
+    let woken: Vec<&str> = wakes.keys().copied().collect();
+    assert_eq!(woken, ["node-controller"], "{wakes:?}");
+    assert!(wakes["node-controller"] <= most, "{wakes:?}, at most {most}");
+    println!("requests {requests:?}, wakes {wakes:?} of at most {most}");
+}
