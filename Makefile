@@ -3,7 +3,7 @@ CARGO ?= cargo
 SEEDS ?= 20
 SEED ?= 7
 
-.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test conformance conformance-controllers sim bench lint up \
+.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test conformance conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -31,6 +31,9 @@ images-test:     ## the images as containers of their own: needs Docker
 
 sim: build       ## every scenario in virtual time over SEEDS seeds
 	target/debug/drydock run --stage sim --seeds $(SEEDS) --junit target/sim.xml
+
+chaos: build     ## random worlds, users and faults in virtual time over SEEDS seeds
+	target/debug/drydock chaos --seeds $(SEEDS) --junit target/chaos.xml
 
 test:            ## unit, property, sequence, contract and simulation tests
 	INSTA_UPDATE=no $(CARGO) test --workspace

@@ -16,7 +16,7 @@ use crate::engine::Told;
 use crate::engine::evaluate::between;
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::report::folder;
-use crate::scenario::step::Crash;
+use crate::scenario::step::{Crash, Process};
 use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
 use crate::stage::plane::{Plane, embedded, envtest};
@@ -110,7 +110,7 @@ impl Job {
     pub fn replay(&self) -> String {
         let crash = match self.disturbances.as_slice() {
             [] => None,
-            [Disturbance::Crash(crash)] => Some(*crash),
+            [Disturbance::Crash(crash)] if crash.process == Process::Mcm => Some(*crash),
             _ => return self.replay_of_plan(),
         };
         if self.from_plan || self.limits != Limits::default() {
@@ -153,7 +153,9 @@ impl Job {
         let mut name = format!("{}-{}-{}", self.stage, self.scenario.name, self.seed);
         match self.disturbances.as_slice() {
             [] => {}
-            [Disturbance::Crash(crash)] => name += &format!("-crash-{}-effect-{}", crash.at, crash.effect),
+            [Disturbance::Crash(crash)] if crash.process == Process::Mcm => {
+                name += &format!("-crash-{}-effect-{}", crash.at, crash.effect)
+            }
             disturbances => {
                 let text = serde_json::to_string(disturbances).unwrap_or_default();
                 let digest = Sha256::digest(text.as_bytes());

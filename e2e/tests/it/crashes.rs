@@ -12,6 +12,10 @@ fn the_lifecycle_ends_well_whenever_mcm_crashes() {
         said.contains("crash points") && said.contains(" passed, 0 failed"),
         "{said}"
     );
+    assert!(
+        said.contains("/metadata/uid: uid") && said.contains("changed the path"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 // Helpers of tests are not test functions by themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod campaigns;
 mod command_line;
 mod crashes;
 mod determinism;
@@ -13,5 +14,7 @@ mod existing;
 mod files;
 mod nodes;
 mod product;
+mod replay;
 mod roles;
 mod scenarios;
+mod shrink;

@@ -26,8 +26,12 @@ const MOST_POINTS_FOR_PAIRS: usize = 80;
 #[derive(Args, Debug)]
 pub(super) struct CrashCommand {
     /// Scenarios and suites by name
-    #[arg(required = true)]
+    #[arg(required_unless_present = "files")]
     names: Vec<String>,
+
+    /// A scenario in a YAML file; may be given several times
+    #[arg(long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
 
     /// Also crashes twice, at each pair of points, in scenarios that are short enough
     #[arg(long)]
@@ -61,8 +65,8 @@ pub(super) struct CrashCommand {
 impl CrashCommand {
     pub(super) fn execute(self, scenarios: &[Scenario]) -> Ended {
         let mut results = Vec::new();
-        for scenario in self.choose(scenarios)? {
-            self.crash_everywhere(scenario, &mut results)?;
+        for (scenario, file) in self.choose(scenarios)? {
+            self.crash_everywhere(scenario, file, &mut results)?;
         }
         let cannot = |path: &PathBuf, error| Usage(format!("cannot write {}: {error}", path.display()));
         if let Some(path) = &self.junit {
@@ -75,18 +79,28 @@ impl CrashCommand {
     }
 
     /// The scenarios of those names, and those of suites that can run in virtual time.
-    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, Usage> {
-        let mut chosen: Vec<Scenario> = Vec::new();
+    fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
+        let mut chosen = Vec::new();
         for name in &self.names {
             let of_suite = scenarios.iter().filter(|scenario| scenario.tags.contains(name));
-            let mut of_suite: Vec<Scenario> = of_suite
-                .filter(|scenario| scenario.runs_on(StageKind::Sim))
-                .cloned()
-                .collect();
+            let in_sim = of_suite.filter(|scenario| scenario.runs_on(StageKind::Sim));
+            let mut of_suite: Vec<Scenario> = in_sim.cloned().collect();
             if of_suite.is_empty() {
                 of_suite.push(find(scenarios, name)?);
             }
-            chosen.append(&mut of_suite);
+            chosen.extend(of_suite.into_iter().map(|scenario| (scenario, None)));
+        }
+        for file in &self.files {
+            let scenario = Scenario::read(file).map_err(|error| Usage(error.to_string()))?;
+            chosen.push((scenario, Some(file.clone())));
+        }
+        for (scenario, _) in &chosen {
+            if let Some(reason) = scenario.why_not_on(StageKind::Sim) {
+                return Err(Usage(format!(
+                    "scenario {} does not run on stage sim: {reason}",
+                    scenario.name
+                )));
+            }
         }
         Ok(chosen)
     }
@@ -95,12 +109,18 @@ impl CrashCommand {
         jobs::run(plans, self.jobs, &StageArguments::default())
     }
 
-    fn crash_everywhere(&self, scenario: Scenario, results: &mut Vec<RunResult>) -> Result<(), Usage> {
+    fn crash_everywhere(
+        &self,
+        scenario: Scenario,
+        file: Option<PathBuf>,
+        results: &mut Vec<RunResult>,
+    ) -> Result<(), Usage> {
         let clock = Clock::wall();
         let started = clock.now();
         let name = scenario.name.clone();
         // What is still under way when the last expectation is met comes to rest before ends are compared.
         let clean = Job {
+            file,
             mutant: self.mutant.clone(),
             reports: self.report.clone(),
             ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
@@ -188,7 +208,10 @@ fn failed(result: RunResult, reason: String) -> RunResult {
 }
 
 fn print_mask(mask: &Mask, seed: u64) {
-    println!("what differs between the undisturbed runs of seeds {seed} and {}:", seed.wrapping_add(1));
+    println!(
+        "what differs between the undisturbed runs of seeds {seed} and {}:",
+        seed.wrapping_add(1)
+    );
     for line in mask.lines() {
         println!("     {line}");
     }
@@ -240,7 +263,9 @@ fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bool {
 /// An effect without the names that are drawn: those of events and of Secrets with tokens.
 fn deed(effect: &Effect) -> String {
     let text = effect.description.as_str();
-    let collection = ["/events/", "/secrets/"].into_iter().find_map(|collection| text.find(collection));
+    let collection = ["/events/", "/secrets/"]
+        .into_iter()
+        .find_map(|collection| text.find(collection));
     text[..collection.unwrap_or(text.len())].to_owned()
 }
 
@@ -262,7 +287,13 @@ mod tests {
 
     #[test]
     fn of_the_renewals_of_a_lease_only_the_first_is_crashed_at() {
-        let effects = effects(&["POST /leases", "PUT /leases/a", "CreateMachine", "PUT /leases/a", "PUT /machines/m"]);
+        let effects = effects(&[
+            "POST /leases",
+            "PUT /leases/a",
+            "CreateMachine",
+            "PUT /leases/a",
+            "PUT /machines/m",
+        ]);
         let points = |after| -> Vec<u64> {
             let points = crash_points(&effects, after);
             points.iter().map(|point| point.effect).collect()
@@ -289,8 +320,14 @@ mod tests {
             }
         };
         let clean = run(&["POST /events/a", "CreateMachine"], None);
-        let again = run(&["POST /events/b", "CreateMachine", "CreateMachine"], Some((Moment::Before, 2)));
-        let asked = run(&["POST /events/b", "CreateMachine", "GetMachineStatus"], Some((Moment::After, 2)));
+        let again = run(
+            &["POST /events/b", "CreateMachine", "CreateMachine"],
+            Some((Moment::Before, 2)),
+        );
+        let asked = run(
+            &["POST /events/b", "CreateMachine", "GetMachineStatus"],
+            Some((Moment::After, 2)),
+        );
         assert!(!changed_path(&clean, &again));
         assert!(changed_path(&clean, &asked));
     }

@@ -324,12 +324,15 @@ pub struct ProcessStep {
 pub enum Process {
     /// The machine controller manager.
     Mcm,
+    /// The built-in controllers of Kubernetes; a process of their own in virtual time alone.
+    Controllers,
 }
 
 impl std::fmt::Display for Process {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Mcm => f.write_str("mcm"),
+            Self::Controllers => f.write_str("controllers"),
         }
     }
 }

@@ -2,30 +2,35 @@
 //! crash has to strike the same deed, not the same number.
 
 use crate::plan::{Disturbance, Plan};
+use crate::scenario::step::Process;
 
 /// How many places are tried for one deed.
 const MOST_PLACES: usize = 8;
 
-/// The effect that a disturbance strikes at.
+/// The effect of mcm, whose deeds are known, that a disturbance strikes at.
 fn effect_of(disturbance: &mut Disturbance) -> Option<&mut u64> {
-    match disturbance {
-        Disturbance::Crash(crash) => Some(&mut crash.effect),
-        Disturbance::Pause(pause) => Some(&mut pause.effect),
-        Disturbance::Lag(lag) => Some(&mut lag.effect),
-        _ => None,
-    }
+    let (process, effect) = match disturbance {
+        Disturbance::Crash(crash) => (crash.process, &mut crash.effect),
+        Disturbance::Pause(pause) => (pause.process, &mut pause.effect),
+        Disturbance::Lag(lag) => (lag.process, &mut lag.effect),
+        _ => return None,
+    };
+    (process == Process::Mcm).then_some(effect)
 }
 
 /// Whether anything strikes at an effect.
 pub(super) fn has_effects(plan: &Plan) -> bool {
     let mut disturbances = plan.disturbances.clone();
-    disturbances.iter_mut().any(|disturbance| effect_of(disturbance).is_some())
+    disturbances
+        .iter_mut()
+        .any(|disturbance| effect_of(disturbance).is_some())
 }
 
 /// The plan without what strikes at effects: what its processes do when they are let be.
 pub(super) fn without_effects(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
-    plan.disturbances.retain_mut(|disturbance| effect_of(disturbance).is_none());
+    plan.disturbances
+        .retain_mut(|disturbance| effect_of(disturbance).is_none());
     plan
 }
 
@@ -33,19 +38,30 @@ pub(super) fn without_effects(plan: &Plan) -> Plan {
 /// those of the smaller plan.
 pub(super) fn variants(plan: &Plan, before: &[String], now: &[String]) -> Vec<Plan> {
     let places = |effect: u64| -> Vec<u64> {
-        let deed = usize::try_from(effect).ok().and_then(|effect| before.get(effect.checked_sub(1)?));
+        let deed = usize::try_from(effect)
+            .ok()
+            .and_then(|effect| before.get(effect.checked_sub(1)?));
         let Some(deed) = deed.map(|deed| nameless(deed)) else {
             return Vec::new();
         };
         let numbered = (1..).zip(now);
-        let same = numbered.filter(|(_, what)| nameless(what) == deed).map(|(number, _)| number);
+        let same = numbered
+            .filter(|(_, what)| nameless(what) == deed)
+            .map(|(number, _)| number);
         same.take(MOST_PLACES).collect()
     };
     let struck = |plan: &Plan| -> Vec<u64> {
         let mut disturbances = plan.disturbances.clone();
-        disturbances.iter_mut().filter_map(|one| effect_of(one).copied()).collect()
+        disturbances
+            .iter_mut()
+            .filter_map(|one| effect_of(one).copied())
+            .collect()
     };
-    let count = struck(plan).into_iter().map(|effect| places(effect).len()).max().unwrap_or_default();
+    let count = struck(plan)
+        .into_iter()
+        .map(|effect| places(effect).len())
+        .max()
+        .unwrap_or_default();
     let variant = |number: usize| {
         let mut plan = plan.clone();
         for effect in plan.disturbances.iter_mut().filter_map(effect_of) {

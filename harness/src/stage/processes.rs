@@ -241,7 +241,11 @@ impl Stage for ProcessStage {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
-        let Process::Mcm = process;
+        if process != Process::Mcm {
+            return Err(format!(
+                "{process} are no process of their own on this stage: only mcm ends and starts"
+            ));
+        }
         self.mcm.perform(action, &self.client, &self.namespace).await
     }
 

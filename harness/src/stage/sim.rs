@@ -34,6 +34,8 @@ use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
 
+/// How the trace tells of what strikes a process at an effect.
+const BLOWS: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];
 /// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
 const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// How often a rolling restart looks whether a process is up again.
@@ -91,14 +93,16 @@ async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -
     }
 }
 
-/// Adds to the narrative when mcm started, crashed and was killed: it does not see its own end.
+/// Adds to the narrative when mcm started, and when a process crashed and was killed: it does not see its own end.
 fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
     for entry in trace.entries() {
-        let crash = entry.source == "fault" && entry.text.starts_with("mcm") && entry.text.contains(": crash ");
         let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
-        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm) {
+        let of_builtin = entry.source == "controllers" && !entry.text.ends_with("(1)");
+        let processes = ["mcm", "controllers"];
+        let struck = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
+        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_builtin) {
             narrative.insert(entry.at, format!("{} {process}", entry.source));
-        } else if crash {
+        } else if struck && BLOWS.iter().any(|blow| entry.text.contains(blow)) {
             narrative.insert(entry.at, entry.text);
         }
     }
@@ -121,6 +125,7 @@ struct SimStage {
     gate: Gate,
     trace: Trace,
     mcm: Vec<(String, Handle, Gate)>,
+    builtin: Builtin,
     schedule: schedule::Log,
     api_faults: Faults,
     audit: Audit,
@@ -147,12 +152,7 @@ impl SimStage {
         setup::install(&client, NAMESPACE).await?;
         setup::install_fixtures(&client, NAMESPACE).await?;
         let mut parts = JoinSet::new();
-        parts.spawn(controllers::run(
-            client_of(&gate("controllers"), Identity::admin()),
-            clock.clone(),
-            seed.child("controllers"),
-            controllers::settings(&timeouts, ""),
-        ));
+        let builtin = Builtin::start(&gate("controllers"), &server, &clock, &seed, &timeouts, &mut parts);
         controllers::furnished(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
@@ -181,7 +181,10 @@ impl SimStage {
                 added.map_err(|wrong| format!("API fault {}: {wrong}", rule.name))?;
             }
         }
-        effects::arm(&job.disturbances, &timeouts, |Process::Mcm| group.clone());
+        effects::arm(&job.disturbances, &timeouts, |process| match process {
+            Process::Mcm => group.clone(),
+            Process::Controllers => builtin.gate.clone(),
+        });
         let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.mutant.as_deref())?;
         let mut mcm = Vec::new();
         for name in names_of_mcm(job.scenario.world.replicas) {
@@ -220,6 +223,7 @@ impl SimStage {
             gate: group,
             trace,
             mcm,
+            builtin,
             schedule,
             api_faults: server.faults(),
             audit: audit.clone(),
@@ -240,15 +244,27 @@ impl SimStage {
             .ok_or_else(|| format!("the Lease is held by {holder:?}, which is none of ours"))
     }
 
+    /// The gate of a process; that of mcm is all replicas'.
+    fn gate_of(&self, process: Process) -> Gate {
+        match process {
+            Process::Mcm => self.gate.clone(),
+            Process::Controllers => self.builtin.gate.clone(),
+        }
+    }
+
     /// How often each disturbance struck; `faults` are the hits of the cloud's rules.
     fn hits(&self, job: &Job, faults: &BTreeMap<String, u64>) -> Vec<u64> {
         let rules = self.api_faults.list();
         let rules: BTreeMap<&String, u64> = rules.iter().map(|status| (&status.rule.name, status.hits)).collect();
         let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
             Disturbance::Cloud(cloud) => faults.get(&cloud.fault.name).copied().unwrap_or_default(),
-            Disturbance::Api(rule) => rules.get(&rule.name).copied().unwrap_or_default(),
-            other => effects::hits(other, |Process::Mcm| self.gate.clone())
-                .unwrap_or_else(|| self.schedule.hits(number)),
+            Disturbance::Api(rule) => {
+                let lifted = || faults.get(&rule.name).copied().unwrap_or_default();
+                rules.get(&rule.name).copied().unwrap_or_else(lifted)
+            }
+            other => {
+                effects::hits(other, |process| self.gate_of(process)).unwrap_or_else(|| self.schedule.hits(number))
+            }
         };
         job.disturbances.iter().enumerate().map(hits).collect()
     }
@@ -276,6 +292,43 @@ fn follow_schedule(
 fn may_lose_leadership(job: &Job) -> bool {
     let cuts = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
     !job.disturbances.is_empty() || job.scenario.steps.iter().any(cuts)
+}
+
+/// The built-in controllers: one process.
+struct Builtin {
+    gate: Gate,
+    handle: Handle,
+}
+
+impl Builtin {
+    fn start(
+        gate: &Gate,
+        server: &apiserver::Server,
+        clock: &Clock,
+        seed: &Seed,
+        timeouts: &Timeouts,
+        parts: &mut JoinSet<String>,
+    ) -> Self {
+        let (at, server, clock, seed) = (gate.clone(), server.clone(), clock.clone(), seed.clone());
+        let settings = controllers::settings(timeouts, "");
+        let process = ::sim::process("controllers", gate.clone(), move || {
+            let service = at.api().layer(server.service(Identity::admin()));
+            let seed = seed.child(&format!("controllers {}", at.incarnation()));
+            controllers::run(
+                kube::Client::new(service, NAMESPACE),
+                clock.clone(),
+                seed,
+                settings.clone(),
+            )
+        })
+        .restart_delay(RESTART_DELAY);
+        let handle = process.handle();
+        parts.spawn(process.run());
+        Self {
+            gate: gate.clone(),
+            handle,
+        }
+    }
 }
 
 /// What each incarnation of mcm is made from.
@@ -331,8 +384,11 @@ impl Stage for SimStage {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
-        let Process::Mcm = process;
-        let handles = self.mcm.iter().map(|(_, handle, _)| handle);
+        let handles: Vec<&Handle> = match process {
+            Process::Mcm => self.mcm.iter().map(|(_, handle, _)| handle).collect(),
+            Process::Controllers => vec![&self.builtin.handle],
+        };
+        let handles = handles.into_iter();
         match action {
             ProcessAction::Kill => {
                 for handle in handles {
@@ -345,6 +401,9 @@ impl Stage for SimStage {
             }
             ProcessAction::Start => handles.filter(|handle| !handle.is_running()).for_each(Handle::restart),
             ProcessAction::Restart => handles.for_each(Handle::restart),
+            ProcessAction::KillLeader if process == Process::Controllers => {
+                return Err("the controllers have no leader: kill them".to_owned());
+            }
             ProcessAction::KillLeader => {
                 let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
                 self.holder(&holder)?.1.kill();
@@ -363,15 +422,15 @@ impl Stage for SimStage {
     }
 
     fn crash(&mut self, crash: &Crash) -> Result<(), String> {
-        let Process::Mcm = crash.process;
-        if crash.effect <= self.gate.effects() {
+        let Crash { process, effect, .. } = *crash;
+        let gate = self.gate_of(process);
+        if effect <= gate.effects() {
             return Err(format!(
-                "mcm has {} effects behind it: effect {} is past",
-                self.gate.effects(),
-                crash.effect
+                "{process} have {} effects behind them: effect {effect} is past",
+                gate.effects()
             ));
         }
-        self.gate.crash_at(effects::crash_point(crash));
+        gate.crash_at(effects::crash_point(crash));
         Ok(())
     }
 
@@ -395,7 +454,10 @@ impl Stage for SimStage {
     }
 
     async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
-        let Process::Mcm = process;
+        if process == Process::Controllers {
+            self.builtin.gate.pause_for(time);
+            return Ok(());
+        }
         let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
         self.holder(&holder)?.2.pause_for(time);
         Ok(())

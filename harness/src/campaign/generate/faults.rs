@@ -16,6 +16,9 @@ use crate::scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Proc
 /// How many effects of mcm a machine has in its life, about: where crash points lie.
 const EFFECTS: u64 = 14;
 
+/// How many effects the built-in controllers have before there is a machine, about.
+const EFFECTS_OF_CONTROLLERS: u64 = 4;
+
 /// How a kind of fault is drawn.
 type Draw = fn(&mut Drawing) -> Vec<Disturbance>;
 
@@ -59,6 +62,16 @@ pub(super) fn draw(seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Vec<Dis
 }
 
 impl Drawing<'_> {
+    /// A process, and one of its effects.
+    fn process(&mut self) -> (Process, u64) {
+        let effect = self.effect();
+        if self.stream.chance(0.1) {
+            (Process::Controllers, EFFECTS_OF_CONTROLLERS + effect)
+        } else {
+            (Process::Mcm, effect)
+        }
+    }
+
     fn effect(&mut self) -> u64 {
         1 + self.stream.below(EFFECTS * self.lives.len() as u64)
     }
@@ -89,19 +102,15 @@ fn crash(draw: &mut Drawing) -> Vec<Disturbance> {
     } else {
         Moment::After
     };
-    let effect = draw.effect();
-    vec![Disturbance::Crash(Crash {
-        process: Process::Mcm,
-        at,
-        effect,
-    })]
+    let (process, effect) = draw.process();
+    vec![Disturbance::Crash(Crash { process, at, effect })]
 }
 
 fn pause(draw: &mut Drawing) -> Vec<Disturbance> {
     let time = 1 + draw.stream.below(30);
-    let effect = draw.effect();
+    let (process, effect) = draw.process();
     vec![Disturbance::Pause(Pause {
-        process: Process::Mcm,
+        process,
         effect,
         time: seconds(time),
     })]
@@ -109,9 +118,9 @@ fn pause(draw: &mut Drawing) -> Vec<Disturbance> {
 
 fn lag(draw: &mut Drawing) -> Vec<Disturbance> {
     let (by, lasts) = (1 + draw.stream.below(20), 10 + draw.stream.below(draw.span));
-    let effect = draw.effect();
+    let (process, effect) = draw.process();
     vec![Disturbance::Lag(Lag {
-        process: Process::Mcm,
+        process,
         effect,
         by: seconds(by),
         lasts: Some(seconds(lasts)),

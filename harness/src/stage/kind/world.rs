@@ -151,7 +151,11 @@ impl Stage for World {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
-        let Process::Mcm = process;
+        if process != Process::Mcm {
+            return Err(format!(
+                "{process} are no process of their own on this stage: only mcm ends and starts"
+            ));
+        }
         self.pods.perform(action).await
     }
 

@@ -1,0 +1,105 @@
+//! Campaigns: random plans that a sound mcm survives, and what a campaign tells of them.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::drydock::{drydock, said};
+
+fn document(folder: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(folder.join("chaos.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_sound_mcm_survives_random_plans_and_the_campaign_counts_what_occurred() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "chaos",
+        "first-light",
+        "--seeds",
+        "8",
+        "--json",
+        "chaos.json",
+        "--junit",
+        "chaos.xml",
+    ];
+    let output = drydock(folder.path(), &arguments);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("8 passed, 0 failed") && said.contains(" a minute"),
+        "{said}"
+    );
+    let document = document(folder.path());
+    assert_eq!(
+        (document["seeds"].as_u64(), document["failed"].as_u64()),
+        (Some(8), Some(0))
+    );
+    let occurred = document["occurred"].as_array().unwrap();
+    for (group, name) in [
+        ("transition", "Pending -> Running"),
+        ("reason", "AskForVm"),
+        ("fault", "crash mcm after"),
+    ] {
+        let found = occurred
+            .iter()
+            .any(|line| line["group"] == group && line["name"] == name);
+        assert!(found, "{group} {name} is not in {occurred:?}");
+    }
+    let junit = std::fs::read_to_string(folder.path().join("chaos.xml")).unwrap();
+    assert!(junit.contains("tests=\"8\""), "{junit}");
+}
+
+#[test]
+fn a_campaign_ends_when_its_time_is_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(folder.path(), &["chaos", "--for", "2s", "--json", "chaos.json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let document = document(folder.path());
+    assert!(document["wallSeconds"].as_f64().unwrap() < 30.0, "{document}");
+    assert_eq!(document["seeds"], document["passed"]);
+}
+
+#[test]
+fn an_interrupted_campaign_ends_with_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut campaign = Command::new(env!("CARGO_BIN_EXE_drydock"))
+        .args([
+            "chaos",
+            "--seeds",
+            "100000",
+            "--mutant",
+            "create-without-asking",
+            "--json",
+            "chaos.json",
+        ])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(campaign.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("FAIL")), "no failure is told of");
+    kill(Pid::from_raw(i32::try_from(campaign.id()).unwrap()), Signal::SIGINT).unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(campaign.wait().unwrap().code(), Some(1), "{rest:?}");
+    assert!(rest.iter().any(|line| line.starts_with("interrupted: ")), "{rest:?}");
+    assert!(document(folder.path())["failed"].as_u64().unwrap() > 0);
+}
+
+#[rstest]
+#[case::a_suite_that_is_none(&["chaos", "nothing"], "there is first-light")]
+#[case::a_wall_clock(&["chaos", "--stage", "embedded"], "--stage sim")]
+#[case::no_seeds(&["chaos", "--seeds", "0"], "no seeds")]
+fn bad_input_gets_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(folder.path(), arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}

@@ -1,0 +1,122 @@
+//! Plans: what one says happens, again and again to the bit; what it cannot mean is told with its place.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::drydock::{drydock, said};
+
+/// A crash that the planted defect does not survive, a lost answer and a late watch, in half a minute.
+const SHORT: &str = "
+scenario:
+  name: short
+  about: A machine is made while much goes wrong.
+  steps:
+  - apply: {machine: m-1}
+  - wait: 30s
+seed: 3
+disturbances:
+- api:
+    name: lost
+    match: {client: '*:machine-controller-manager', verbs: [patch], times: 1}
+    action: {drop: {at: afterCommit}}
+- crash: {process: mcm, at: after, effect: 6}
+- lag: {process: mcm, effect: 2, by: 3s}
+";
+
+/// What the runs of these arguments left in their JSON result.
+fn follow(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    let mut all = vec!["run", "--json", "result.json"];
+    all.extend(arguments);
+    let output = drydock(folder, &all);
+    let text = std::fs::read(folder.join("result.json"));
+    let text = text.unwrap_or_else(|error| panic!("no result ({error}): {}", said(&output)));
+    let document: Value = serde_json::from_slice(&text).unwrap();
+    document["runs"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_plan_gives_the_same_trace_a_hundred_times_in_processes_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("plan.yaml"), SHORT).unwrap();
+    let again: Vec<&str> = std::iter::repeat_n(["--plan", "plan.yaml"], 100).flatten().collect();
+    let runs = follow(folder.path(), &again);
+    assert_eq!(runs.len(), 100);
+    let traces: BTreeSet<String> = runs.iter().map(|run| run["trace"].to_string()).collect();
+    assert_eq!(traces.len(), 1, "{traces:?}");
+    for struck in runs[0]["disturbances"].as_array().unwrap() {
+        assert_eq!(struck["hits"], 1, "{struck}");
+    }
+}
+
+#[test]
+fn a_failed_run_leaves_its_plan_and_the_line_that_replays_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("plan.yaml"),
+        format!("{SHORT}mutant: create-without-asking\n"),
+    )
+    .unwrap();
+    let first = follow(folder.path(), &["--plan", "plan.yaml"]);
+    assert_eq!(first[0]["failure"]["invariant"], "I1", "{}", first[0]);
+    let replay = first[0]["replay"].as_str().unwrap();
+    let arguments: Vec<&str> = replay.strip_prefix("drydock run ").unwrap().split(' ').collect();
+    assert_eq!(arguments[0], "--plan", "{replay}");
+    let again = follow(folder.path(), &arguments);
+    assert_eq!(first[0]["trace"], again[0]["trace"]);
+}
+
+#[test]
+fn a_disturbance_that_never_strikes_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "base: lifecycle\ndisturbances:\n- crash: {process: mcm, at: before, effect: 100000}\n";
+    std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
+    let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("warning: crash mcm before effect 100000 never struck"),
+        "{said}"
+    );
+    assert!(
+        said.contains("1 passed, 0 failed; warning: 1 disturbance never struck"),
+        "{said}"
+    );
+}
+
+#[rstest]
+#[case::virtual_time("{virtualTime: 1m}", "1m0s of virtual time (limits.virtualTime)")]
+#[case::events("{events: 100}", "more than 100 events (limits.events)")]
+fn a_run_that_runs_away_says_over_which_limit(#[case] limits: &str, #[case] expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = format!("base: lifecycle\nlimits: {limits}\n");
+    std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
+    let runs = follow(folder.path(), &["--plan", "plan.yaml"]);
+    let reason = runs[0]["failure"]["reason"].as_str().unwrap();
+    assert!(reason.contains("it runs away") && reason.contains(expected), "{reason}");
+}
+
+#[rstest]
+#[case::an_unknown_word("base: lifecycle\ndisturbances:\n- crahs: {}\n", &["plan.yaml: ", "line 3", "crahs"])]
+#[case::an_unknown_scenario("base: lifecicle\n", &["plan.yaml: base: ", "lifecicle"])]
+fn a_bad_plan_gets_one_line_and_status_2(#[case] plan: &str, #[case] expected: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("plan.yaml"), plan).unwrap();
+    let output = drydock(folder.path(), &["run", "--plan", "plan.yaml"]);
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert_eq!(words.lines().count(), 1, "{words}");
+    for word in expected {
+        assert!(words.contains(word), "{words}");
+    }
+}
+
+#[test]
+fn a_plan_is_not_followed_on_a_wall_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(folder.path(), &["run", "--plan", "plan.yaml", "--stage", "embedded"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("virtual time"), "{}", said(&output));
+}
