@@ -28,8 +28,43 @@ pub struct Topology {
 #[derive(Clone, Debug)]
 struct SpreadCounts {
     rule: Spread,
-    /// Matching pods by the topology label's value.
-    by_domain: BTreeMap<String, i64>,
+    domains: Domains,
+}
+
+/// Matching pods by the topology label's value. The least of them is asked for once a node, so it is kept at hand.
+#[derive(Clone, Debug, Default)]
+struct Domains {
+    pods: BTreeMap<String, i64>,
+    /// How many domains have so many pods.
+    having: BTreeMap<i64, usize>,
+}
+
+impl Domains {
+    /// A domain without pods, unless it is there.
+    fn open(&mut self, value: &str) {
+        if !self.pods.contains_key(value) {
+            self.pods.insert(value.to_owned(), 0);
+            *self.having.entry(0).or_default() += 1;
+        }
+    }
+
+    /// Counts pods of a domain that is open.
+    fn add(&mut self, value: &str, by: i64) {
+        let Some(count) = self.pods.get_mut(value) else { return };
+        let before = std::mem::replace(count, *count + by);
+        *self.having.entry(before + by).or_default() += 1;
+        if let Some(domains) = self.having.get_mut(&before) {
+            *domains -= 1;
+            if *domains == 0 {
+                self.having.remove(&before);
+            }
+        }
+    }
+
+    /// The pods of the domain that has the fewest.
+    fn least(&self) -> i64 {
+        self.having.first_key_value().map_or(0, |(pods, _)| *pods)
+    }
 }
 
 impl Topology {
@@ -42,7 +77,7 @@ impl Topology {
                 .filter(|rule| rule.required)
                 .map(|rule| SpreadCounts {
                     rule: rule.clone(),
-                    by_domain: BTreeMap::new(),
+                    domains: Domains::default(),
                 })
                 .collect(),
             ..Self::default()
@@ -72,7 +107,7 @@ impl Topology {
             if let Some(value) = node.labels().get(&counts.rule.topology_key)
                 && counts_node(&counts.rule, pod, node)
             {
-                counts.by_domain.entry(value.clone()).or_default();
+                counts.domains.open(value);
             }
         }
     }
@@ -106,10 +141,9 @@ impl Topology {
         for counts in &mut self.spread {
             if counts.rule.counts(&pod.name.namespace, other)
                 && let Some(value) = node.labels().get(&counts.rule.topology_key)
-                && let Some(count) = counts.by_domain.get_mut(value)
                 && counts_node(&counts.rule, pod, node)
             {
-                *count += by;
+                counts.domains.add(value, by);
             }
         }
     }
@@ -120,14 +154,14 @@ impl Topology {
             let Some(value) = node.labels().get(&counts.rule.topology_key) else {
                 return Some(Reason::SpreadLabelMissing);
             };
-            let domains = i64::try_from(counts.by_domain.len()).unwrap_or(i64::MAX);
+            let domains = i64::try_from(counts.domains.pods.len()).unwrap_or(i64::MAX);
             let least = if domains < counts.rule.min_domains {
                 0
             } else {
-                counts.by_domain.values().copied().min().unwrap_or_default()
+                counts.domains.least()
             };
             let itself = i64::from(counts.rule.counts(&pod.name.namespace, pod));
-            let there = counts.by_domain.get(value).copied().unwrap_or_default();
+            let there = counts.domains.pods.get(value).copied().unwrap_or_default();
             if there + itself - least > counts.rule.max_skew {
                 return Some(Reason::Spread);
             }
