@@ -137,6 +137,13 @@ async fn nodes_and_pods_are_there_when_the_world_is_up_and_break_and_mend_on_dem
     assert_eq!(pods.list(&ListParams::default()).await.unwrap().items.len(), 40);
 
     let api: Api<Node> = Api::all(client);
+    for node in api.list(&ListParams::default()).await.unwrap() {
+        let text = serde_json::to_string(&node.metadata).unwrap();
+        assert!(
+            !text.contains("machine.sapcloud.io"),
+            "mcm claims a node of nobody's: {text}"
+        );
+    }
     let output = world.nodes(&[
         "break",
         "node-3",
@@ -221,8 +228,8 @@ fn a_world_that_is_not_there_is_one_clear_line(#[case] arguments: &[&str], #[cas
 #[rstest]
 #[case::an_unknown_fault(&["nodes", "break", "a", "--with", "broken"], "slow-recovery")]
 #[case::a_fault_without_its_parameter(&["nodes", "break", "a", "--with", "slow"], "needs --delay")]
-#[case::no_nodes(&["nodes", "break", "--with", "stopped"], "NODE")]
-#[case::nothing_to_mend(&["nodes", "mend"], "--all")]
+#[case::no_nodes(&["nodes", "break", "--with", "stopped"], "or say --random COUNT")]
+#[case::nothing_to_mend(&["nodes", "mend"], "or say --all")]
 #[case::too_many_nodes(&["up", "--nodes", "10001"], "10000")]
 #[case::pods_without_nodes(&["up", "--pods-per-node", "2"], "--pods-per-node needs nodes")]
 #[case::nodes_without_a_cloud(&["up", "--without", "fakecloud", "--nodes", "2"], "without fakecloud there are none")]

@@ -120,9 +120,11 @@ fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
         "With more than {MANY} nodes, kubelets renew their Leases every {:?}, and a silent node is NotReady after {:?}.",
         production.lease_period, production.node_grace
     );
+    // While they all join at once, mcm's own Lease is renewed late on a small machine.
     Timeouts {
         lease_period: production.lease_period,
         node_grace: production.node_grace,
+        lease_duration: production.lease_duration,
         ..short
     }
 }

@@ -82,7 +82,7 @@ enum Output {
 #[derive(Args, Debug)]
 struct Break {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs
-    #[arg(value_name = "NODE", required_unless_present = "random")]
+    #[arg(value_name = "NODE")]
     nodes: Vec<String>,
 
     /// Breaks so many of them, or of all, drawn at random
@@ -100,7 +100,7 @@ struct Break {
 #[derive(Args, Debug)]
 struct Mend {
     /// Names of nodes, globs such as 'node-1*', or ids of VMs
-    #[arg(value_name = "NODE", required_unless_present = "all")]
+    #[arg(value_name = "NODE")]
     nodes: Vec<String>,
 
     /// Mends all of them
@@ -117,16 +117,34 @@ struct Remove {
 
 impl Nodes {
     pub(super) fn execute(self) -> Ended {
-        if let Command::Break(wrong) = &self.command {
-            // What is mistyped is told before a world is looked for.
-            wrong.faults.fault()?;
-        }
+        self.command.check()?;
         let world = self.place.world(Path::new("."))?;
         match self.command {
             Command::List(list) => block_on(list.execute(&world))?,
             Command::Break(wrong) => block_on(wrong.execute(&world))?,
             Command::Mend(mend) => block_on(mend.execute(&world))?,
             Command::Remove(remove) => block_on(remove.execute(&world))?,
+        }
+    }
+}
+
+impl Command {
+    /// Refuses what makes no sense, before a world is looked for.
+    fn check(&self) -> Result<(), Usage> {
+        let nobody = match self {
+            Self::Break(wrong) => {
+                wrong.faults.fault()?;
+                wrong.nodes.is_empty() && wrong.random.is_none()
+            }
+            Self::Mend(mend) => mend.nodes.is_empty() && !mend.all,
+            Self::List(_) | Self::Remove(_) => false,
+        };
+        match (nobody, self) {
+            (true, Self::Mend(_)) => Err(Usage("name the nodes to mend, or say --all".to_owned())),
+            (true, _) => Err(Usage(
+                "name the nodes to break, '*' for all of them, or say --random COUNT".to_owned(),
+            )),
+            (false, _) => Ok(()),
         }
     }
 }
