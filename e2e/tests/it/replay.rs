@@ -22,7 +22,7 @@ disturbances:
     name: lost
     match: {client: '*:machine-controller-manager', verbs: [patch], times: 1}
     action: {drop: {at: afterCommit}}
-- crash: {process: mcm, at: after, effect: 6}
+- crash: {process: mcm, at: after, effect: 7}
 - lag: {process: mcm, effect: 2, by: 3s}
 ";
 
@@ -87,7 +87,7 @@ fn a_disturbance_that_never_strikes_is_a_warning() {
 }
 
 #[rstest]
-#[case::virtual_time("{virtualTime: 1m}", "1m0s of virtual time (limits.virtualTime)")]
+#[case::virtual_time("{virtualTime: 1m}", "1m00s of virtual time (limits.virtualTime)")]
 #[case::events("{events: 100}", "more than 100 events (limits.events)")]
 fn a_run_that_runs_away_says_over_which_limit(#[case] limits: &str, #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();

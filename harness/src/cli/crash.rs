@@ -37,7 +37,8 @@ pub(super) struct CrashCommand {
     #[arg(long)]
     pairs: bool,
 
-    /// The seed of all randomness; what differs from run to run is learnt from this seed and the next
+    /// The seed of all randomness; what differs from run to run is learnt from this seed and, begun a minute later, the
+    /// next
     #[arg(long, default_value_t = 1)]
     seed: u64,
 
@@ -125,10 +126,12 @@ impl CrashCommand {
             reports: self.report.clone(),
             ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
         };
-        let other = Job {
+        // Of runs that do the same at the same times revisions are the same by chance: the other one begins later.
+        let mut other = Job {
             seed: self.seed.wrapping_add(1),
             ..clean.clone()
         };
+        other.scenario.steps.insert(0, wait(slack()));
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
