@@ -11,9 +11,15 @@ use serde_json::Value;
 
 use crate::drydock::{drydock_with_programs, said, simulate};
 
-/// What is asked for only when two writers race, which virtual time gives no scenario at will: mcm reads a machine again
-/// after a write that came too late. (The scenario `edits` does it on a wall clock.)
-const ONLY_IN_RACES: [(&str, &str, &str); 1] = [(deploy::MCM_ACCOUNT, "get", "machines")];
+/// What is asked for only when two writers race, which virtual time gives no scenario at will.
+const ONLY_IN_RACES: [(&str, &str, &str); 3] = [
+    // mcm reads a machine again after a write that came too late. (The scenario `edits` does it on a wall clock.)
+    (deploy::MCM_ACCOUNT, "get", "machines"),
+    // The node that a claim's volume was to be made for went before the volume was made.
+    (deploy::FAKECLOUD_ACCOUNT, "patch", "persistentvolumeclaims"),
+    // Another driver of storage registered itself with a new node first.
+    (deploy::FAKECLOUD_ACCOUNT, "patch", "csinodes"),
+];
 
 /// What the rules of `deploy/rbac` allow, each with the object that has the rule.
 fn granted() -> BTreeMap<Access, String> {

@@ -48,7 +48,7 @@ impl std::fmt::Display for Access {
 #[derive(Clone, Debug)]
 pub struct Audit {
     prefix: String,
-    /// Namespaces that are known beforehand. Pods, which are drained wherever they are, may be in any.
+    /// Namespaces that are known beforehand. Pods, which are drained wherever they are, and their claims may be in any.
     fixed: [String; 3],
     seen: Arc<Mutex<Seen>>,
     /// Who is told of requests of mcm about one object.
@@ -124,7 +124,8 @@ impl Audit {
             "" => action.resource.clone(),
             subresource => format!("{}/{subresource}", action.resource),
         };
-        let scoped = self.fixed.contains(&action.namespace) && action.resource != "pods";
+        let anywhere = matches!(action.resource.as_str(), "pods" | "persistentvolumeclaims");
+        let scoped = self.fixed.contains(&action.namespace) && !anywhere;
         Some(Access {
             account: account.to_owned(),
             verb: action.verb.clone(),

@@ -209,6 +209,10 @@ fn detach<'a>(
         if needed.contains_key(volume) || attachment.metadata.deletion_timestamp.is_some() {
             continue;
         }
+        // One of a volume that is not there is nobody's: Kubernetes' controller does not find out what it is of.
+        if caches.volumes.get(&ObjectKey::cluster(volume)).is_none() {
+            continue;
+        }
         let since = memory.unneeded_since.get(volume).copied().unwrap_or(now);
         let forced_at = since.saturating_add(MAX_WAIT_FOR_UNMOUNT).unwrap_or(Timestamp::MAX);
         let in_use = node.is_some_and(|node| uses(caches, node, volume));

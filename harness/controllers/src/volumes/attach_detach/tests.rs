@@ -218,6 +218,18 @@ fn the_volumes_of_a_node_that_is_gone_are_detached() {
 }
 
 #[test]
+fn an_attachment_of_a_volume_that_is_not_there_stays() {
+    let mut world = World::new();
+    world.put::<VolumeAttachment>(json!({
+        "metadata": { "name": "foreign", "uid": "foreign" },
+        "spec": { "attacher": "d", "nodeName": "a", "source": { "persistentVolumeName": "nowhere" } },
+    }));
+    assert_eq!(verbs(&world.decide("a", NOW)), [""; 0]);
+    world.attachment("a", false);
+    assert_eq!(verbs(&world.decide("a", NOW)), ["detach"]);
+}
+
+#[test]
 fn an_attachment_is_named_after_volume_driver_and_node() {
     // sha256 of `handledrivernode`, as every CSI attacher expects it.
     assert_eq!(
