@@ -158,7 +158,7 @@ impl Drop for Announced {
 }
 
 /// The world that runs in `folder`.
-fn find(folder: &Path) -> Result<World, String> {
+pub(super) fn find(folder: &Path) -> Result<World, String> {
     let path = folder.join(FILE);
     match read(&path)? {
         None => Err("no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT".to_owned()),

@@ -5,6 +5,7 @@
 mod chaos;
 mod crash;
 mod doctor;
+mod faults;
 mod here;
 mod idle;
 mod jobs;
@@ -45,6 +46,8 @@ enum Command {
     Up(up::Up),
     /// Shows, breaks and mends the nodes of the world that `drydock up` keeps
     Nodes(nodes::Nodes),
+    /// Adds, lists and removes rules by which requests to a running API server of ours go wrong
+    Faults(faults::Faults),
     /// Lists the scenarios and where they run
     List(list::List),
     /// Says which stages can run here and what the others lack
@@ -121,6 +124,7 @@ pub fn main(scenarios: Vec<Scenario>, corpus: &[Entry]) -> ExitCode {
         Command::Regressions(regressions) => regressions.execute(corpus),
         Command::Up(up) => up.execute(),
         Command::Nodes(nodes) => nodes.execute(),
+        Command::Faults(faults) => faults.execute(),
         Command::List(list) => list.execute(&scenarios),
         Command::Doctor => doctor::execute(),
         Command::Crash(crash) => crash.execute(&scenarios),

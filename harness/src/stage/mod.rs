@@ -16,6 +16,7 @@ mod replicas;
 pub mod setup;
 pub mod sim;
 mod tokens;
+mod traced;
 
 use std::future::Future;
 use std::time::Duration;

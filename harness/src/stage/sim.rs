@@ -23,6 +23,7 @@ use tower::{Layer, ServiceBuilder};
 use super::audit::Audit;
 use super::cloud::CloudClient;
 use super::naming::{Calling, agents_named, name_agent};
+use super::traced::Traced;
 use super::{NAMESPACE, Stage, controllers, holder_among, leader, logs, names_of_mcm, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
@@ -140,7 +141,14 @@ impl SimStage {
         if job.hash_order {
             iterate_in_hash_order(&trace);
         }
-        let options = controllers::server_options(clock.clone(), seed.child("apiserver"), audit);
+        let observer = Traced {
+            audit: audit.clone(),
+            trace: trace.clone(),
+        };
+        let options = apiserver::Options {
+            observer: Some(Arc::new(observer)),
+            ..controllers::server_options(clock.clone(), seed.child("apiserver"), audit)
+        };
         let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
         let gate = |name: &str| {
             let server = server.clone();

@@ -1,0 +1,33 @@
+//! What the API server does wrong by its fault rules, in the trace: a strike is part of what happened.
+
+use ::sim::Trace;
+use apiserver::observe::{Commit, DeliveryRecord, FaultRecord, Observer, RequestRecord};
+
+use super::audit::Audit;
+
+/// An observer that tells the audit everything and the trace of faults.
+#[derive(Debug)]
+pub(super) struct Traced {
+    pub(super) audit: Audit,
+    pub(super) trace: Trace,
+}
+
+impl Observer for Traced {
+    fn commit(&self, commit: &Commit<'_>) {
+        self.audit.commit(commit);
+    }
+
+    fn request(&self, record: &RequestRecord<'_>) {
+        self.audit.request(record);
+    }
+
+    fn delivery(&self, record: &DeliveryRecord<'_>) {
+        self.audit.delivery(record);
+    }
+
+    fn fault(&self, record: &FaultRecord<'_>) {
+        self.audit.fault(record);
+        let what = format!("{} by rule {}", record.action, record.rule);
+        self.trace.fault(&record.facts.to_string(), &what);
+    }
+}
