@@ -2,14 +2,22 @@
 //! left of them goes when the kubelet is back.
 
 use harness::Scenario;
+use harness::scenario::DurationExpression;
 use harness::scenario::builder::{
-    all, create_machine, deployment, kubelet, node_grace, phase, pod_toleration, pods, same_pods, slack, workload,
+    all, create_machine, deployment, kubelet, node_grace, phase, pod_toleration, pods, same_pods, seconds, slack,
+    workload,
 };
 use harness::scenario::expect::PodState;
 use harness::scenario::step::KubeletAction;
 use mcm_api::Phase;
 
 use super::joining;
+
+/// Node lifecycle drives pods from one node a zone in this time (`--node-eviction-rate=0.1`), and m-2 may have had its
+/// turn while it joined.
+fn turn() -> DurationExpression {
+    seconds(10)
+}
 
 pub(super) fn scenario() -> Scenario {
     let ready = |on: &str| pods("web").on(on).are(PodState::Ready);
@@ -26,7 +34,7 @@ pub(super) fn scenario() -> Scenario {
     .eventually(node_grace() + slack(), phase("m-1", Phase::Unknown))
     .always(3 * pod_toleration() / 4, same_pods("web", "m-1"))
     .eventually(
-        pod_toleration() / 4 + slack(),
+        turn() + pod_toleration() / 4 + slack(),
         all([
             ready("m-2").exactly(2),
             // Nobody is there who could say that they have ended.
