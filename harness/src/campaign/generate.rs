@@ -76,13 +76,7 @@ fn lives(size: u64, span: u64, users: &mut Stream) -> Vec<Life> {
 }
 
 /// What users do, in order of time, and what must be so in the end.
-fn scenario(
-    suite: &Suite,
-    world: &mut Stream,
-    span: u64,
-    lives: &[Life],
-    disturbances: &[Disturbance],
-) -> Scenario {
+fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], disturbances: &[Disturbance]) -> Scenario {
     let mut scenario = Scenario::new("campaign", suite.about);
     scenario.world.cloud.require_initialize = world.chance(0.2);
     scenario.world.replicas = if world.chance(0.1) { 2 } else { 1 };

@@ -110,15 +110,30 @@ mod tests {
     fn one_defect_in_many_seeds_is_one_group() {
         let clean = vec!["start".to_owned(), "machine m-1 is there".to_owned()];
         let failures = [
-            (failed(1, Some("I1"), &["start", "mcm: crash after effect 3"]), clean.clone()),
-            (failed(2, Some("I1"), &["start", "mcm: crash after effect 17"]), clean.clone()),
-            (failed(3, None, &["start", "machine m-1 is there", "mcm: pause"]), clean.clone()),
+            (
+                failed(1, Some("I1"), &["start", "mcm: crash after effect 3"]),
+                clean.clone(),
+            ),
+            (
+                failed(2, Some("I1"), &["start", "mcm: crash after effect 17"]),
+                clean.clone(),
+            ),
+            (
+                failed(3, None, &["start", "machine m-1 is there", "mcm: pause"]),
+                clean.clone(),
+            ),
             (failed(4, Some("I1"), &["start", "mcm: pause"]), clean),
         ];
         let groups = group(&failures);
         let shown: Vec<_> = groups
             .iter()
-            .map(|group| (group.key.broken.as_str(), group.key.first_difference.as_str(), group.seeds.as_slice()))
+            .map(|group| {
+                (
+                    group.key.broken.as_str(),
+                    group.key.first_difference.as_str(),
+                    group.seeds.as_slice(),
+                )
+            })
             .collect();
         assert_eq!(
             shown,

@@ -70,13 +70,20 @@ impl Mask {
         let compared = compare(undisturbed, disturbed, |object, pointer, was, is| {
             let allowed = self.0.get(pointer);
             let sorts = sorts(pointer, was, is);
-            if allowed.zip(sorts).is_some_and(|(allowed, sorts)| sorts.is_subset(allowed)) {
+            if allowed
+                .zip(sorts)
+                .is_some_and(|(allowed, sorts)| sorts.is_subset(allowed))
+            {
                 return Ok(());
             }
             Err(format!(
                 "{object} has {}{}; undisturbed: {}",
                 brief(is),
-                if pointer.is_empty() { String::new() } else { format!(" in {pointer}") },
+                if pointer.is_empty() {
+                    String::new()
+                } else {
+                    format!(" in {pointer}")
+                },
                 brief(was)
             ))
         });
@@ -112,7 +119,10 @@ fn compare(
         let (one, other) = (leaves(one), leaves(other));
         let pointers: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
         for pointer in pointers {
-            let (a, b) = (one.get(pointer).unwrap_or(&nothing), other.get(pointer).unwrap_or(&nothing));
+            let (a, b) = (
+                one.get(pointer).unwrap_or(&nothing),
+                other.get(pointer).unwrap_or(&nothing),
+            );
             if a != b {
                 differs(object, &generalised(pointer), a, b)?;
             }
@@ -201,10 +211,15 @@ fn sort_of_words(one: &str, other: &str) -> Option<Sort> {
 /// Whether two names are the same up to parts of drawn letters and digits: `i-7f3a` and `i-b2c4`.
 fn same_but_for_drawn_ends(one: &str, other: &str) -> bool {
     let parts = |word: &str| -> Vec<String> {
-        word.split(['-', '/', ':', '.', '_', ',', ';', '"', '\'']).map(str::to_owned).collect()
+        word.split(['-', '/', ':', '.', '_', ',', ';', '"', '\''])
+            .map(str::to_owned)
+            .collect()
     };
     let drawn = |part: &str| {
-        part.len() >= 4 && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        part.len() >= 4
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     let (one, other) = (parts(one), parts(other));
     let begins_alike = one.first() == other.first();
@@ -266,7 +281,10 @@ mod tests {
     #[case::a_number_of_times(json!({ "says": "3 VMs were made" }), json!({ "says": "4 VMs were made" }))]
     fn anything_else_is_told_and_never_masked(#[case] one: Value, #[case] other: Value) {
         let told = Mask::learn(&end(&one), &end(&other)).unwrap_err();
-        assert!(told.starts_with("Node m-1 differs between two undisturbed runs"), "{told}");
+        assert!(
+            told.starts_with("Node m-1 differs between two undisturbed runs"),
+            "{told}"
+        );
         assert!(Mask::default().difference(&end(&one), &end(&other)).is_some());
         assert_eq!(Mask::default().difference(&end(&one), &end(&one)), None);
     }
@@ -274,7 +292,10 @@ mod tests {
     #[test]
     fn an_object_that_is_left_over_is_told() {
         let told = Mask::default().difference(&End::new(), &end(&json!({ "a": 1 })));
-        assert_eq!(told.unwrap(), "Node m-1 has \"been left\"; undisturbed: \"not been left\"");
+        assert_eq!(
+            told.unwrap(),
+            "Node m-1 has \"been left\"; undisturbed: \"not been left\""
+        );
     }
 
     #[test]

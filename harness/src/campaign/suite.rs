@@ -22,8 +22,8 @@ pub static SUITES: [Suite; 1] = [Suite {
     declares: &[
         (Group::Transition, "new -> Pending"),
         (Group::Transition, "Pending -> Running"),
-        (Group::Transition, "Pending -> CrashLoopBackOff"),
-        (Group::Transition, "CrashLoopBackOff -> Running"),
+        (Group::Transition, "new -> CrashLoopBackOff"),
+        (Group::Transition, "CrashLoopBackOff -> Pending"),
         (Group::Transition, "Running -> Unknown"),
         (Group::Transition, "Unknown -> Running"),
         (Group::Transition, "Unknown -> Failed"),
@@ -47,7 +47,6 @@ pub static SUITES: [Suite; 1] = [Suite {
         (Group::Fault, "api drop beforeCommit"),
         (Group::Fault, "api drop afterCommit"),
         (Group::Fault, "api fail 409 beforeCommit"),
-        (Group::Fault, "api fail 500 afterCommit"),
         (Group::Fault, "api fail 503 beforeCommit"),
         (Group::Fault, "api truncateWatch"),
         (Group::Fault, "api lagWatch"),

@@ -72,7 +72,11 @@ impl Tally {
         let line = |(group, name): &(Group, &str)| Line {
             group: *group,
             name: (*name).to_owned(),
-            count: self.counts.get(&(*group, (*name).to_owned())).copied().unwrap_or_default(),
+            count: self
+                .counts
+                .get(&(*group, (*name).to_owned()))
+                .copied()
+                .unwrap_or_default(),
         };
         let declared = suite.declares.iter().map(line);
         declared.filter(|line| line.count.seeds * ONE_OF < self.seeds).collect()
@@ -86,12 +90,19 @@ mod tests {
     const SUITE: Suite = Suite {
         name: "test",
         about: "",
-        declares: &[(Group::Fault, "often"), (Group::Fault, "rarely"), (Group::Fault, "never")],
+        declares: &[
+            (Group::Fault, "often"),
+            (Group::Fault, "rarely"),
+            (Group::Fault, "never"),
+        ],
     };
 
     fn occurred(faults: &[(&str, u64)]) -> Occurred {
         Occurred {
-            faults: faults.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
+            faults: faults
+                .iter()
+                .map(|(name, times)| ((*name).to_owned(), *times))
+                .collect(),
             ..Occurred::default()
         }
     }
@@ -106,7 +117,11 @@ mod tests {
                 _ => &[],
             }));
         }
-        let rare: Vec<_> = tally.rare(&SUITE).into_iter().map(|line| (line.name, line.count.seeds)).collect();
+        let rare: Vec<_> = tally
+            .rare(&SUITE)
+            .into_iter()
+            .map(|line| (line.name, line.count.seeds))
+            .collect();
         assert_eq!(rare, [("rarely".to_owned(), 1), ("never".to_owned(), 0)]);
         assert_eq!(tally.lines()[0].count, Count { seeds: 2, times: 4 });
     }

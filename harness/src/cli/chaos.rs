@@ -109,7 +109,9 @@ impl ChaosCommand {
         let suites = self.check()?;
         if self.plan {
             let plan = self.plan_of(&suites, self.from);
-            let yaml = plan.to_yaml().map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
+            let yaml = plan
+                .to_yaml()
+                .map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
             print!("{yaml}");
             return Ok(Outcome::Passed);
         }
@@ -306,7 +308,11 @@ fn print(campaign: &Campaign, rare: &[Line]) {
         println!("     first: {}", group.reason);
         println!("     replay: {}", group.replay);
         let shown: Vec<String> = group.seeds.iter().take(10).map(u64::to_string).collect();
-        let more = if group.seeds.len() > shown.len() { " and more" } else { "" };
+        let more = if group.seeds.len() > shown.len() {
+            " and more"
+        } else {
+            ""
+        };
         println!("     seeds: {}{more}", shown.join(", "));
     }
     for line in rare {

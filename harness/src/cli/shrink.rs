@@ -84,7 +84,10 @@ async fn find(plan: Plan, reports: &Path) -> Option<(String, Shrunk, RunResult)>
         ));
         bar.tick();
         Trial {
-            fails: result.failure.as_ref().is_some_and(|failure| groups::broken(failure) == broken),
+            fails: result
+                .failure
+                .as_ref()
+                .is_some_and(|failure| groups::broken(failure) == broken),
             effects: result.effects.into_iter().map(|effect| effect.description).collect(),
         }
     };

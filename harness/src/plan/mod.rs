@@ -198,7 +198,10 @@ impl Plan {
                 .map_err(|(field, message)| (format!("disturbances[{index}].{field}"), message))?;
             let rule = disturbance.rule();
             if rule.is_some() && self.disturbances[..index].iter().any(|earlier| earlier.rule() == rule) {
-                let message = format!("there is a rule {:?} already: give each a name of its own", rule.unwrap_or_default());
+                let message = format!(
+                    "there is a rule {:?} already: give each a name of its own",
+                    rule.unwrap_or_default()
+                );
                 return Err((format!("disturbances[{index}].name"), message));
             }
         }

@@ -4,8 +4,8 @@
 //! What lives here: which smaller plans are tried and in which order; a function that is handed in performs them. What
 //! must not: processes and files (`cli`).
 
-mod smaller;
 mod retarget;
+mod smaller;
 
 use std::collections::BTreeMap;
 

@@ -31,9 +31,11 @@ fn parts(length: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         sizes.push(size);
         size = if size == 1 { 0 } else { size.div_ceil(2) };
     }
-    sizes
-        .into_iter()
-        .flat_map(move |size| (0..length).step_by(size).map(move |from| from..(from + size).min(length)))
+    sizes.into_iter().flat_map(move |size| {
+        (0..length)
+            .step_by(size)
+            .map(move |from| from..(from + size).min(length))
+    })
 }
 
 fn without_disturbances(plan: &Plan, position: usize) -> Option<Plan> {

@@ -41,7 +41,9 @@ fn machines(plan: &Plan) -> Vec<&str> {
 fn large() -> Plan {
     let mut scenario = Scenario::new("large", "Much happens.");
     for number in 1..=6 {
-        scenario = scenario.step(create_machine(&format!("m-{number}"))).step(wait(seconds(64)));
+        scenario = scenario
+            .step(create_machine(&format!("m-{number}")))
+            .step(wait(seconds(64)));
     }
     scenario = scenario.step(delete_machine("m-2")).step(delete_machine("m-3"));
     Plan {
@@ -91,7 +93,13 @@ fn a_crash_point_follows_its_deed_when_machines_go() {
     let fails = |plan: &Plan| {
         let effects: Vec<String> = machines(plan)
             .iter()
-            .flat_map(|name| [format!("PATCH /machines/{name}"), "CreateMachine".to_owned(), "POST /events".to_owned()])
+            .flat_map(|name| {
+                [
+                    format!("PATCH /machines/{name}"),
+                    "CreateMachine".to_owned(),
+                    "POST /events".to_owned(),
+                ]
+            })
             .collect();
         let struck = plan.disturbances.iter().filter_map(|disturbance| match disturbance {
             Disturbance::Crash(crash) => effects.get(usize::try_from(crash.effect).unwrap() - 1),
@@ -105,7 +113,10 @@ fn a_crash_point_follows_its_deed_when_machines_go() {
     let mut plan = large();
     plan.disturbances.push(crash(17));
     let plan = shrunk(plan, fails).unwrap().plan;
-    assert_eq!((machines(&plan).len(), plan.disturbances.as_slice()), (1, &[crash(2)][..]));
+    assert_eq!(
+        (machines(&plan).len(), plan.disturbances.as_slice()),
+        (1, &[crash(2)][..])
+    );
 }
 
 #[test]
@@ -119,6 +130,10 @@ fn what_is_left_of_any_plan_still_fails_and_nothing_of_it_can_go() {
             effects: Vec::new(),
         };
         let plan = shrunk(plan, fails).unwrap().plan;
-        assert_eq!((plan.disturbances.len(), plan.scenario.steps.len()), (most, made), "seed {seed}");
+        assert_eq!(
+            (plan.disturbances.len(), plan.scenario.steps.len()),
+            (most, made),
+            "seed {seed}"
+        );
     }
 }

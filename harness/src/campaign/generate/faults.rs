@@ -16,8 +16,8 @@ use crate::scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Proc
 /// How many effects of mcm a machine has in its life, about: where crash points lie.
 const EFFECTS: u64 = 14;
 
-/// How many effects the built-in controllers have before there is a machine, about.
-const EFFECTS_OF_CONTROLLERS: u64 = 4;
+/// How many effects the built-in controllers have before a scenario begins: they furnish namespaces.
+const EFFECTS_OF_CONTROLLERS: u64 = 5;
 
 /// How a kind of fault is drawn.
 type Draw = fn(&mut Drawing) -> Vec<Disturbance>;
@@ -35,11 +35,11 @@ const KINDS: [(&str, f64, Draw); 8] = [
     ("crash", 0.5, crash),
     ("pause", 0.15, pause),
     ("lag", 0.2, lag),
-    ("api", 0.4, api::draw),
+    ("api", 0.7, api::draw),
     ("cloud error", 0.4, cloud_error),
     ("cloud latency", 0.15, cloud_latency),
-    ("vm", 0.12, vm),
-    ("kubelet", 0.12, kubelet),
+    ("vm", 0.15, vm),
+    ("kubelet", 0.25, kubelet),
 ];
 
 /// The faults of a world: of each kind none to as many as the world is large.
@@ -64,11 +64,11 @@ pub(super) fn draw(seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Vec<Dis
 impl Drawing<'_> {
     /// A process, and one of its effects.
     fn process(&mut self) -> (Process, u64) {
-        let effect = self.effect();
         if self.stream.chance(0.1) {
+            let effect = 1 + self.stream.below(2 * self.lives.len() as u64);
             (Process::Controllers, EFFECTS_OF_CONTROLLERS + effect)
         } else {
-            (Process::Mcm, effect)
+            (Process::Mcm, self.effect())
         }
     }
 
