@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
 use crate::cache::Key;
+use crate::copies::Copies;
 use crate::error::{brief, is_conflict, is_not_found};
 use crate::made::Made;
 use crate::queue::Queue;
@@ -41,6 +42,7 @@ pub(crate) struct Controllers {
     pub(crate) settings: Settings,
     pub(crate) intents: Intents,
     pub(crate) made: Made,
+    pub(crate) copies: Copies,
 }
 
 /// How a piece of work ended.
@@ -143,6 +145,7 @@ impl Controllers {
         for _ in 0..DECISIONS {
             let Some(machine) = self.hands.world.machines.get(key) else {
                 self.made.forget(key);
+                self.copies.forget(key);
                 return Outcome {
                     wake: None,
                     triggers: Vec::new(),
@@ -179,6 +182,7 @@ impl Controllers {
             hurry: pass.hurry,
             failure: pass.failure.clone(),
             made: self.made.unrecorded(machine),
+            conditions_copied: self.copies.last(&Key::of(machine)),
             ..view(world, &self.intents, machine.clone())
         }
     }
@@ -238,6 +242,9 @@ impl Controllers {
             if let Err(error) = self.hands.write_status(&view.machine, &status).await {
                 tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
                 return Next::Wake(Some(self.settings.retry.after_failed_write(is_conflict(&error))));
+            }
+            if plan.reason == Reason::ConditionsChanged {
+                self.copies.note(Key::of(&view.machine), self.hands.clock.now());
             }
         }
         match plan.wake {

@@ -8,6 +8,7 @@ mod act;
 mod cache;
 mod clients;
 mod controllers;
+mod copies;
 mod election;
 mod error;
 mod finalizers;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::act::Hands;
 use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
 use crate::controllers::Controllers;
+use crate::copies::Copies;
 use crate::election::{Elector, Tenure};
 use crate::made::Made;
 use crate::readiness::Activity;
@@ -121,6 +122,7 @@ async fn work(
         settings: settings(options),
         intents: Intents::default(),
         made: Made::default(),
+        copies: Copies::default(),
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     if !controllers.run(&control, target.as_ref(), concurrency, cancel).await {

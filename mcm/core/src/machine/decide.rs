@@ -21,7 +21,10 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
 
 /// The view without a Node that has turned out not to exist, or that is another machine's, and
 /// without a failure that is best answered by doing the same again; `None`: it is right as it is.
-#[cfg_attr(not(feature = "mutants"), expect(unused_variables, reason = "only a planted defect asks for the settings"))]
+#[cfg_attr(
+    not(feature = "mutants"),
+    expect(unused_variables, reason = "only a planted defect asks for the settings")
+)]
 fn corrected(view: &View, settings: &Settings) -> Option<View> {
     let failure = view.failure.as_ref();
     let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());

@@ -62,6 +62,12 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         return Some(unknown(pass, copied, Reason::NodeUnhealthy(list), description));
     }
     let differ = conditions_differ(&pass.machine().status.conditions, &copied.conditions);
+    if let Some(wait) = left_to_copy(pass).filter(|_| differ) {
+        // The timeouts go on meanwhile.
+        let plan = timeout(pass).unwrap_or_else(|| Plan::new(Reason::ConditionsChanged));
+        let wake = plan.wake.map_or(wait, |wake| wake.min(wait));
+        return Some(plan.after(wake));
+    }
     differ.then(|| {
         let wake = left(pass).map_or(pass.settings.retry.long, |(left, _)| left);
         #[cfg(feature = "mutants")]
@@ -75,6 +81,18 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
             ..Plan::new(Reason::ConditionsChanged).after(wake)
         }
     })
+}
+
+/// How long to wait before conditions are copied again: they may change all the time, and each copy is a write that
+/// everybody sees. `None`: not at all.
+fn left_to_copy(pass: &Pass) -> Option<Duration> {
+    #[cfg(feature = "mutants")]
+    if pass.mutant() == Some(super::Mutant::R36) {
+        return None;
+    }
+    let since = Duration::try_from(pass.now.duration_since(pass.view.conditions_copied?)).unwrap_or_default();
+    let left = pass.settings.retry.short.saturating_sub(since);
+    (!left.is_zero()).then_some(left)
 }
 
 /// What is wrong with a node of these conditions; nothing: it is healthy. A node that reports no

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Node;
 use mcm_api::{DriverError, Machine, MachineClass, Phase, VmIdentity};
@@ -46,6 +47,8 @@ pub struct View {
     pub answers: Vec<Answer>,
     /// The VM that this process made for the machine and has not seen recorded on it yet.
     pub made: Option<VmIdentity>,
+    /// When this process copied the Node's conditions last, without any other change; `None`: not yet.
+    pub conditions_copied: Option<Timestamp>,
     /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
     /// call that waits for its retry period is then made at once.
     pub hurry: bool,

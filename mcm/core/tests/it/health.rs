@@ -352,3 +352,24 @@ fn a_node_that_refuses_the_claim_is_judged_all_the_same() {
     assert_eq!(written(&plan).0, "Unknown");
     assert_eq!(plan.wake, Some(secs(5)), "the claim is tried again soon");
 }
+
+#[test]
+fn conditions_that_change_all_the_time_are_copied_now_and_then_and_hold_no_timeout_up() {
+    let mut view = with_conditions(with_vm(Phase::Unknown), &unhealthy());
+    view.machine.status.current_status.last_update_time = Some(Time(minute(0)));
+    let mut changed = unhealthy();
+    changed.push(condition("Custom", "True"));
+    let mut view = with_node(view, node(&changed));
+    assert!(decided(&view, minute(1)).status.is_some(), "they are copied");
+
+    view.conditions_copied = Some(minute(1));
+    let plan = decided(&view, minute(1) + jiff::SignedDuration::from_secs(2));
+    assert_eq!((plan.status, plan.wake), (None, Some(secs(3))), "they wait");
+
+    view.conditions_copied = Some(minute(10) - jiff::SignedDuration::from_secs(1));
+    assert_eq!(
+        written(&decided(&view, minute(10))).0,
+        "Failed",
+        "the health timeout does not"
+    );
+}

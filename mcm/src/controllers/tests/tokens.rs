@@ -95,3 +95,30 @@ async fn a_token_of_another_machine_is_not_deleted() {
         })
         .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_ends_before_its_machine_may_join_is_made_anew() {
+    let stage = Stage::new();
+    stage.cloud.fail_with(&[Code::Internal; 20]);
+    let ends = |secret: &Value| text(secret, "expiration").parse::<Timestamp>().unwrap();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            let (_, first) = only_token(&stage);
+
+            // A person gives the machine more time than the token has.
+            let mut machine = stage.server.get(MACHINE).unwrap();
+            machine["spec"]["creationTimeout"] = json!("50m0s");
+            stage.server.put(MACHINE, machine);
+            stage.wait(30).await;
+            let (_, second) = only_token(&stage);
+            assert_eq!(ends(&second).duration_since(ends(&first)).as_mins(), 30);
+            assert_ne!(text(&first, "token-secret"), text(&second, "token-secret"));
+
+            // It is good enough for all later attempts.
+            stage.wait(400).await;
+            assert_eq!(only_token(&stage).1, second);
+        })
+        .await;
+}
