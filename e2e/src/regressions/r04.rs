@@ -2,6 +2,8 @@
 //! leader may take for renewing its Lease, just while creations ran; the successor saw machines without a provider id and
 //! made their VMs again; three times.
 
+use std::time::Duration;
+
 use harness::regression::{Case, Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
@@ -9,7 +11,7 @@ use harness::scenario::builder::{
     wait,
 };
 use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Cut, Rule};
+use harness::scenario::disturb::api::{Action, Cut, Match, Pattern, Rule, Verb};
 use harness::scenario::step::CloudCall;
 
 use super::{POOL, joining, story, well};
@@ -76,8 +78,19 @@ fn three_leaders_lost() -> Scenario {
 }
 
 /// The leader stands still after it asked for the VM and before it makes one. When it wakes, the other one has led for
-/// long, and has made it.
+/// long, and has made it; what it watches is behind, so that it does not know.
 fn a_leader_wakes_up() -> Scenario {
+    let lag = Action::LagWatch {
+        by: Duration::from_secs(120),
+    };
+    let behind = Rule {
+        matches: Match {
+            verbs: vec![Verb::Watch],
+            resource: Some(Pattern::new("machines")),
+            ..Match::default()
+        },
+        ..Rule::new("behind", lag)
+    };
     story(
         "r04-b-leader-wakes",
         "A leader stands still before a creation for a minute; when it wakes, another leads, and it calls the cloud no more.",
@@ -88,12 +101,13 @@ fn a_leader_wakes_up() -> Scenario {
     .step(slow_call("ask", CloudCall::GetMachineStatus, MACHINES[0], seconds(5)))
     .step(keep(1))
     .step(wait(seconds(2)))
+    .step(api_fault_by(Client::Leader, behind))
     .step(pause_leader(seconds(60)))
     .at_most(1, seconds(300), calls(CloudCall::CreateMachine, MACHINES[0]))
     .meanwhile()
     .eventually(seconds(60), vm_count(MACHINES[0], 1))
     .step(wait(seconds(60)))
     .eventually(joining(), well(MACHINES[0]))
-    .eventually(seconds(1), struck("ask", 1))
+    .eventually(seconds(1), all([struck("ask", 1), struck("behind", 1)]))
     .quiet_end(joining())
 }

@@ -46,9 +46,21 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![
             case("R06", invisible("r06-conflict", "runs into a conflict", refused), true),
-            case("R06/unavailable", invisible("r06-unavailable", "is refused", unavailable), false),
-            case("R06/lost", invisible("r06-lost", "is done and its answer lost", lost), false),
-            case("R06/lag", invisible("r06-lag", "is seen back a minute late", lag), false),
+            case(
+                "R06/unavailable",
+                invisible("r06-unavailable", "is refused", unavailable),
+                false,
+            ),
+            case(
+                "R06/lost",
+                invisible("r06-lost", "is done and its answer lost", lost),
+                false,
+            ),
+            case(
+                "R06/lag",
+                invisible("r06-lag", "is seen back a minute late", lag),
+                false,
+            ),
         ],
         open: "",
     }
@@ -57,7 +69,11 @@ pub(super) fn entry() -> Entry {
 /// The cloud does not show the VM for half a minute, and something happens to the write of its id.
 fn invisible(name: &str, what: &str, action: Action) -> Scenario {
     let watch = matches!(action, Action::LagWatch { .. });
-    let verbs = if watch { vec![Verb::Watch] } else { vec![Verb::Update, Verb::Patch] };
+    let verbs = if watch {
+        vec![Verb::Watch]
+    } else {
+        vec![Verb::Update, Verb::Patch]
+    };
     let rule = Rule {
         matches: Match {
             verbs,
@@ -67,10 +83,17 @@ fn invisible(name: &str, what: &str, action: Action) -> Scenario {
         },
         ..Rule::new("write", action)
     };
-    let about = format!("The write of a provider id {what}, and the cloud does not show the VM for half a minute: there is one VM.");
+    let about = format!(
+        "The write of a provider id {what}, and the cloud does not show the VM for half a minute: there is one VM."
+    );
     story(name, &about)
         .keeper(POOL, 0, serde_json::Value::Null)
-        .step(fail_calls("invisible", CloudCall::GetMachineStatus, "md-a-1", Code::NotFound))
+        .step(fail_calls(
+            "invisible",
+            CloudCall::GetMachineStatus,
+            "md-a-1",
+            Code::NotFound,
+        ))
         .step(slow_call("late", CloudCall::CreateMachine, "md-a-1", seconds(2)))
         .step(keep(1))
         .eventually(seconds(60), vm_count("md-a-1", 1))

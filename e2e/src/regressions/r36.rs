@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, flap, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack,
+    all, flap, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, wait,
 };
 use harness::scenario::step::KubeletAction;
 use mcm_api::Phase;
@@ -53,6 +53,7 @@ fn flaps(name: &str, about: &str, (condition, values, every): (&str, [&str; 2], 
         .eventually(node_grace() + slack(), phase("md-a-1", Phase::Unknown))
         .eventually(health_timeout() + 2 * slack(), phase("md-a-1", Phase::Failed))
         .meanwhile()
+        .step(wait(seconds(60)))
         .step(flap("md-a-1", condition, values, seconds(every), seconds(1800)))
         .eventually(seconds(600), machine_gone("md-a-1"))
         .eventually(joining(), well("md-a-4"))

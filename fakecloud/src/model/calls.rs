@@ -224,7 +224,12 @@ impl Cloud {
         error
     }
 
-    pub(super) fn create(&mut self, owner: Owner, request: &MachineRequest, now: Timestamp) -> Result<VmIdentity, DriverError> {
+    pub(super) fn create(
+        &mut self,
+        owner: Owner,
+        request: &MachineRequest,
+        now: Timestamp,
+    ) -> Result<VmIdentity, DriverError> {
         check_credentials(&request.secret)?;
         if owner.name.is_empty() {
             return Err(DriverError::new(Code::InvalidArgument, "the machine has no name"));

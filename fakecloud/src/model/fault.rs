@@ -134,7 +134,9 @@ impl FaultRule {
     pub fn check(&self) -> Result<(), String> {
         let delayed = !self.effect_delay.0.is_zero();
         if delayed && (self.operation != Some(Operation::Create) || self.code != Code::Ok) {
-            return Err("effectDelay is for creations that succeed: set operation to create and leave the code out".to_owned());
+            return Err(
+                "effectDelay is for creations that succeed: set operation to create and leave the code out".to_owned(),
+            );
         }
         if self.code == Code::Ok && self.latency.0.is_zero() && !delayed {
             return Err("the rule changes nothing: give it a code other than OK, or a latency".to_owned());

@@ -80,7 +80,8 @@ impl Driver for FakeDriver {
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
         let client = caller();
-        self.call(|cloud, now| cloud.delete_machine_as(&request, &client, now)).await
+        self.call(|cloud, now| cloud.delete_machine_as(&request, &client, now))
+            .await
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {

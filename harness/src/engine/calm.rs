@@ -59,7 +59,13 @@ mod tests {
     #[test]
     fn a_rule_disturbs_until_it_is_spent_or_lifted() {
         let mut calm = Calm::default();
-        calm.performed(&fail_call("once", CloudCall::CreateMachine, "m", 1, mcm_api::Code::Internal));
+        calm.performed(&fail_call(
+            "once",
+            CloudCall::CreateMachine,
+            "m",
+            1,
+            mcm_api::Code::Internal,
+        ));
         assert!(!calm.is_calm(&BTreeMap::new()));
         assert!(calm.is_calm(&BTreeMap::from([("once".to_owned(), 1)])));
         calm.performed(&lift("once"));

@@ -36,7 +36,12 @@ pub(super) async fn run(
         match api.patch_status(node, &PatchParams::default(), &patch).await {
             Ok(_) => written += 1,
             Err(kube::Error::Api(status)) if status.is_not_found() => break,
-            Err(error) => return Err(format!("cannot write condition {} of node {node}: {error}", flap.condition)),
+            Err(error) => {
+                return Err(format!(
+                    "cannot write condition {} of node {node}: {error}",
+                    flap.condition
+                ));
+            }
         }
         clock.sleep(flap.every.value(timeouts)).await;
     }

@@ -53,7 +53,10 @@ struct Known {
 /// The next thing to do; `None`: all is as it should be.
 fn decide(known: &Known, replicas: usize) -> Option<Action> {
     let goes = |name: &String, machine: &Kept| machine.deleting || known.deleted.contains(name);
-    let failed = known.machines.iter().find(|(name, machine)| machine.failed && !goes(name, machine));
+    let failed = known
+        .machines
+        .iter()
+        .find(|(name, machine)| machine.failed && !goes(name, machine));
     if let Some((name, _)) = failed {
         return Some(Action::Delete(name.clone()));
     }
@@ -69,13 +72,24 @@ fn decide(known: &Known, replicas: usize) -> Option<Action> {
     }
     // The youngest goes first: it has the highest number.
     let youngest = live.into_iter().max_by_key(|name| (number(name), (*name).clone()));
-    let count = known.made.len() + known.machines.iter().filter(|(name, machine)| !goes(name, machine)).count();
-    (count > replicas).then(|| youngest.cloned()).flatten().map(Action::Delete)
+    let count = known.made.len()
+        + known
+            .machines
+            .iter()
+            .filter(|(name, machine)| !goes(name, machine))
+            .count();
+    (count > replicas)
+        .then(|| youngest.cloned())
+        .flatten()
+        .map(Action::Delete)
 }
 
 /// The number at a name's end.
 fn number(name: &str) -> u32 {
-    name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+    name.rsplit('-')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_default()
 }
 
 impl Known {
@@ -83,7 +97,10 @@ impl Known {
         match event {
             watcher::Event::Apply(object) | watcher::Event::InitApply(object) => {
                 let name = object.metadata.name.clone().unwrap_or_default();
-                let phase = object.data.pointer("/status/currentStatus/phase").and_then(Value::as_str);
+                let phase = object
+                    .data
+                    .pointer("/status/currentStatus/phase")
+                    .and_then(Value::as_str);
                 let kept = Kept {
                     failed: phase == Some("Failed"),
                     deleting: object.metadata.deletion_timestamp.is_some(),
@@ -164,7 +181,12 @@ impl Actor {
             Action::Make(number) => {
                 let name = format!("{}-{number}", self.keeper.label);
                 let done = match serde_json::from_value(self.machine(&name)) {
-                    Ok(machine) => self.api.create(&PostParams::default(), &machine).await.map(drop).map_err(|error| error.to_string()),
+                    Ok(machine) => self
+                        .api
+                        .create(&PostParams::default(), &machine)
+                        .await
+                        .map(drop)
+                        .map_err(|error| error.to_string()),
                     Err(error) => Err(error.to_string()),
                 };
                 if done.is_ok() {
@@ -178,7 +200,10 @@ impl Actor {
                 if done.is_ok() {
                     self.known.deleted.insert(name.clone());
                 }
-                (done.map(drop).map_err(|error| error.to_string()), format!("the keeper deletes {name}"))
+                (
+                    done.map(drop).map_err(|error| error.to_string()),
+                    format!("the keeper deletes {name}"),
+                )
             }
         };
         match done {
@@ -201,7 +226,6 @@ impl Actor {
         machine
     }
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -243,6 +243,9 @@ impl<S: Stage> Engine<'_, S> {
                 if let Some((kind, name)) = perform::touches(action) {
                     self.invariants.terms.touched(&kind, &name);
                 }
+                if let Step::SlowCreation(slow) = action {
+                    self.invariants.terms.late.insert(slow.name.clone());
+                }
                 // What disturbs does so from its beginning, and what is mended is so at its end.
                 self.calm.performed(action);
                 self.look_for_calm();
@@ -412,7 +415,6 @@ impl<S: Stage> Engine<'_, S> {
         let truth = self.machine_of_deletion(&observation).await?;
         self.narrative.tell(&observation, &self.world);
         let before = self.world.absorb(&observation);
-        self.count_api_faults();
         self.look_for_calm();
         let truth = truth.as_ref().map(Option::as_ref);
         let violation = self.invariants.see(&self.world, &observation, before.as_ref(), truth);
@@ -445,6 +447,7 @@ impl<S: Stage> Engine<'_, S> {
     /// Judges what is being watched; the first that is missed ends the run.
     fn judge(&mut self) -> Result<(), Failure> {
         let now = self.clock.now();
+        self.count_api_faults();
         if let Some(violation) = self.invariants.overdue(now, &self.world) {
             return Err(self.broken(&violation));
         }

@@ -7,8 +7,8 @@ use mcm_api::keys;
 use serde_json::{Value, json};
 
 use super::evictor::Evictor;
-use super::{flap, kinds};
 use super::world::{WorldState, text};
+use super::{flap, kinds};
 use crate::invariants::label;
 use crate::scenario::step::{Annotate, ObjectReference, ProcessAction};
 use crate::scenario::{Step, Timeouts};
@@ -75,11 +75,17 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
         Step::Flap(flap) => {
-            let node = world.object("Machine", &flap.machine).map(|machine| label(machine, keys::NODE_LABEL));
+            let node = world
+                .object("Machine", &flap.machine)
+                .map(|machine| label(machine, keys::NODE_LABEL));
             let node = node.filter(|node| !node.is_empty());
-            let node = node.ok_or_else(|| format!("machine {} has no node; expect one before this step", flap.machine))?;
+            let node =
+                node.ok_or_else(|| format!("machine {} has no node; expect one before this step", flap.machine))?;
             let written = flap::run(client, clock, timeouts, node, flap).await?;
-            let _ = told.unbounded_send(format!("condition {} of node {node} was written {written} times", flap.condition));
+            let _ = told.unbounded_send(format!(
+                "condition {} of node {node} was written {written} times",
+                flap.condition
+            ));
             Ok(())
         }
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,

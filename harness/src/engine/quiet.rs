@@ -21,7 +21,10 @@ const HEALTH: Duration = Duration::from_mins(10);
 impl<S: Stage> Engine<'_, S> {
     /// Adds a rule to the API server.
     pub(super) async fn add_api_fault(&mut self, fault: &ApiFault) -> Result<(), String> {
-        let faults = self.stage.api_faults().ok_or("the API server of this stage is not ours to disturb")?;
+        let faults = self
+            .stage
+            .api_faults()
+            .ok_or("the API server of this stage is not ours to disturb")?;
         let mut rule = fault.rule.clone();
         let client = match fault.by {
             None => None,
@@ -43,9 +46,14 @@ impl<S: Stage> Engine<'_, S> {
     /// Takes a rule of the API server away.
     pub(super) fn lift_api_fault(&mut self, rule: &str) -> Result<(), String> {
         self.count_api_faults();
-        let faults = self.stage.api_faults().ok_or("the API server of this stage is not ours to disturb")?;
+        let faults = self
+            .stage
+            .api_faults()
+            .ok_or("the API server of this stage is not ours to disturb")?;
         let removed = faults.remove(rule);
-        removed.map(drop).ok_or_else(|| format!("there is no API fault {rule:?}"))
+        removed
+            .map(drop)
+            .ok_or_else(|| format!("there is no API fault {rule:?}"))
     }
 
     /// Takes over how often rules of the API server have struck.
@@ -101,10 +109,14 @@ impl<S: Stage> Engine<'_, S> {
         let health = self.stage.timeouts().health;
         let scaled = |time: Duration| time.min(time.mul_f64(health.as_secs_f64() / HEALTH.as_secs_f64()));
         self.quiet(Quiet::Began).await?;
-        self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION)).await?;
+        self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION))
+            .await?;
         let secrets = end::secrets(&self.stage.client(), self.stage.namespace()).await;
         let secrets = secrets.map_err(|reason| self.failed(reason))?;
-        let tokens = secrets.get(end::TOKENS).and_then(|count| count.parse().ok()).unwrap_or_default();
+        let tokens = secrets
+            .get(end::TOKENS)
+            .and_then(|count| count.parse().ok())
+            .unwrap_or_default();
         self.quiet(Quiet::Silent { tokens }).await?;
         self.let_pass(scaled(SILENCE)).await?;
         self.quiet(Quiet::Over).await

@@ -39,18 +39,26 @@ impl Check for BoundedCreation {
         }
         if let Some(call) = sight.call().filter(|call| call.call == "CreateMachine") {
             let machine = sight.world.object("Machine", &call.machine)?;
-            if let Some(over) = over_since(machine)
+            // One that takes effect late was asked for earlier.
+            let late = call.rule.as_ref().is_some_and(|rule| sight.terms.late.contains(rule));
+            if let Some(over) = over_since(machine).filter(|_| !late)
                 && after(over, sight.terms.pass()) < sight.at()
             {
                 let state = if is_deleting(machine) { "Terminating" } else { "Failed" };
-                return Some(format!("CreateMachine for {}, which is {state} since {over}", call.machine));
+                return Some(format!(
+                    "CreateMachine for {}, which is {state} since {over}",
+                    call.machine
+                ));
             }
             let window = sight.terms.timeouts.short_retry;
             let calls = self.calls.entry(super::sight::uid(machine).to_owned()).or_default();
             let count = count_in(calls, sight.at(), window);
-            return (count > MOST).then(|| format!("{count} CreateMachine calls for {} within {window:?}", call.machine));
+            return (count > MOST)
+                .then(|| format!("{count} CreateMachine calls for {} within {window:?}", call.machine));
         }
-        let vm = sight.vm().filter(|vm| vm.state == crate::stage::cloud::VmState::Pending)?;
+        let vm = sight
+            .vm()
+            .filter(|vm| vm.state == crate::stage::cloud::VmState::Pending)?;
         let machine = sight.world.object("Machine", &vm.machine)?;
         let called = label(machine, keys::DEPLOYMENT_LABEL);
         let deployment = sight.world.object("MachineDeployment", called)?;
@@ -60,8 +68,15 @@ impl Check for BoundedCreation {
             lost.len()
         });
         let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
-        let surge = share(&deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"], replicas, true);
-        let edits = sight.terms.edits.get(&("MachineDeployment".to_owned(), called.to_owned()));
+        let surge = share(
+            &deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"],
+            replicas,
+            true,
+        );
+        let edits = sight
+            .terms
+            .edits
+            .get(&("MachineDeployment".to_owned(), called.to_owned()));
         let rounds = 1 + edits.copied().unwrap_or_default();
         let most = usize::try_from((replicas + surge) * i64::try_from(rounds).unwrap_or(1)).unwrap_or_default() + lost;
         (made > most).then(|| {

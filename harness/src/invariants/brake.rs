@@ -36,7 +36,9 @@ impl Check for Brake {
 
 fn is_settled(machine: &Value) -> bool {
     let preserved = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
-    let draining = machine.pointer("/status/preservation/stage").is_some_and(|stage| stage == "Draining");
+    let draining = machine
+        .pointer("/status/preservation/stage")
+        .is_some_and(|stage| stage == "Draining");
     matches!(phase(machine), "Running" | "Unknown" | "Running:Preserved")
         || ((preserved || draining) && phase(machine) != "Terminating")
 }

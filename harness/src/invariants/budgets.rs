@@ -35,7 +35,9 @@ impl Check for Budgets {
                 )
             });
         }
-        let call = sight.call().filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
+        let call = sight
+            .call()
+            .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
         let machine = sight.world.object("Machine", &call.machine)?;
         if !is_deleting(machine) || may_force(sight, machine) {
             return None;

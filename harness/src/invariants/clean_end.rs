@@ -38,7 +38,10 @@ impl Check for CleanEnd {
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        self.0.values().filter_map(|(_, _, since)| terms.due(*since, terms.pass())).min()
+        self.0
+            .values()
+            .filter_map(|(_, _, since)| terms.due(*since, terms.pass()))
+            .min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
@@ -53,12 +56,13 @@ impl Check for CleanEnd {
             let (machine, provider_id, since) = self.0.remove(&node)?;
             let own = |object: &&serde_json::Value| text(object, "/spec/providerID") == provider_id;
             if world.object("Node", &node).filter(own).is_some() {
-                return Some(format!("machine {machine} is gone since {since}, and its node {node} is there"));
+                return Some(format!(
+                    "machine {machine} is gone since {since}, and its node {node} is there"
+                ));
             }
             let mut attachments = world.of_kind("VolumeAttachment");
-            let left = attachments.find(|attachment| {
-                text(attachment, "/spec/nodeName") == node && world.object("Node", &node).is_none()
-            });
+            let left = attachments
+                .find(|attachment| text(attachment, "/spec/nodeName") == node && world.object("Node", &node).is_none());
             left.filter(|attachment| !is_deleting(attachment)).map(|attachment| {
                 format!(
                     "machine {machine} is gone since {since}, and VolumeAttachment {} of its node {node} is there",
@@ -70,7 +74,15 @@ impl Check for CleanEnd {
 }
 
 fn left_over(sight: &Sight, tokens: usize) -> Option<String> {
-    let kinds = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Node", "Pod", "VolumeAttachment"];
+    let kinds = [
+        "Machine",
+        "MachineSet",
+        "MachineDeployment",
+        "MachineClass",
+        "Node",
+        "Pod",
+        "VolumeAttachment",
+    ];
     for kind in kinds {
         if let Some(object) = sight.world.of_kind(kind).find(|object| is_deleting(object)) {
             return Some(format!(
@@ -85,5 +97,7 @@ fn left_over(sight: &Sight, tokens: usize) -> Option<String> {
         .of_kind("Machine")
         .filter(|machine| !phase(machine).starts_with("Running") && phase(machine) != "Unknown")
         .count();
-    (tokens > waiting).then(|| format!("{tokens} bootstrap tokens are left after the quiet time, for {waiting} Machines that have not joined"))
+    (tokens > waiting).then(|| {
+        format!("{tokens} bootstrap tokens are left after the quiet time, for {waiting} Machines that have not joined")
+    })
 }

@@ -37,14 +37,18 @@ impl Check for Coherent {
             return Some(format!("machine {named} is Terminating without a deletionTimestamp"));
         }
         let provider_id = text(machine, "/spec/providerID");
-        let past = ["Pending", "Running", "Unknown", "Available"].contains(&in_phase.split(':').next().unwrap_or_default());
+        let past =
+            ["Pending", "Running", "Unknown", "Available"].contains(&in_phase.split(':').next().unwrap_or_default());
         let new_phase = sight.before.is_none_or(|before| phase(before) != in_phase);
         if past && new_phase && !sight.terms.is_by_user("Machine", named) {
             if provider_id.is_empty() {
                 return Some(format!("machine {named} is {in_phase} without a provider id"));
             }
             if in_phase != "Available" && label(machine, keys::NODE_LABEL).is_empty() {
-                return Some(format!("machine {named} is {in_phase} without the label {}", keys::NODE_LABEL));
+                return Some(format!(
+                    "machine {named} is {in_phase} without the label {}",
+                    keys::NODE_LABEL
+                ));
             }
         }
         if let Some(before) = sight.before.map(|before| text(before, "/spec/providerID"))
@@ -52,14 +56,19 @@ impl Check for Coherent {
             && before != provider_id
             && !sight.terms.is_by_user("Machine", named)
         {
-            return Some(format!("machine {named} had the provider id {before} and has {provider_id:?}"));
+            return Some(format!(
+                "machine {named} had the provider id {before} and has {provider_id:?}"
+            ));
         }
         let shown = in_phase.ends_with(":Preserved");
         (shown && time(machine, EXPIRY).is_none()).then(|| format!("machine {named} is {in_phase} without an expiry"))
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        self.0.values().filter_map(|since| terms.due(*since, terms.pass())).min()
+        self.0
+            .values()
+            .filter_map(|since| terms.due(*since, terms.pass()))
+            .min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
@@ -84,7 +93,9 @@ impl Coherent {
 
 /// The provider ids of a Machine that stays and of its Node, which names it, where they differ.
 fn both<'a>(world: &'a WorldState, machine: &str) -> Option<(&'a str, &'a str)> {
-    let object = world.object("Machine", machine).filter(|object| !is_deleting(object) && phase(object) != "Failed")?;
+    let object = world
+        .object("Machine", machine)
+        .filter(|object| !is_deleting(object) && phase(object) != "Failed")?;
     let claims = |node: &&Value| label(node, keys::MACHINE_NAME_LABEL) == machine;
     let node = world.object("Node", label(object, keys::NODE_LABEL)).filter(claims)?;
     let (own, nodes) = (text(object, "/spec/providerID"), text(node, "/spec/providerID"));

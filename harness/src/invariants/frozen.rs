@@ -29,11 +29,15 @@ impl Check for Frozen {
                 .into_iter()
                 .flatten()
                 .find(|object| label(object, FREEZE) == "True")?;
-            return Some(format!("machine {} was made while {} is frozen", name(machine), name(frozen)));
+            return Some(format!(
+                "machine {} was made while {} is frozen",
+                name(machine),
+                name(frozen)
+            ));
         }
-        let call = sight
-            .call()
-            .filter(|call| ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty())?;
+        let call = sight.call().filter(|call| {
+            ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty()
+        })?;
         let lease = sight.world.leadership.as_ref()?;
         if may_lead(lease, &call.client, sight) {
             return None;

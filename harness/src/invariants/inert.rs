@@ -13,10 +13,7 @@ pub fn difference<'a>(
     mask: impl Fn(&str) -> String,
 ) -> Option<String> {
     let masked = |writes: Vec<&str>| -> Vec<String> { writes.into_iter().map(&mask).collect() };
-    let (off, on) = (
-        masked(off.into_iter().collect()),
-        masked(on.into_iter().collect()),
-    );
+    let (off, on) = (masked(off.into_iter().collect()), masked(on.into_iter().collect()));
     let (counted_off, counted_on) = (counted(&off), counted(&on));
     if counted_off == counted_on {
         return None;
@@ -46,7 +43,10 @@ mod tests {
     #[test]
     fn what_differs_after_masking_is_named() {
         let mask = |write: &str| write.replace("m-1", "NAME").replace("m-2", "NAME");
-        assert_eq!(difference(["PATCH m-1", "PUT lease"], ["PUT lease", "PATCH m-2"], mask), None);
+        assert_eq!(
+            difference(["PATCH m-1", "PUT lease"], ["PUT lease", "PATCH m-2"], mask),
+            None
+        );
         let found = difference(["PATCH m-1"], ["PATCH m-1", "PATCH m-1/status"], mask);
         assert_eq!(
             found.as_deref(),

@@ -49,7 +49,10 @@ impl Check for Limits {
         if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &sight.observation.what {
             let expired = kubelet.what == "Refused" && kubelet.message.contains("has expired");
             let machine = sight.world.object("Machine", &kubelet.machine).filter(|_| expired)?;
-            let until = after(time(machine, "/metadata/creationTimestamp")?, creation_timeout(machine, &sight.terms.timeouts));
+            let until = after(
+                time(machine, "/metadata/creationTimestamp")?,
+                creation_timeout(machine, &sight.terms.timeouts),
+            );
             let may_join = !is_deleting(machine) && phase(machine) != "Failed" && sight.at() < until;
             return may_join.then(|| {
                 format!(
@@ -83,7 +86,10 @@ impl Check for Limits {
                 running.since = running.since.max(began.unwrap_or(now));
             }
         }
-        let late = self.0.values().find(|running| running.due(terms).is_some_and(|due| due <= now))?;
+        let late = self
+            .0
+            .values()
+            .find(|running| running.due(terms).is_some_and(|due| due <= now))?;
         let what = match late.limit {
             Limit::Creation => "has neither joined nor failed",
             Limit::Health => "is Unknown and not Failed",
@@ -114,7 +120,9 @@ impl Running {
 impl Limits {
     /// A phase that a timeout ends, before it is over.
     fn too_early(&self, machine: &Value, sight: &Sight) -> Option<String> {
-        let before = sight.before.filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
+        let before = sight
+            .before
+            .filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
         let known = self.0.get(uid(machine))?;
         let named_limit = match known.limit {
             Limit::Creation if text_of(machine).contains("using old node") => return None,
@@ -150,7 +158,11 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
         if !ours || !vm {
             return None;
         }
-        (Limit::Drain, deleted, timeout_of(machine, "drainTimeout", timeouts.drain))
+        (
+            Limit::Drain,
+            deleted,
+            timeout_of(machine, "drainTimeout", timeouts.drain),
+        )
     } else {
         match phase(machine) {
             "" | "Pending" | "CrashLoopBackOff" => (

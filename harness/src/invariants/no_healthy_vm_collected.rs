@@ -15,7 +15,9 @@ pub(super) struct NoHealthyVmCollected;
 
 impl Check for NoHealthyVmCollected {
     fn see(&mut self, sight: &Sight) -> Option<String> {
-        let call = sight.call().filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
+        let call = sight
+            .call()
+            .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
         let machine = sight.truth.flatten().filter(|machine| !is_deleting(machine))?;
         let vm = sight
             .world

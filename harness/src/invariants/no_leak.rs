@@ -20,7 +20,12 @@ impl Check for NoLeak {
         if !matches!(sight.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
             return None;
         }
-        let has_machine = |vm: &Vm| sight.world.of_kind("Machine").any(|machine| uid(machine) == vm.machine_uid);
+        let has_machine = |vm: &Vm| {
+            sight
+                .world
+                .of_kind("Machine")
+                .any(|machine| uid(machine) == vm.machine_uid)
+        };
         let left = tell(sight, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
         (!left.is_empty()).then(|| format!("after the quiet time no Machine stands behind VM {left}"))
     }
@@ -29,7 +34,12 @@ impl Check for NoLeak {
 fn tell(sight: &Sight, wanted: impl Fn(&Vm) -> bool) -> String {
     let live = sight.world.vms.values().filter(|vm| vm.state.is_live() && wanted(vm));
     let each: Vec<String> = live
-        .map(|vm| format!("{} of machine {} ({}) is {}", vm.id, vm.machine, vm.machine_uid, vm.state))
+        .map(|vm| {
+            format!(
+                "{} of machine {} ({}) is {}",
+                vm.id, vm.machine, vm.machine_uid, vm.state
+            )
+        })
         .collect();
     each.join(", VM ")
 }

@@ -11,7 +11,9 @@ pub(super) struct OneVm;
 
 impl Check for OneVm {
     fn see(&mut self, sight: &Sight) -> Option<String> {
-        let changed = sight.vm().filter(|vm| vm.state.is_live() && !vm.machine_uid.is_empty())?;
+        let changed = sight
+            .vm()
+            .filter(|vm| vm.state.is_live() && !vm.machine_uid.is_empty())?;
         let of_it = |vm: &&Vm| vm.state.is_live() && vm.machine_uid == changed.machine_uid;
         let live: Vec<String> = sight
             .world

@@ -44,7 +44,10 @@ impl Check for Limit {
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        self.0.values().filter_map(|since| terms.due(*since, 2 * terms.pass())).min()
+        self.0
+            .values()
+            .filter_map(|since| terms.due(*since, 2 * terms.pass()))
+            .min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
@@ -88,8 +91,14 @@ impl Check for Lives {
         }
         let vm = sight.vm().filter(|vm| !vm.state.is_live())?;
         let machine = sight.world.object("Machine", &vm.machine)?;
-        (is_preserved(machine, sight) && !is_deleting(machine) && !sight.terms.is_by_user("VM", &vm.machine))
-            .then(|| format!("VM {} of machine {}, which is preserved, was deleted", vm.id, vm.machine))
+        (is_preserved(machine, sight) && !is_deleting(machine) && !sight.terms.is_by_user("VM", &vm.machine)).then(
+            || {
+                format!(
+                    "VM {} of machine {}, which is preserved, was deleted",
+                    vm.id, vm.machine
+                )
+            },
+        )
     }
 }
 
@@ -103,9 +112,8 @@ fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
     if asked == Some("false") {
         return true;
     }
-    let by_user = |kind: &str, named: &str| {
-        terms.is_by_user(kind, named) || world.object(kind, named).is_none_or(is_deleting)
-    };
+    let by_user =
+        |kind: &str, named: &str| terms.is_by_user(kind, named) || world.object(kind, named).is_none_or(is_deleting);
     let node = super::sight::label(machine, mcm_api::keys::NODE_LABEL);
     if terms.is_by_user("Machine", name(machine)) || terms.is_by_user("Node", node) {
         return true;
@@ -118,7 +126,9 @@ fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
             .of_kind("Machine")
             .filter(|other| owner(other, "MachineSet") == Some(set) && !is_deleting(other))
             .count();
-        object["spec"]["replicas"].as_u64().is_some_and(|replicas| replicas as usize <= left)
+        object["spec"]["replicas"]
+            .as_u64()
+            .is_some_and(|replicas| replicas as usize <= left)
     };
     by_user("MachineSet", set) || world.object("MachineSet", set).is_some_and(fewer)
 }

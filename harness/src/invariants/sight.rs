@@ -36,6 +36,8 @@ pub struct Terms {
     pub timeouts: Timeouts,
     /// Faults in force by which the cloud or the API server breaks its own contract: weak forms hold, where there are any.
     pub byzantine: BTreeSet<String>,
+    /// Rules by which a creation takes effect, and is told, later than it was asked for.
+    pub late: BTreeSet<String>,
     /// Since when nothing keeps the controller from its work; `None`: something does. Deadlines count from here.
     pub calm_since: Option<Timestamp>,
     /// Objects that the scenario itself changed or deleted, as a person does.
@@ -50,6 +52,7 @@ impl Terms {
         Self {
             timeouts,
             byzantine: BTreeSet::new(),
+            late: BTreeSet::new(),
             calm_since: Some(started),
             by_user: BTreeSet::new(),
             edits: BTreeMap::new(),
@@ -186,12 +189,17 @@ pub fn timeout_of(machine: &Value, field: &str, otherwise: Duration) -> Duration
 pub fn creation_timeout(machine: &Value, timeouts: &Timeouts) -> Duration {
     annotation(machine, keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION)
         .and_then(|text| text.parse::<GoDuration>().ok())
-        .map_or_else(|| timeout_of(machine, "creationTimeout", timeouts.creation), |own| own.0)
+        .map_or_else(
+            || timeout_of(machine, "creationTimeout", timeouts.creation),
+            |own| own.0,
+        )
 }
 
 /// A count of a whole, absolute or in percent; `up`: rounded up.
 pub fn share(value: &Value, whole: i64, up: bool) -> i64 {
-    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
+    let percent = value
+        .as_str()
+        .and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     match (value.as_i64(), percent) {
         (Some(count), _) => count,
         (None, Some(percent)) if up => (whole * percent + 99) / 100,

@@ -49,7 +49,10 @@ impl Check for Silence {
 fn difference(before: &Value, after: &Value, path: &str) -> Option<String> {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
-            let mut fields = before.keys().chain(after.keys()).filter(|field| !VOLATILE.contains(&field.as_str()));
+            let mut fields = before
+                .keys()
+                .chain(after.keys())
+                .filter(|field| !VOLATILE.contains(&field.as_str()));
             fields.find_map(|field| {
                 let of = |object: &serde_json::Map<String, Value>| object.get(field).cloned().unwrap_or(Value::Null);
                 difference(&of(before), &of(after), &format!("{path}/{field}"))

@@ -52,7 +52,9 @@ impl Size {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
         let all = machines_of(sight.world, called).count() as i64;
-        let live = machines_of(sight.world, called).filter(|machine| !is_deleting(machine)).count() as i64;
+        let live = machines_of(sight.world, called)
+            .filter(|machine| !is_deleting(machine))
+            .count() as i64;
         let most = replicas + surge;
         if live > most {
             return Some(format!(
@@ -87,7 +89,9 @@ fn too_few(sight: &Sight, deployment: &Value) -> Option<String> {
 /// Replicas, surge and what may be unavailable.
 fn numbers(deployment: &Value) -> (i64, i64, i64) {
     let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
-    let rolling = deployment.pointer("/spec/strategy/rollingUpdate").unwrap_or(&Value::Null);
+    let rolling = deployment
+        .pointer("/spec/strategy/rollingUpdate")
+        .unwrap_or(&Value::Null);
     let surge = share(&rolling["maxSurge"], replicas, true);
     let unavailable = share(&rolling["maxUnavailable"], replicas, false);
     (replicas, surge, unavailable)

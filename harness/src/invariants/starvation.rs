@@ -54,8 +54,14 @@ impl Check for Starvation {
 
     fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &Terms) -> Option<String> {
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
-        let begins = self.begin.iter().map(|(name, since)| (name, since, "and the cloud was not asked about it"));
-        let ends = self.end.iter().map(|(name, since)| (name, since, "to be deleted, and it has not begun"));
+        let begins = self
+            .begin
+            .iter()
+            .map(|(name, since)| (name, since, "and the cloud was not asked about it"));
+        let ends = self
+            .end
+            .iter()
+            .map(|(name, since)| (name, since, "to be deleted, and it has not begun"));
         let (name, since, what) = begins.chain(ends).find(|(_, since, _)| late(since))?;
         Some(format!("machine {name} is there since {since}, {what}"))
     }

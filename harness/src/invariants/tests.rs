@@ -207,7 +207,11 @@ fn a_removed_machine_leaves_no_vm(#[case] left: VmState, #[case] broken: Option<
 #[case::without(false, Some("I2"))]
 fn after_the_quiet_time_no_vm_is_without_a_machine(#[case] has_machine: bool, #[case] broken: Option<&str>) {
     let story = Story::new().vm("a", VmState::Running);
-    let story = if has_machine { story.apply("Machine", machine("Running")) } else { story };
+    let story = if has_machine {
+        story.apply("Machine", machine("Running"))
+    } else {
+        story
+    };
     story.see(Seen::Quiet(Quiet::Silent { tokens: 0 })).breaks(broken);
 }
 
@@ -240,7 +244,10 @@ fn automatic_preservation_has_a_limit(#[case] count: usize, #[case] time: Durati
     let manual = json!({ "by": "machine" });
     let entries: Vec<Value> = entries.into_iter().chain([manual]).collect();
     Story::new()
-        .apply("MachineDeployment", deployment(json!({ "status": { "preservations": entries } })))
+        .apply(
+            "MachineDeployment",
+            deployment(json!({ "status": { "preservations": entries } })),
+        )
         .after(time)
         .breaks(broken);
 }
@@ -264,9 +271,13 @@ fn set(replicas: u32) -> Value {
 fn a_preserved_machine_lives(#[case] change: Value, #[case] replicas: u32, #[case] broken: Option<&str>) {
     // The set itself has no other machine: what I15 says of it is not asked here.
     let machine = preserved(change);
-    let story = Story::new().apply("MachineSet", set(replicas)).apply("Machine", machine.clone());
+    let story = Story::new()
+        .apply("MachineSet", set(replicas))
+        .apply("Machine", machine.clone());
     let found = story.apply("Machine", with(machine, deleted_at(1))).found;
-    let found = found.map(|violation| violation.invariant).filter(|invariant| *invariant != "I15");
+    let found = found
+        .map(|violation| violation.invariant)
+        .filter(|invariant| *invariant != "I15");
     assert_eq!(found, broken);
 }
 
@@ -298,7 +309,9 @@ fn a_vm_waits_for_its_pods(
     #[case] node_change: Value,
     #[case] broken: Option<&str>,
 ) {
-    draining(change, owner, node_change).see(call("DeleteMachine", "")).breaks(broken);
+    draining(change, owner, node_change)
+        .see(call("DeleteMachine", ""))
+        .breaks(broken);
 }
 
 fn request(verb: &str, resource: &str, name: &str) -> Seen {
@@ -315,11 +328,16 @@ fn request(verb: &str, resource: &str, name: &str) -> Seen {
 #[case::deleted("delete", "pods", Some("I6"))]
 #[case::evicted("create", "pods/eviction", None)]
 fn a_pod_leaves_by_eviction(#[case] verb: &str, #[case] resource: &str, #[case] broken: Option<&str>) {
-    draining(json!({}), "ReplicaSet", json!({})).see(request(verb, resource, "p")).breaks(broken);
+    draining(json!({}), "ReplicaSet", json!({}))
+        .see(request(verb, resource, "p"))
+        .breaks(broken);
 }
 
 fn named(name: &str, machine: Value) -> Value {
-    with(machine, json!({ "metadata": { "name": name, "uid": name, "labels": { "node": "" } } }))
+    with(
+        machine,
+        json!({ "metadata": { "name": name, "uid": name, "labels": { "node": "" } } }),
+    )
 }
 
 #[rstest]
@@ -342,7 +360,9 @@ fn a_deployment_keeps_what_must_be_available(#[case] running: &[&str], #[case] b
         with(with(named(name, machine("Running")), pool("md")), own)
     };
     let story = Story::new().apply("MachineDeployment", deployment(json!({})));
-    let story = running.iter().fold(story, |story, name| story.apply("Machine", one(name)));
+    let story = running
+        .iter()
+        .fold(story, |story, name| story.apply("Machine", one(name)));
     story.apply("Machine", with(one("a"), deleted_at(0))).breaks(broken);
 }
 
@@ -367,9 +387,13 @@ fn only_the_leader_calls_the_cloud(#[case] client: &str, #[case] second: u64, #[
 #[case::frozen("True", Some("I8"))]
 #[case::not_frozen("", None)]
 fn a_frozen_set_makes_nothing(#[case] freeze: &str, #[case] broken: Option<&str>) {
-    let owned = json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } });
+    let owned =
+        json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } });
     Story::new()
-        .apply("MachineSet", with(set(1), json!({ "metadata": { "labels": { "freeze": freeze } } })))
+        .apply(
+            "MachineSet",
+            with(set(1), json!({ "metadata": { "labels": { "freeze": freeze } } })),
+        )
         .apply("Machine", with(machine(""), owned))
         .breaks(broken);
 }
@@ -392,7 +416,9 @@ fn creations_stop_with_the_machine(#[case] machine: Value, #[case] broken: Optio
 #[case::a_loop(4, Some("I9"))]
 fn creations_follow_the_retry_table(#[case] calls: usize, #[case] broken: Option<&str>) {
     let story = Story::new().apply("Machine", machine("CrashLoopBackOff"));
-    (0..calls).fold(story, |story, _| story.see(call("CreateMachine", ""))).breaks(broken);
+    (0..calls)
+        .fold(story, |story, _| story.see(call("CreateMachine", "")))
+        .breaks(broken);
 }
 
 #[rstest]
@@ -409,7 +435,9 @@ fn a_cordon_stays(#[case] by_user: bool, #[case] broken: Option<&str>) {
 #[case::a_heartbeat(json!({ "metadata": { "resourceVersion": "2" }, "status": { "conditions": [{ "type": "Ready", "lastHeartbeatTime": "2" }] } }), None)]
 #[case::a_write(json!({ "status": { "conditions": [{ "type": "Ready", "status": "False", "lastHeartbeatTime": "1" }] } }), Some("I11"))]
 fn nothing_is_written_in_the_quiet_time(#[case] change: Value, #[case] broken: Option<&str>) {
-    let first = node(json!({ "metadata": { "resourceVersion": "1" }, "status": { "conditions": [{ "type": "Ready", "lastHeartbeatTime": "1" }] } }));
+    let first = node(
+        json!({ "metadata": { "resourceVersion": "1" }, "status": { "conditions": [{ "type": "Ready", "lastHeartbeatTime": "1" }] } }),
+    );
     Story::new()
         .apply("Machine", machine("Running"))
         .apply("Node", first.clone())
@@ -454,7 +482,10 @@ fn the_health_timeout_holds(#[case] minute: u64, #[case] phase: &str, #[case] br
 #[case::in_time(19, None)]
 #[case::too_late(32, Some("I13"))]
 fn the_creation_timeout_holds(#[case] minute: u64, #[case] broken: Option<&str>) {
-    Story::new().apply("Machine", machine("Pending")).after(minutes(minute)).breaks(broken);
+    Story::new()
+        .apply("Machine", machine("Pending"))
+        .after(minutes(minute))
+        .breaks(broken);
 }
 
 #[test]
@@ -485,7 +516,11 @@ fn a_bootstrap_token_lasts_as_long_as_the_machine_may_join(#[case] minute: u64, 
 fn a_new_machine_is_taken_care_of(#[case] asked: bool, #[case] broken: Option<&str>) {
     let new = json!({ "metadata": { "name": "m", "uid": "u", "creationTimestamp": "1970-01-01T00:00:00Z" } });
     let story = Story::new().apply("Machine", new);
-    let story = if asked { story.see(call("GetMachineStatus", "")) } else { story };
+    let story = if asked {
+        story.see(call("GetMachineStatus", ""))
+    } else {
+        story
+    };
     story.after(minutes(5)).breaks(broken);
 }
 
@@ -504,11 +539,17 @@ fn a_deletion_begins_soon(#[case] phase: &str, #[case] broken: Option<&str>) {
 #[case::without_a_reason(1, 1, Some("I15"))]
 #[case::the_spec_changed(2, 0, None)]
 fn nothing_is_made_to_be_removed(#[case] generation: u32, #[case] replicas: u32, #[case] broken: Option<&str>) {
-    let owned = with(machine("Running"), json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } }));
+    let owned = with(
+        machine("Running"),
+        json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } }),
+    );
     Story::new()
         .apply("MachineSet", set(1))
         .apply("Machine", owned.clone())
-        .apply("MachineSet", with(set(replicas), json!({ "metadata": { "generation": generation } })))
+        .apply(
+            "MachineSet",
+            with(set(replicas), json!({ "metadata": { "generation": generation } })),
+        )
         .apply("Machine", with(owned, deleted_at(0)))
         .breaks(broken);
 }
@@ -521,7 +562,11 @@ fn a_deletion_leaves_no_node(#[case] goes: bool, #[case] broken: Option<&str>) {
         .apply("Node", node(json!({})))
         .apply("Machine", machine("Running"))
         .delete("Machine", with(machine("Terminating"), deleted_at(0)));
-    let story = if goes { story.delete("Node", node(json!({}))) } else { story };
+    let story = if goes {
+        story.delete("Node", node(json!({})))
+    } else {
+        story
+    };
     story.after(minutes(5)).breaks(broken);
 }
 
@@ -567,7 +612,10 @@ fn a_machine_agrees_with_itself(#[case] then: Value, #[case] broken: Option<&str
 fn machine_and_node_name_the_same_vm(#[case] time: Duration, #[case] broken: Option<&str>) {
     Story::new()
         .apply("Machine", machine("Running"))
-        .apply("Node", node(json!({ "spec": { "providerID": "fakecloud:///z/other" } })))
+        .apply(
+            "Node",
+            node(json!({ "spec": { "providerID": "fakecloud:///z/other" } })),
+        )
         .after(time)
         .breaks(broken);
 }

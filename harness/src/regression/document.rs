@@ -30,7 +30,11 @@ The exit status is 1 when the product fails an entry or a mutant is not found.
 /// The page.
 pub fn document(entries: &[Entry], verdicts: &Verdicts) -> String {
     let mut page = HEAD.to_owned();
-    let _ = writeln!(page, "\n{} of {} known bugs detected.\n", verdicts.detected, verdicts.mutants);
+    let _ = writeln!(
+        page,
+        "\n{} of {} known bugs detected.\n",
+        verdicts.detected, verdicts.mutants
+    );
     for (group, (found, all)) in &verdicts.by_group {
         let _ = writeln!(page, "- {group}: {found} of {all}");
     }

@@ -23,7 +23,6 @@ pub fn jittered(scenario: &Scenario, seed: u64) -> Scenario {
             Step::Inject(fault) => fault.latency.iter_mut().collect(),
             Step::SlowCreation(slow) => vec![&mut slow.by],
             Step::Pause(pause) => vec![&mut pause.time],
-            Step::Flap(flap) => vec![&mut flap.every],
             _ => Vec::new(),
         };
         for time in times {
@@ -53,7 +52,10 @@ mod tests {
         for step in &moved.steps {
             let Step::Wait(time) = step else { panic!("{step:?}") };
             let time = time.value(&Timeouts::production());
-            assert!((Duration::from_secs(90)..=Duration::from_secs(110)).contains(&time), "{time:?}");
+            assert!(
+                (Duration::from_secs(90)..=Duration::from_secs(110)).contains(&time),
+                "{time:?}"
+            );
         }
     }
 }

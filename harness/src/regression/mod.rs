@@ -44,6 +44,12 @@ pub struct Case {
     pub breaks: &'static [&'static str],
 }
 
+/// The mutants that this build has.
+#[cfg(feature = "mutants")]
+pub fn mutants() -> Vec<&'static str> {
+    mcm_core::machine::Mutant::ALL.map(mcm_core::machine::Mutant::name).to_vec()
+}
+
 /// What an entry belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {

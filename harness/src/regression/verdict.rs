@@ -112,7 +112,11 @@ impl CaseVerdict {
             (None, true) => format!("NOT FOUND: {}", self.missed.as_deref().unwrap_or_default()),
             (None, false) => "has none".to_owned(),
         };
-        let failure = self.failure.as_ref().map(|failure| format!("\n         {failure}")).unwrap_or_default();
+        let failure = self
+            .failure
+            .as_ref()
+            .map(|failure| format!("\n         {failure}"))
+            .unwrap_or_default();
         format!("{:<10} product {product}, mutant {mutant}{failure}", self.id)
     }
 }
@@ -139,14 +143,19 @@ impl Verdicts {
         let mut by_group: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         let mut by_invariant: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for case in cases.iter().filter(|case| case.mutant) {
-            let entry = entries.iter().find(|entry| entry.cases.iter().any(|other| other.id == case.id));
+            let entry = entries
+                .iter()
+                .find(|entry| entry.cases.iter().any(|other| other.id == case.id));
             if let Some(entry) = entry {
                 let (found, all) = by_group.entry(entry.group.title().to_owned()).or_default();
                 *all += 1;
                 *found += usize::from(case.detection.is_some());
             }
             if let Some(found) = &case.detection {
-                by_invariant.entry(found.invariant.clone()).or_default().insert(case.id.clone());
+                by_invariant
+                    .entry(found.invariant.clone())
+                    .or_default()
+                    .insert(case.id.clone());
             }
         }
         Self {

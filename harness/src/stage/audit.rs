@@ -75,7 +75,10 @@ impl Audit {
     /// Requests of mcm about one object from now on.
     pub fn follow(&self) -> UnboundedReceiver<Request> {
         let (sender, receiver) = unbounded();
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(sender);
         receiver
     }
 

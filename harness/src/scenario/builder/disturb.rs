@@ -28,7 +28,9 @@ impl Scenario {
 
     /// Adds the quiet end, after what may take so long to settle.
     pub fn quiet_end(self, settles: impl Into<DurationExpression>) -> Self {
-        self.step(Step::QuietEnd(QuietEnd { settles: settles.into() }))
+        self.step(Step::QuietEnd(QuietEnd {
+            settles: settles.into(),
+        }))
     }
 }
 
@@ -44,10 +46,7 @@ pub fn api_fault(rule: Rule) -> Step {
 
 /// Adds a rule to the API server that strikes a client.
 pub fn api_fault_by(client: Client, rule: Rule) -> Step {
-    Step::ApiFault(ApiFault {
-        rule,
-        by: Some(client),
-    })
+    Step::ApiFault(ApiFault { rule, by: Some(client) })
 }
 
 /// Takes a rule of the API server away.

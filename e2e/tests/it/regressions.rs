@@ -1,0 +1,51 @@
+//! The regression corpus: every known bug is found by its invariant, mcm has none of them, and the page says so.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::drydock::{drydock, said};
+
+const SHARES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/regressions/shares.json");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/regressions.md");
+
+#[test]
+fn every_known_bug_is_found_and_the_page_says_by_what() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["regressions", "--shares", SHARES, "--document", "page.md"];
+    let output = drydock(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    let made = std::fs::read_to_string(folder.path().join("page.md")).unwrap();
+    let committed = std::fs::read_to_string(PAGE).unwrap();
+    assert_eq!(
+        made, committed,
+        "docs/regressions.md is stale: drydock regressions --document docs/regressions.md"
+    );
+}
+
+#[test]
+fn an_unknown_entry_is_named_with_those_that_there_are() {
+    let output = drydock(Path::new("."), &["regressions", "R99"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("R04"), "{}", said(&output));
+}
+
+#[test]
+fn every_mutant_has_a_case_and_every_case_with_a_mutant_has_one() {
+    let cases: Vec<_> = e2e::regressions().into_iter().flat_map(|entry| entry.cases).collect();
+    let with: BTreeSet<&str> = cases.iter().filter(|case| case.mutant).map(|case| case.id).collect();
+    let mutants: BTreeSet<&str> = harness::regression::mutants().into_iter().collect();
+    assert_eq!(with, mutants);
+    let shares: std::collections::BTreeMap<String, f64> =
+        serde_json::from_str(&std::fs::read_to_string(SHARES).unwrap()).unwrap();
+    let recorded: BTreeSet<&str> = shares.keys().map(String::as_str).collect();
+    assert_eq!(recorded, mutants, "each share is recorded");
+}
+
+#[test]
+fn every_case_can_be_used() {
+    for case in e2e::regressions().into_iter().flat_map(|entry| entry.cases) {
+        let written = case.scenario.to_yaml().unwrap();
+        let read = harness::Scenario::from_yaml(&written, case.id).unwrap();
+        assert_eq!(read, case.scenario, "{}", case.id);
+    }
+}
