@@ -157,6 +157,35 @@ fn an_eviction_takes_from_the_budget() {
 }
 
 #[test]
+fn an_eviction_says_so_in_the_status_before_it_deletes() {
+    contract!(async |site: &super::Site| {
+        let pod = json!({
+            "metadata": { "name": "p", "finalizers": ["example.com/hold"] },
+            "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "i" }] },
+        });
+        let created = site.step("POST", PODS, pod).await;
+        site.post(&format!("{PODS}/p/eviction?dryRun=All"), eviction("p")).await;
+        site.get(&format!("{PODS}/p")).await;
+        let mut precise = eviction("p");
+        let revision = created.body["metadata"]["resourceVersion"].clone();
+        precise["deleteOptions"] = json!({ "preconditions": { "resourceVersion": revision } });
+        let path = format!("{PODS}/p/eviction");
+        site.post(&path, precise).await;
+        site.get(&format!("{PODS}/p")).await;
+        // What has been said is not said again.
+        site.post(&path, eviction("p")).await;
+        site.get(&format!("{PODS}/p")).await;
+        site.quietly(
+            "PATCH",
+            &format!("{PODS}/p"),
+            &[("content-type", "application/merge-patch+json")],
+            json!({ "metadata": { "finalizers": null } }),
+        )
+        .await;
+    });
+}
+
+#[test]
 fn two_budgets_are_one_too_many() {
     contract!(async |site: &super::Site| {
         running(site, "p").await;

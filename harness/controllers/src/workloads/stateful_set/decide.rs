@@ -170,6 +170,8 @@ fn versions(
             }
             meta::name(&revision.metadata).to_owned()
         }
+        // The garbage collector took it, or let it go; another would only be one more to take.
+        Current::Missing(_) if owner.deleting => status.update_revision.clone().unwrap_or_default(),
         Current::Missing(number) => {
             let collisions = Some(status.collision_count.unwrap_or_default());
             let hash = template_hash(&revisions::data_of(&spec.template), collisions);

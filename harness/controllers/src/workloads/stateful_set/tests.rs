@@ -1,5 +1,6 @@
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -125,6 +126,30 @@ fn an_update_goes_down_to_the_partition() {
         ["1", "1", "2", "2"],
         "below the partition the old version comes back"
     );
+}
+
+#[rstest]
+#[case::which_was_deleted(true)]
+#[case::which_was_let_go(false)]
+fn a_set_on_its_way_out_makes_no_revision_in_place_of_one(#[case] deleted: bool) {
+    let mut world = World::new(1);
+    world.create(stateful(&json!({})));
+    settle(&mut world, |_| {});
+    change(&mut world, |set| {
+        set.metadata.deletion_timestamp = Some(Time("2026-01-01T00:00:00Z".parse().unwrap()));
+        set.metadata.finalizers = Some(vec!["foregroundDeletion".to_owned()]);
+    });
+    let mut revision = ControllerRevision::clone(&world.all::<ControllerRevision>()[0]);
+    if deleted {
+        world.delete(crate::Kind::ControllerRevision, meta::name(&revision.metadata));
+    } else {
+        revision.metadata.owner_references = None;
+        world.update(revision);
+    }
+    let before = world.get::<StatefulSet>("s").status.clone();
+    assert_eq!(look(&mut world), 0);
+    assert_eq!(world.get::<StatefulSet>("s").status, before);
+    assert_eq!(world.all::<ControllerRevision>().len(), usize::from(!deleted));
 }
 
 #[rstest]

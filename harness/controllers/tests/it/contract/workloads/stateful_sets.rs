@@ -312,6 +312,21 @@ fn the_status_of_a_stateful_set_counts_pods_and_names_revisions() {
 }
 
 #[test]
+fn a_stateful_set_that_is_deleted_in_the_foreground_goes_with_its_revisions() {
+    const REVISIONS: &str = "/apis/apps/v1/namespaces/{ns}/controllerrevisions";
+    contract!(async |site: &Site| {
+        site.create(stateful(json!({ "replicas": 0 }))).await;
+        let set = path(site, "StatefulSet", "db");
+        site.until_it(&set, "observed", |set| set["status"]["updateRevision"].is_string())
+            .await;
+        assert_eq!(site.list(REVISIONS).await.len(), 1);
+        site.delete(&set, json!({ "propagationPolicy": "Foreground" })).await;
+        site.until_gone(&set).await;
+        site.until_all(REVISIONS, "gone as well", <[Value]>::is_empty).await;
+    });
+}
+
+#[test]
 fn the_next_pod_waits_until_one_is_available_and_not_only_ready() {
     contract!(async |site: &Site| {
         site.create(stateful(json!({ "replicas": 2, "minReadySeconds": 8 })))
