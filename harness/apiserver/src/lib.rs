@@ -17,6 +17,7 @@ pub mod resource;
 pub mod schema;
 pub mod serve;
 pub mod server;
+pub mod signal;
 pub mod status;
 pub mod store;
 pub mod table;

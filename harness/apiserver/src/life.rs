@@ -4,8 +4,9 @@
 use std::fmt;
 use std::io;
 
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use crate::signal;
 
 /// The connection ended without an answer, or in the middle of one.
 ///
@@ -41,19 +42,19 @@ pub(crate) struct Moment {
 /// The life of one server.
 pub(crate) struct Life {
     shutdown: CancellationToken,
-    moment: watch::Sender<Moment>,
+    moment: signal::Sender<Moment>,
 }
 
 impl Life {
     pub(crate) fn new() -> Self {
         Self {
             shutdown: CancellationToken::new(),
-            moment: watch::Sender::default(),
+            moment: signal::Sender::new(Moment::default()),
         }
     }
 
     /// What happens from now on.
-    pub(crate) fn follow(&self) -> watch::Receiver<Moment> {
+    pub(crate) fn follow(&self) -> signal::Receiver<Moment> {
         self.moment.subscribe()
     }
 
@@ -64,19 +65,19 @@ impl Life {
 
     pub(crate) fn shut_down(&self) {
         self.shutdown.cancel();
-        self.moment.send_modify(|moment| moment.shut_down = true);
+        self.moment.modify(|moment| moment.shut_down = true);
     }
 
     pub(crate) fn restart(&self) {
-        self.moment.send_modify(|moment| moment.restarts += 1);
+        self.moment.modify(|moment| moment.restarts += 1);
     }
 
     pub(crate) fn expel(&self) {
-        self.moment.send_modify(|moment| moment.expulsions += 1);
+        self.moment.modify(|moment| moment.expulsions += 1);
     }
 
     pub(crate) fn rules_changed(&self) {
-        self.moment.send_modify(|moment| moment.rules += 1);
+        self.moment.modify(|moment| moment.rules += 1);
     }
 }
 
@@ -87,18 +88,18 @@ impl fmt::Debug for Life {
 }
 
 /// Returns when connections of now break: at the next restart.
-pub(crate) fn restarted(life: watch::Receiver<Moment>) -> impl Future<Output = ()> + Send {
+pub(crate) fn restarted(life: signal::Receiver<Moment>) -> impl Future<Output = ()> + Send {
     until(life, |born, moment| moment.restarts != born.restarts)
 }
 
 /// Returns when nobody is answered any more: at the next restart, or when the server shuts down.
-pub(crate) fn broken(life: watch::Receiver<Moment>) -> impl Future<Output = ()> + Send {
+pub(crate) fn broken(life: signal::Receiver<Moment>) -> impl Future<Output = ()> + Send {
     until(life, |born, moment| {
         moment.shut_down || moment.restarts != born.restarts
     })
 }
 
-fn until(mut life: watch::Receiver<Moment>, over: fn(&Moment, &Moment) -> bool) -> impl Future<Output = ()> + Send {
+fn until(mut life: signal::Receiver<Moment>, over: fn(&Moment, &Moment) -> bool) -> impl Future<Output = ()> + Send {
     let born = *life.borrow_and_update();
     async move {
         // The sender lives as long as the server, and its end is an end too.

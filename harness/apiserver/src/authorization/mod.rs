@@ -15,8 +15,6 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::watch;
-
 pub(crate) use action::exact_name;
 pub use action::{Action, ResourceAction};
 pub(crate) use defaults::seeds;
@@ -26,6 +24,7 @@ use index::{Binding, Index, Role, Verdict};
 
 use crate::registry::{Entry, Guard};
 use crate::server::Identity;
+use crate::signal;
 use crate::store::{Key, Scope, Store};
 
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
@@ -68,7 +67,7 @@ pub(crate) struct Authorizer {
 #[derive(Debug)]
 struct Cache {
     /// Wakes when a role or binding changes.
-    changes: Vec<watch::Receiver<u64>>,
+    changes: Vec<signal::Receiver<u64>>,
     roles: BTreeMap<Key, (u64, Arc<Role>)>,
     bindings: BTreeMap<Key, (u64, Arc<Binding>)>,
     index: Option<Arc<Index>>,
@@ -155,7 +154,7 @@ impl Cache {
     fn index(&mut self, store: &Store) -> Arc<Index> {
         let mut changed = false;
         for receiver in &mut self.changes {
-            if receiver.has_changed().unwrap_or_default() {
+            if receiver.has_changed() {
                 receiver.mark_unchanged();
                 changed = true;
             }

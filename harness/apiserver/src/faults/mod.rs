@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use clock::{Clock, Seed};
 use jiff::Timestamp;
-use tokio::sync::watch;
 
 pub use action::{Action, At, Behind, Class, Cut};
 pub use check::Invalid;
@@ -37,6 +36,7 @@ pub use rule::{Match, Rule, Verb, Window};
 use live::Live;
 
 use crate::life::Life;
+use crate::signal;
 
 /// The fault rules of one server. Clones are the same rules.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ struct Shared {
     rules: Mutex<Rules>,
     life: Arc<Life>,
     marks: Arc<Marks>,
-    revisions: watch::Receiver<u64>,
+    revisions: signal::Receiver<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ impl Faults {
         seed: Seed,
         life: Arc<Life>,
         marks: Arc<Marks>,
-        revisions: watch::Receiver<u64>,
+        revisions: signal::Receiver<u64>,
     ) -> Self {
         Self(Arc::new(Shared {
             start: clock.now(),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::watch;
 
 use super::render::{Presentation, error_event};
 use crate::faults::{Held, Weather};
@@ -16,6 +15,7 @@ use crate::life::{Disconnected, Moment};
 use crate::observe::DeliveryRecord;
 use crate::registry::{Entry, Event, Watch};
 use crate::server::Inner;
+use crate::signal;
 use crate::status::ApiError;
 
 const BOOKMARK_PERIOD: SignedDuration = SignedDuration::from_secs(60);
@@ -36,7 +36,7 @@ pub(super) struct Feed {
 /// Where a feed is.
 struct State {
     feed: Feed,
-    life: watch::Receiver<Moment>,
+    life: signal::Receiver<Moment>,
     /// What had happened to the server when the watch began.
     born: Moment,
     next_bookmark: Timestamp,

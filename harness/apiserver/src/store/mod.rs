@@ -13,13 +13,12 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
-
 pub use object::{Draft, Key, Meta, Object};
 
 use table::Table;
 
 use crate::observe::{Commit, Observer};
+use crate::signal;
 
 /// What a change did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +132,7 @@ pub struct Cursor {
     table: String,
     incarnation: u64,
     revision: u64,
-    changed: watch::Receiver<u64>,
+    changed: signal::Receiver<u64>,
 }
 
 impl Cursor {
@@ -161,7 +160,7 @@ struct Core {
 #[derive(Debug)]
 pub struct Store {
     core: Mutex<Core>,
-    revisions: watch::Sender<u64>,
+    revisions: signal::Sender<u64>,
     /// Changes kept for each table.
     history: usize,
     first: u64,
@@ -175,7 +174,7 @@ impl Store {
             revision: first_revision,
             tables: BTreeMap::new(),
         };
-        let revisions = watch::Sender::new(first_revision);
+        let revisions = signal::Sender::new(first_revision);
         Self {
             core: Mutex::new(core),
             revisions,
@@ -213,7 +212,7 @@ impl Store {
         if let Some(table) = core.tables.get_mut(table) {
             table.retired = true;
             table.objects.clear();
-            table.changed.send_replace(revision);
+            table.changed.set(revision);
         }
     }
 
@@ -228,7 +227,7 @@ impl Store {
     }
 
     /// The revision of the table's last change, as it grows; `None`: there is no such table.
-    pub fn subscribe(&self, table: &str) -> Option<watch::Receiver<u64>> {
+    pub fn subscribe(&self, table: &str) -> Option<signal::Receiver<u64>> {
         self.lock().tables.get(table).map(|table| table.changed.subscribe())
     }
 
@@ -238,7 +237,7 @@ impl Store {
     }
 
     /// The newest revision, as it grows.
-    pub fn revisions(&self) -> watch::Receiver<u64> {
+    pub fn revisions(&self) -> signal::Receiver<u64> {
         self.revisions.subscribe()
     }
 
@@ -438,9 +437,9 @@ impl Store {
             });
         }
         table.record(change, self.history);
-        table.changed.send_replace(revision);
+        table.changed.set(revision);
         core.revision = revision;
-        self.revisions.send_replace(revision);
+        self.revisions.set(revision);
         Ok(object)
     }
 

@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
 use super::{Change, Key, Object, Scope};
+use crate::signal;
 
 /// The current objects and their history.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(super) struct Table {
     /// Grows each time the table comes back after it was retired; ends older watches.
     pub(super) incarnation: u64,
     pub(super) retired: bool,
-    pub(super) changed: watch::Sender<u64>,
+    pub(super) changed: signal::Sender<u64>,
 }
 
 impl Table {
@@ -31,7 +30,7 @@ impl Table {
             floor,
             incarnation: 1,
             retired: false,
-            changed: watch::Sender::new(floor),
+            changed: signal::Sender::new(floor),
         }
     }
 

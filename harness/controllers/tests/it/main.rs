@@ -3,4 +3,5 @@
 
 mod contract;
 mod node_lifecycle;
+mod replay;
 mod server;

@@ -1,0 +1,255 @@
+//! A value and those who wait for its next change, as `tokio::sync::watch` has it, but woken in the
+//! order in which they began to wait. Tokio draws lots among them, and no seed reaches these: two
+//! watches of one collection would begin anew in this order or in that, and runs must repeat.
+//!
+//! What must not live here: anything that knows what is signalled.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The sender is gone: the value stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the sender is gone, nothing will change any more")]
+pub struct Closed;
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    value: T,
+    /// How often the value was set.
+    version: u64,
+    closed: bool,
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The value, locked: keep it for a moment only, and never while waiting.
+#[derive(Debug)]
+pub struct Ref<'a, T>(MutexGuard<'a, State<T>>);
+
+impl<T> Deref for Ref<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+/// Sets the value. There is one for each value.
+pub struct Sender<T>(Arc<Shared<T>>);
+
+impl<T> Sender<T> {
+    /// A sender of a value.
+    pub fn new(value: T) -> Self {
+        let state = State {
+            value,
+            version: 0,
+            closed: false,
+        };
+        Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// A receiver that has seen the present value.
+    pub fn subscribe(&self) -> Receiver<T> {
+        Receiver {
+            seen: self.0.lock().version,
+            shared: Arc::clone(&self.0),
+        }
+    }
+
+    /// The value.
+    pub fn borrow(&self) -> Ref<'_, T> {
+        Ref(self.0.lock())
+    }
+
+    /// Changes the value and wakes who waits.
+    pub fn modify(&self, change: impl FnOnce(&mut T)) {
+        let mut state = self.0.lock();
+        change(&mut state.value);
+        state.version += 1;
+        drop(state);
+        self.0.changed.notify_waiters();
+    }
+
+    /// Sets the value and wakes who waits.
+    pub fn set(&self, value: T) {
+        self.modify(|present| *present = value);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.changed.notify_waiters();
+    }
+}
+
+/// Sees the value and waits for another.
+pub struct Receiver<T> {
+    shared: Arc<Shared<T>>,
+    seen: u64,
+}
+
+impl<T> Receiver<T> {
+    /// The value.
+    pub fn borrow(&self) -> Ref<'_, T> {
+        Ref(self.shared.lock())
+    }
+
+    /// The value, which is seen thereby.
+    pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
+        let state = self.shared.lock();
+        self.seen = state.version;
+        Ref(state)
+    }
+
+    /// Takes the present value as seen.
+    pub fn mark_unchanged(&mut self) {
+        self.seen = self.shared.lock().version;
+    }
+
+    /// Whether the value was set since it was last seen.
+    pub fn has_changed(&self) -> bool {
+        self.shared.lock().version != self.seen
+    }
+
+    /// Waits until the value has been set since it was last seen, and takes it as seen.
+    ///
+    /// # Errors
+    /// [`Closed`] when it has not and never will be.
+    pub async fn changed(&mut self) -> Result<(), Closed> {
+        loop {
+            // It hears of every change from here on, before it is first waited for.
+            let notified = self.shared.changed.notified();
+            {
+                let state = self.shared.lock();
+                if state.version != self.seen {
+                    self.seen = state.version;
+                    return Ok(());
+                }
+                if state.closed {
+                    return Err(Closed);
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits until the value is as wanted, which it may be already.
+    ///
+    /// # Errors
+    /// [`Closed`] when it is not and never will be.
+    pub async fn wait_for(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Result<(), Closed> {
+        loop {
+            if wanted(&self.borrow_and_update()) {
+                return Ok(());
+            }
+            self.changed().await?;
+        }
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            seen: self.seen,
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sender").field(&*self.borrow()).finish()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Receiver").field(&*self.borrow()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+    use futures::stream::FuturesUnordered;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_waits_is_woken_in_the_order_in_which_they_began_to() {
+        let sender = Sender::new(0);
+        let mut waiting: FuturesUnordered<_> = (0..50)
+            .map(|number| {
+                let mut receiver = sender.subscribe();
+                async move {
+                    receiver.changed().await.unwrap();
+                    number
+                }
+            })
+            .collect();
+        assert!(futures::poll!(waiting.next()).is_pending());
+        // The set polls its members in the order of their wakes.
+        sender.set(1);
+        let first: Vec<usize> = waiting.by_ref().collect().await;
+        assert_eq!(first, (0..50).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_change_before_the_wait_counts_unless_it_was_seen() {
+        let sender = Sender::new(0);
+        let mut receiver = sender.subscribe();
+        sender.set(1);
+        assert!(receiver.has_changed());
+        receiver.changed().await.unwrap();
+        assert!(!receiver.has_changed());
+        sender.set(2);
+        assert_eq!(*receiver.borrow_and_update(), 2);
+        assert!(futures::poll!(std::pin::pin!(receiver.changed())).is_pending());
+        sender.modify(|value| *value += 1);
+        receiver.mark_unchanged();
+        assert!(futures::poll!(std::pin::pin!(receiver.changed())).is_pending());
+    }
+
+    #[tokio::test]
+    async fn a_value_that_is_there_is_not_waited_for() {
+        let sender = Sender::new(3);
+        let mut receiver = sender.subscribe();
+        receiver.wait_for(|value| *value >= 3).await.unwrap();
+        let mut waiting = std::pin::pin!(receiver.wait_for(|value| *value >= 5));
+        for (value, there) in [(4, false), (5, true)] {
+            sender.set(value);
+            assert_eq!(futures::poll!(waiting.as_mut()).is_ready(), there, "{value}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_sender_is_told_after_its_last_value() {
+        let sender = Sender::new(0);
+        let mut receiver = sender.subscribe();
+        let mut late = receiver.clone();
+        let mut waiting = std::pin::pin!(receiver.changed());
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        sender.set(1);
+        drop(sender);
+        assert_eq!(waiting.await, Ok(()));
+        assert_eq!(late.changed().await, Ok(()));
+        assert_eq!(late.changed().await, Err(Closed));
+        assert_eq!(late.wait_for(|value| *value == 2).await, Err(Closed));
+    }
+}
