@@ -21,9 +21,10 @@ use super::resource::{Object, ResourceType};
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// How long it rests when the kind may not be read: only an operator changes that.
 const PAUSE_WHEN_REFUSED: Duration = Duration::from_secs(30);
-/// How long it rests when the server has no such kind. Kinds that come and go are not watched by
-/// asking; see the catalog.
+/// How long it rests when the server has no such kind, doubled each time. Kinds that come and go are
+/// not watched by asking; see the catalog.
 const PAUSE_WHEN_UNSERVED: Duration = Duration::from_secs(600);
+const LONGEST_PAUSE_WHEN_UNSERVED: Duration = Duration::from_secs(24 * 3600);
 /// A watch is asked to end after 290 s; one that is silent for longer is given up.
 const LONGEST_SILENCE: Duration = Duration::from_secs(300);
 /// How long one page of a list may take.
@@ -92,6 +93,7 @@ where
         events: None,
         heard: true,
         reported: false,
+        pause_when_unserved: PAUSE_WHEN_UNSERVED,
     };
     futures::stream::unfold(feed, |mut feed| async move {
         let sighting = feed.next().await;
@@ -124,6 +126,8 @@ struct Feed<T> {
     heard: bool,
     /// Whether a refusal has been logged.
     reported: bool,
+    /// How long to rest if the server still has no such kind.
+    pause_when_unserved: Duration,
 }
 
 impl<T: Object + DeserializeOwned> Feed<T> {
@@ -180,6 +184,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
                     let revision = text.parse().unwrap_or_default();
                     self.revision = Some(text);
                     self.reported = false;
+                    self.pause_when_unserved = PAUSE_WHEN_UNSERVED;
                     return Some(Sighting::Listed { objects, revision });
                 }
             }
@@ -281,7 +286,8 @@ impl<T: Object + DeserializeOwned> Feed<T> {
             if first {
                 return Some(Sighting::NotServed);
             }
-            self.clock.sleep(PAUSE_WHEN_UNSERVED).await;
+            self.clock.sleep(self.pause_when_unserved).await;
+            self.pause_when_unserved = (self.pause_when_unserved * 2).min(LONGEST_PAUSE_WHEN_UNSERVED);
             return None;
         }
         if first {
