@@ -28,8 +28,8 @@ pub use fault::{Fault, FaultError, FaultRule, Faults, Operation};
 pub use kubelet::{
     Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultRule, KubeletFaults, KubeletMode, NodeCondition,
 };
-pub use nodes::{NodesError, NodesSpec};
 pub use late::{Creation, Ticket};
+pub use nodes::{NodesError, NodesSpec};
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
 pub use spec::{Part, ProviderSpec, Taint};
 #[cfg(test)]

@@ -475,8 +475,15 @@ fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
     assert!(cloud.end_creation(ticket, at(300)).is_none());
     // Nobody waits; a second one finds the first one's VM.
     assert_eq!(code(cloud.machine_status(&request("a"), at(302))), Code::Ok);
-    let call = cloud.log().after(0).unwrap().find(|record| record.operation == "CreateMachine");
-    assert_eq!(call.map(|call| (call.client.as_str(), call.fault.as_deref())), Some(("mcm-0", Some("slow"))));
+    let call = cloud
+        .log()
+        .after(0)
+        .unwrap()
+        .find(|record| record.operation == "CreateMachine");
+    assert_eq!(
+        call.map(|call| (call.client.as_str(), call.fault.as_deref())),
+        Some(("mcm-0", Some("slow")))
+    );
     assert_eq!(code(cloud.end_creation(ticket, at(303)).unwrap()), Code::Ok);
     assert!(cloud.end_creation(ticket, at(303)).is_none(), "it is told once");
 }

@@ -39,8 +39,8 @@ use self::world::WorldState;
 use crate::invariants::{Invariants, Terms, Violation};
 use crate::scenario::step::ProcessStep;
 use crate::scenario::{Scenario, Step};
-use crate::stage::{LEASE, Stage};
 use crate::stage::cloud::CloudEvent;
+use crate::stage::{LEASE, Stage};
 
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
@@ -138,9 +138,8 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
     let (keep, replicas) = watch::channel(keeper.as_ref().map_or(0, |keeper| keeper.replicas));
     if let Some(keeper) = keeper {
         let run = keeper::run(client.clone(), clock.clone(), &namespace, keeper, replicas);
-        others.push(run.unwrap_or_else(|reason| {
-            futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()
-        }));
+        others
+            .push(run.unwrap_or_else(|reason| futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()));
     }
     let observations = observe::watch_everything(&client, &stage.cloud(), &clock, others);
     (keep, observations)

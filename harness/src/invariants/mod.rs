@@ -292,7 +292,9 @@ impl Invariants {
             if check.due(terms).is_none_or(|due| due > now) {
                 return None;
             }
-            check.overdue(now, world, terms).map(|objects| breach(invariant, objects))
+            check
+                .overdue(now, world, terms)
+                .map(|objects| breach(invariant, objects))
         })
     }
 }

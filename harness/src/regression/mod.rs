@@ -47,7 +47,9 @@ pub struct Case {
 /// The mutants that this build has.
 #[cfg(feature = "mutants")]
 pub fn mutants() -> Vec<&'static str> {
-    mcm_core::machine::Mutant::ALL.map(mcm_core::machine::Mutant::name).to_vec()
+    mcm_core::machine::Mutant::ALL
+        .map(mcm_core::machine::Mutant::name)
+        .to_vec()
 }
 
 /// What an entry belongs to.

@@ -235,7 +235,10 @@ impl Scenario {
         }
         let keeps = |step: &Step| matches!(step, Step::Keep(_));
         if self.world.keeper.is_none() && self.steps.iter().any(keeps) {
-            return Err(wrong("world.keeper", "a step `keep` needs somebody who keeps: say `keeper`"));
+            return Err(wrong(
+                "world.keeper",
+                "a step `keep` needs somebody who keeps: say `keeper`",
+            ));
         }
         for (index, step) in self.steps.iter().enumerate() {
             step.validate()

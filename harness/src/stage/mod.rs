@@ -119,7 +119,9 @@ pub trait Stage {
     fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, String> {
         match holder {
             None => Ok(format!("*:{MCM_ACCOUNT}")),
-            Some(holder) => Err(format!("the requests of {holder} look like those of any mcm on this stage: use `by: mcm`")),
+            Some(holder) => Err(format!(
+                "the requests of {holder} look like those of any mcm on this stage: use `by: mcm`"
+            )),
         }
     }
 

@@ -278,7 +278,11 @@ async fn who_does_not_say_who_they_are_sees_health_and_version_only() {
         ("/api/v1/nodes", 401),
     ] {
         let request = Request::get(path).body(bytes::Bytes::new()).unwrap();
-        assert_eq!(cluster.server.handle(None, request).await.unwrap().status(), code, "{path}");
+        assert_eq!(
+            cluster.server.handle(None, request).await.unwrap().status(),
+            code,
+            "{path}"
+        );
     }
 }
 

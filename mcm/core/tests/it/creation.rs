@@ -459,7 +459,7 @@ fn a_class_that_has_no_finalizer_yet_is_waited_for() {
 #[test]
 fn the_mutant_creates_without_asking() {
     let settings = Settings {
-        mutant: Some(mcm_core::machine::Mutant::CreateWithoutAsking),
+        mutant: Some(mcm_core::machine::Mutant::R04),
         ..Settings::default()
     };
     let plan = decide(&new_machine(), &settings, minute(1));

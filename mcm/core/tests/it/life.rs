@@ -175,7 +175,7 @@ fn a_controller_that_dies_after_any_action_still_brings_a_machine_up_and_down() 
 #[test]
 fn a_controller_that_does_not_ask_first_makes_a_second_vm() {
     let settings = Settings {
-        mutant: Some(mcm_core::machine::Mutant::CreateWithoutAsking),
+        mutant: Some(mcm_core::machine::Mutant::R04),
         ..Settings::default()
     };
     let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, settings.clone()).map(|_| ())));

@@ -23,11 +23,16 @@ async fn connect(world: &World) -> SendRequest<Full<Bytes>> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(world.server.certificate_authority().as_bytes()).unwrap();
     roots.add(authority).unwrap();
-    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     let stream = TcpStream::connect(address).await.unwrap();
     let name = ServerName::from(address.ip());
-    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap();
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     sender

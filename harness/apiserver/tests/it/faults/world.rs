@@ -89,7 +89,9 @@ pub fn tell<F: Future<Output = ()>>(transport: Transport, story: impl FnOnce(Wor
     };
     runtime.block_on(async {
         let told = async { story(World::new(transport).await).await };
-        tokio::time::timeout(limit, told).await.expect("the story comes to an end");
+        tokio::time::timeout(limit, told)
+            .await
+            .expect("the story comes to an end");
     });
 }
 
