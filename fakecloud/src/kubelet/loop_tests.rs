@@ -41,11 +41,17 @@ fn api_server(asked: &Asked) -> Client {
     Client::new(service, "default")
 }
 
+fn without_storage() -> Config {
+    let mut config = Config::default();
+    config.csi.enabled = false;
+    config
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_vm_joins_and_renews_its_lease_over_the_clients_api_until_the_end() {
     let asked = Asked::default();
     let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
-    let cloud = Fakecloud::new(Config::default(), clock, Seed::new(1));
+    let cloud = Fakecloud::new(without_storage(), clock, Seed::new(1));
     let token = CancellationToken::new();
     let act = async {
         let reply = cloud.step(|cloud, now| cloud.create_machine(&request("a"), now));

@@ -195,9 +195,11 @@ fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
 
 fn sort_of_words(one: &str, other: &str) -> Option<Sort> {
     let time = |word: &str| word.parse::<Timestamp>().is_ok() || word.parse::<GoDuration>().is_ok();
+    // A uid, or the end of one that a shorter id is made of.
     let uid = |word: &str| {
         let letters = word.bytes().filter(|byte| *byte != b'-');
-        word.len() >= 32 && letters.clone().count() == 32 && letters.clone().all(|byte| byte.is_ascii_hexdigit())
+        let length = letters.clone().count();
+        (length == 32 || length == 12) && letters.clone().all(|byte| byte.is_ascii_hexdigit())
     };
     if time(one) && time(other) {
         Some(Sort::Time)

@@ -143,6 +143,7 @@ impl CrashCommand {
         let mask = match Mask::learn(&undisturbed.end, &other.end) {
             Ok(mask) => mask,
             Err(reason) => {
+                println!("FAIL {name}: {reason}");
                 results.push(failed(undisturbed.clone(), reason));
                 return Ok(());
             }

@@ -111,9 +111,11 @@ async fn a_token_that_ends_before_its_machine_may_join_is_made_anew() {
             let mut machine = stage.server.get(MACHINE).unwrap();
             machine["spec"]["creationTimeout"] = json!("50m0s");
             stage.server.put(MACHINE, machine);
-            stage.wait(30).await;
+            stage.wait(400).await;
             let (_, second) = only_token(&stage);
-            assert_eq!(ends(&second).duration_since(ends(&first)).as_mins(), 30);
+            let longer = ends(&second).duration_since(ends(&first)).as_mins();
+            // By the 30 minutes, and by the three after which the creation is repeated.
+            assert!((30..=34).contains(&longer), "{longer}");
             assert_ne!(text(&first, "token-secret"), text(&second, "token-secret"));
 
             // It is good enough for all later attempts.

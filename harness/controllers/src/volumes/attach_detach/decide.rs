@@ -80,9 +80,12 @@ struct Needed {
     pods: Vec<Arc<Pod>>,
 }
 
+/// How the names of CSI drivers' volumes begin in `volumesAttached` and `volumesInUse`.
+const CSI_VOLUMES: &str = "kubernetes.io/csi/";
+
 /// The name of a volume in a node's status.
 pub fn volume_name(driver: &str, handle: &str) -> String {
-    format!("kubernetes.io/csi/{driver}^{handle}")
+    format!("{CSI_VOLUMES}{driver}^{handle}")
 }
 
 /// The name of the attachment of a volume to a node.
@@ -234,8 +237,15 @@ fn detach<'a>(
     going
 }
 
-/// Brings the node's list of attached volumes up to date.
+/// Brings the node's list of attached volumes up to date. What in it is no volume of a CSI driver was put there by
+/// somebody else, and stays.
 fn report(caches: &Caches, node: &Node, going: &BTreeMap<String, &Arc<VolumeAttachment>>, plan: &mut Plan<Reason>) {
+    let status = node.status.as_ref();
+    let known = status
+        .and_then(|status| status.volumes_attached.as_deref())
+        .unwrap_or_default();
+    let known: BTreeSet<String> = known.iter().map(|volume| volume.name.clone()).collect();
+    let foreign = known.iter().filter(|name| !name.starts_with(CSI_VOLUMES)).cloned();
     let attached: BTreeSet<String> = caches
         .volume_attachments
         .indexed(&node.name_any())
@@ -244,12 +254,8 @@ fn report(caches: &Caches, node: &Node, going: &BTreeMap<String, &Arc<VolumeAtta
         .filter_map(|attachment| attachment.spec.source.persistent_volume_name.as_ref())
         .filter(|volume| !going.contains_key(*volume))
         .filter_map(|volume| unique_name(caches, volume))
+        .chain(foreign)
         .collect();
-    let status = node.status.as_ref();
-    let known = status
-        .and_then(|status| status.volumes_attached.as_deref())
-        .unwrap_or_default();
-    let known: BTreeSet<String> = known.iter().map(|volume| volume.name.clone()).collect();
     if known == attached {
         return;
     }

@@ -58,6 +58,21 @@ impl World {
         }));
     }
 
+    /// What the list of attached volumes has.
+    fn reports(&mut self, node: &str, volumes: &[&str]) {
+        let list: Vec<Value> = volumes
+            .iter()
+            .map(|name| json!({ "name": name, "devicePath": "" }))
+            .collect();
+        self.put::<Node>(json!({
+            "metadata": {
+                "name": node,
+                "annotations": { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
+            },
+            "status": { "conditions": [{ "type": "Ready", "status": "True" }], "volumesAttached": list },
+        }));
+    }
+
     fn pod(&mut self, name: &str, node: &str) {
         self.put::<Pod>(json!({
             "metadata": { "name": name, "namespace": "n", "uid": name },
@@ -128,6 +143,23 @@ fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
         crate::foundation::Patch::Merge(json!({ "status": { "volumesAttached": list } }))
     );
     assert_eq!(verbs(&world.decide("a", NOW)), ["report"]);
+}
+
+#[test]
+fn what_somebody_else_wrote_into_the_list_of_attached_volumes_stays() {
+    let mut world = World::new();
+    world.reports("a", &["somebody/volume", "kubernetes.io/csi/d^gone"]);
+    let plan = world.decide("a", NOW);
+    let Action::Patch { patch, .. } = &plan.actions[0] else {
+        panic!("{plan:?}")
+    };
+    let list = json!([{ "name": "somebody/volume", "devicePath": "" }]);
+    assert_eq!(
+        *patch,
+        crate::foundation::Patch::Merge(json!({ "status": { "volumesAttached": list } }))
+    );
+    world.reports("a", &["somebody/volume"]);
+    assert_eq!(world.decide("a", NOW), Plan::nothing());
 }
 
 #[test]
