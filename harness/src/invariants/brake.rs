@@ -16,7 +16,7 @@ impl Check for Brake {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         let machine = sight.applied("Machine").filter(|machine| phase(machine) == "Failed")?;
         let deployment = label(machine, keys::DEPLOYMENT_LABEL);
-        if deployment.is_empty() || !sight.before.is_some_and(|before| phase(before) == "Unknown") {
+        if deployment.is_empty() || sight.before.is_none_or(|before| phase(before) != "Unknown") {
             return None;
         }
         let other = |sibling: &&Value| name(sibling) != name(machine) && !is_settled(sibling);

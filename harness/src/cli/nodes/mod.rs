@@ -181,9 +181,8 @@ impl Break {
             println!("drawn by --seed {seed}:");
         }
         let (lasts, conditions) = (self.faults.lasts(), self.faults.conditions());
-        do_to(world, &chosen, |mut controls, kubelet| {
-            let fault = fault.clone();
-            async move { break_one(&mut controls, &kubelet, fault, lasts, conditions).await }
+        do_to(world, &chosen, |mut controls, kubelet| async move {
+            break_one(&mut controls, &kubelet, fault, lasts, conditions).await
         })
         .await
     }
