@@ -3,7 +3,7 @@ CARGO ?= cargo
 SEEDS ?= 20
 SEED ?= 7
 
-.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test conformance conformance-controllers sim chaos bench lint up \
+.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -38,7 +38,9 @@ chaos: build     ## random worlds, users and faults in virtual time over SEEDS s
 test:            ## unit, property, sequence, contract and simulation tests
 	INSTA_UPDATE=no $(CARGO) test --workspace
 
-conformance:     ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
+conformance: conformance-apiserver conformance-controllers ## both contracts on a cluster with controllers, of DRYDOCK_CONTRACT_KUBECONFIG
+
+conformance-apiserver: ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster'; exit 2; }
 	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test -p apiserver --test it contract
 
