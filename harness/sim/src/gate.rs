@@ -56,6 +56,9 @@ struct State {
 /// What a group of processes did, in one order, and what is to strike the one that does an effect.
 #[derive(Default)]
 struct Count {
+    passed: u64,
+    /// Nobody asks for them: they are counted alone, or two days of heartbeats would fill the memory.
+    forgets: bool,
     effects: Vec<Effect>,
     strikes: Strikes,
 }
@@ -273,10 +276,17 @@ impl Gate {
 
     /// How many effects there have been in its group, those included before which a crash struck.
     pub fn effects(&self) -> u64 {
-        self.count().effects.len() as u64
+        self.count().passed
     }
 
-    /// All effects of its group in order.
+    /// Lets it count effects without keeping what they were, as befits a process that does many and is never struck.
+    #[must_use]
+    pub fn forgetful(self) -> Self {
+        self.count().forgets = true;
+        self
+    }
+
+    /// All effects of its group in order; none of a forgetful one.
     pub fn effect_list(&self) -> Vec<Effect> {
         self.count().effects.clone()
     }
@@ -303,13 +313,16 @@ impl Gate {
             return Passage::Open { crash_after: None };
         };
         let mut count = self.count();
-        let number = count.effects.len() as u64 + 1;
-        count.effects.push(Effect {
-            number,
-            incarnation,
-            kind,
-            description,
-        });
+        count.passed += 1;
+        let number = count.passed;
+        if !count.forgets {
+            count.effects.push(Effect {
+                number,
+                incarnation,
+                kind,
+                description,
+            });
+        }
         let armed = count.strikes.at(number);
         for (blow, armed) in [(Blow::Pause, armed.pause.is_some()), (Blow::Lag, armed.lag.is_some())] {
             if armed {

@@ -156,7 +156,7 @@ impl SimStage {
         };
         let client_of =
             |gate: &Gate, identity| kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE);
-        let client = client_of(&gate("drydock"), Identity::admin());
+        let client = client_of(&gate("drydock").forgetful(), Identity::admin());
         setup::install(&client, NAMESPACE).await?;
         setup::install_fixtures(&client, NAMESPACE).await?;
         let mut parts = JoinSet::new();
@@ -172,7 +172,7 @@ impl SimStage {
         let kubelets = (
             fakecloud.clone(),
             client_of(
-                &gate("kubelets"),
+                &gate("kubelets").forgetful(),
                 Identity::service_account(NAMESPACE, FAKECLOUD_ACCOUNT),
             ),
         );

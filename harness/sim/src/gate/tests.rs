@@ -104,6 +104,15 @@ async fn writes_are_numbered_and_reads_are_not() {
     assert_eq!(effects, (1..).zip(expected.map(str::to_owned)).collect::<Vec<_>>());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_forgetful_gate_counts_alone() {
+    let fixture = Fixture::new();
+    let gate = fixture.gate.clone().forgetful();
+    let client = fixture.client();
+    assert!(answered(&client, "POST", "/a") && answered(&client, "PUT", "/a"));
+    assert_eq!((gate.effects(), gate.effect_list()), (2, Vec::new()));
+}
+
 #[rstest]
 #[case::before(Side::Before, 1)]
 #[case::after(Side::After, 2)]
