@@ -1,30 +1,10 @@
 //! Globs on names: `*` stands for any characters, `?` for one.
 
+use wildmatch::WildMatch;
+
 /// Whether `pattern` matches the whole of `text`.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut p, mut t) = (0, 0);
-    // Where the last star stood, and up to where it has matched.
-    let mut star: Option<(usize, usize)> = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == text[t] => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((star_at, matched)) = star else { return false };
-                star = Some((star_at, matched + 1));
-                p = star_at + 1;
-                t = matched + 1;
-            }
-        }
-    }
-    pattern[p..].iter().all(|&c| c == '*')
+    WildMatch::new(pattern).matches(text)
 }
 
 /// Whether `pattern` matches a machine, by `NAME` or by `NAMESPACE/NAME`.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use wildmatch::WildMatch;
 
 /// A glob that must match the whole of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,36 +21,9 @@ impl Pattern {
         &self.0
     }
 
-    /// Whether it matches the whole of `text`. Takes time in the product of both lengths at most.
+    /// Whether it matches the whole of `text`.
     pub fn matches(&self, text: &str) -> bool {
-        let mut pattern = self.0.chars();
-        let mut rest = text.chars();
-        // Behind the last star: what of the pattern follows it, and what of the text it has not swallowed.
-        let mut star = None;
-        loop {
-            let (mut next_pattern, mut next_rest) = (pattern.clone(), rest.clone());
-            match (next_pattern.next(), next_rest.next()) {
-                (None, None) => return true,
-                (Some('*'), _) => {
-                    star = Some((next_pattern.clone(), rest.clone()));
-                    pattern = next_pattern;
-                    continue;
-                }
-                (Some(wanted), Some(found)) if wanted == '?' || wanted == found => {
-                    (pattern, rest) = (next_pattern, next_rest);
-                    continue;
-                }
-                _ => {}
-            }
-            let Some((behind, mut swallowed)) = star.take() else {
-                return false;
-            };
-            if swallowed.next().is_none() {
-                return false;
-            }
-            (pattern, rest) = (behind.clone(), swallowed.clone());
-            star = Some((behind, swallowed));
-        }
+        WildMatch::new(&self.0).matches(text)
     }
 }
 
