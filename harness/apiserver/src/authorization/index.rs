@@ -148,11 +148,15 @@ struct Grants {
 }
 
 impl Grants {
+    /// Every grant of that user, in no particular order.
+    fn all(&self, who: &Identity) -> impl Iterator<Item = &Grant> {
+        let groups = who.groups.iter().filter_map(|group| self.groups.get(group));
+        self.users.get(&who.user).into_iter().chain(groups).flatten()
+    }
+
     /// The grants of that user, one for each binding, in the order of bindings.
     fn of(&self, who: &Identity) -> Vec<&Grant> {
-        let groups = who.groups.iter().filter_map(|group| self.groups.get(group));
-        let all = self.users.get(&who.user).into_iter().chain(groups);
-        let mut grants: Vec<&Grant> = all.flatten().collect();
+        let mut grants: Vec<&Grant> = self.all(who).collect();
         grants.sort_by_key(|grant| (grant.order, grant.subject));
         grants.dedup_by_key(|grant| grant.order);
         grants
@@ -215,6 +219,12 @@ impl Index {
         self.cluster.of(who).into_iter().chain(own.into_iter().flatten())
     }
 
+    /// The same grants in no particular order, some of them more than once.
+    fn unordered(&self, who: &Identity, namespace: &str) -> impl Iterator<Item = &Grant> {
+        let own = self.namespaces.get(namespace).into_iter();
+        own.chain([&self.cluster]).flat_map(|grants| grants.all(who))
+    }
+
     /// Whether anybody may skip all checks.
     pub(super) fn is_superuser(who: &Identity) -> bool {
         who.groups.iter().any(|group| group == SUPERUSERS)
@@ -224,9 +234,14 @@ impl Index {
         if Self::is_superuser(who) {
             return Verdict::Superuser;
         }
+        // Which of several grants allows it matters to explanations alone.
+        let allows = |grant: &Grant| grant.rules().iter().any(|rule| rule.allows(action));
+        if !explain && self.unordered(who, action.namespace()).any(allows) {
+            return Verdict::Granted(String::new());
+        }
         let mut missing = Vec::new();
         for grant in self.grants(who, action.namespace()) {
-            if grant.rules().iter().any(|rule| rule.allows(action)) {
+            if allows(grant) {
                 return Verdict::Granted(if explain { grant.reason() } else { String::new() });
             }
             if grant.role.is_none() {

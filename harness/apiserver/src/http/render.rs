@@ -24,7 +24,8 @@ impl Presentation {
         match self.form {
             Form::Plain | Form::Aggregated(_) if !self.pretty => Ok(line(&object.encoded(&version, object.revision))),
             Form::Plain | Form::Aggregated(_) => Ok(self.value(&versioned(entry, object, object.revision)?)),
-            Form::Metadata => Ok(self.value(&metadata_of(&tree(object)?))),
+            Form::Metadata if !self.pretty => Ok(line(&metadata_of(object, object.revision))),
+            Form::Metadata => Ok(self.value(&partial(object)?)),
             Form::Table(_) => {
                 let metadata = json!({ "resourceVersion": object.revision.to_string() });
                 let objects = [versioned(entry, object, object.revision)?];
@@ -51,11 +52,7 @@ impl Presentation {
                 Ok(self.value(&self.table(entry, &objects?, metadata, now, true)))
             }
             Form::Metadata => {
-                let items: Result<Vec<Value>, ApiError> = page
-                    .objects
-                    .iter()
-                    .map(|object| Ok(metadata_of(&tree(object)?)))
-                    .collect();
+                let items: Result<Vec<Value>, ApiError> = page.objects.iter().map(|object| partial(object)).collect();
                 Ok(self.value(&json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
                     "metadata": metadata, "items": items?,
@@ -79,7 +76,7 @@ impl Presentation {
                 let version = entry.resource.api_version();
                 let encoded = match self.form {
                     Form::Plain | Form::Aggregated(_) => object.encoded(&version, *revision),
-                    Form::Metadata => metadata_of(&versioned(entry, object, *revision)?).to_string().into(),
+                    Form::Metadata => metadata_of(object, *revision).into(),
                     Form::Table(_) => {
                         let metadata = json!({ "resourceVersion": revision.to_string() });
                         let objects = [versioned(entry, object, *revision)?];
@@ -190,7 +187,7 @@ fn plain_list(entry: &Entry, page: &Page, metadata: &Value) -> Bytes {
     text.into()
 }
 
-fn line(bytes: &Bytes) -> Bytes {
+fn line(bytes: &[u8]) -> Bytes {
     let mut text = Vec::with_capacity(bytes.len() + 1);
     text.extend_from_slice(bytes);
     text.push(b'\n');
@@ -204,8 +201,16 @@ fn versioned(entry: &Entry, object: &Object, revision: u64) -> Result<Value, Api
     Ok(value)
 }
 
-fn metadata_of(object: &Value) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"],
-    })
+/// The encoded `PartialObjectMetadata` of an object at that revision.
+fn metadata_of(object: &Object, revision: u64) -> Vec<u8> {
+    const HEAD: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+    let mut text = Vec::with_capacity(HEAD.len() + 512);
+    text.extend_from_slice(HEAD);
+    text.extend_from_slice(&object.metadata(revision));
+    text.push(b'}');
+    text
+}
+
+fn partial(object: &Object) -> Result<Value, ApiError> {
+    serde_json::from_slice(&metadata_of(object, object.revision)).map_err(ApiError::internal)
 }

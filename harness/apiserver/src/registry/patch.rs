@@ -91,7 +91,8 @@ impl Registry {
         let resource = &entry.resource;
         loop {
             let current = self.get(entry, key)?;
-            let mut new = tree(&current)?;
+            let old = tree(&current)?;
+            let mut new = old.clone();
             new["apiVersion"] = resource.api_version().into();
             kind.apply(&mut new, body, &resource.shape)?;
             let name = metadata::text(&new, "name");
@@ -109,7 +110,7 @@ impl Registry {
             let warnings = self
                 .admit(entry, &mut new, options)
                 .map_err(|error| unreadable(resource, &new, error))?;
-            match self.attempt(entry, &current, part, new, options, warnings)? {
+            match self.attempt(entry, (&current, &old), part, new, options, warnings)? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }

@@ -89,7 +89,8 @@ impl Registry {
             if replicas < 0 {
                 return Err(invalid(replicas.into(), "must be greater than or equal to 0"));
             }
-            let mut new = tree(&current)?;
+            let old = tree(&current)?;
+            let mut new = old.clone();
             let revision = match metadata::text(&scale, "resourceVersion") {
                 "" => current.revision.to_string(),
                 revision => revision.to_owned(),
@@ -101,7 +102,7 @@ impl Registry {
                 metadata.insert("uid".to_owned(), uid.into());
             }
             set(&mut new, paths(resource)?.spec_replicas, replicas.into());
-            match self.attempt(entry, &current, Part::Main, new, options, Vec::new())? {
+            match self.attempt(entry, (&current, &old), Part::Main, new, options, Vec::new())? {
                 Attempt::Raced => {}
                 Attempt::Done(written) => {
                     let payload = match written.payload {

@@ -60,23 +60,25 @@ impl Registry {
             let current = self.get(entry, key)?;
             check_uid(resource, &current, &value)?;
             if conditional {
-                return match self.attempt(entry, &current, part, value, options, warnings)? {
+                let old = tree(&current)?;
+                return match self.attempt(entry, (&current, &old), part, value, options, warnings)? {
                     Attempt::Done(written) => Ok(written),
                     Attempt::Raced => Err(ApiError::modified(resource, &key.name)),
                 };
             }
-            match self.attempt(entry, &current, part, value.clone(), options, warnings.clone())? {
+            let old = tree(&current)?;
+            match self.attempt(entry, (&current, &old), part, value.clone(), options, warnings.clone())? {
                 Attempt::Done(written) => return Ok(written),
                 Attempt::Raced => {}
             }
         }
     }
 
-    /// Makes `new`, an admitted object, the successor of `current` by the rules of `part`.
+    /// Makes `new`, an admitted object, the successor of `current`, whose tree is `old`, by the rules of `part`.
     pub(super) fn attempt(
         &self,
         entry: &Entry,
-        current: &Arc<Object>,
+        (current, old): (&Arc<Object>, &Value),
         part: Part,
         mut new: Value,
         options: &WriteOptions,
@@ -84,19 +86,18 @@ impl Registry {
     ) -> Result<Attempt, ApiError> {
         let resource = &entry.resource;
         check_revision(resource, current, &new)?;
-        let old = tree(current)?;
         if let Some(guard) = &options.guard {
-            guard.check(&new, Some(&old))?;
+            guard.check(&new, Some(old))?;
         }
-        merge(resource, part, &mut new, &old);
-        let changed = metadata::immutable_changes(&new, &old);
-        metadata::carry_over(&mut new, &old);
-        self.complete(entry, &mut new, Some(&old));
-        if generation_moves(resource, &new, &old) {
-            let next = metadata::generation(&old) + 1;
+        merge(resource, part, &mut new, old);
+        let changed = metadata::immutable_changes(&new, old);
+        metadata::carry_over(&mut new, old);
+        self.complete(entry, &mut new, Some(old));
+        if generation_moves(resource, &new, old) {
+            let next = metadata::generation(old) + 1;
             metadata::of_mut(&mut new).insert("generation".to_owned(), next.into());
         }
-        self.validate(entry, &new, Some(&old), changed)?;
+        self.validate(entry, &new, Some(old), changed)?;
         self.replace(entry, current, new, options.dry_run, warnings)
     }
 

@@ -63,6 +63,7 @@ pub struct Object {
     pub meta: Meta,
     bytes: Bytes,
     version_at: Range<usize>,
+    metadata_at: Range<usize>,
     revision_at: Range<usize>,
 }
 
@@ -78,6 +79,16 @@ impl Object {
     /// Never for an object that came out of a [`Draft`].
     pub fn value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.bytes)
+    }
+
+    /// The encoded `metadata`, with another `resourceVersion`.
+    pub fn metadata(&self, revision: u64) -> Vec<u8> {
+        let Range { start, end } = self.metadata_at;
+        let mut out = Vec::with_capacity(end - start + 16);
+        out.extend_from_slice(self.bytes.get(start..self.revision_at.start).unwrap_or_default());
+        out.extend_from_slice(revision.to_string().as_bytes());
+        out.extend_from_slice(self.bytes.get(self.revision_at.end..end).unwrap_or_default());
+        out
     }
 
     /// The encoded object with another `apiVersion` and `resourceVersion`; shares the stored text
@@ -109,6 +120,7 @@ pub struct Draft {
     meta: Meta,
     text: Vec<u8>,
     version_at: Range<usize>,
+    metadata_at: Range<usize>,
     revision_at: usize,
 }
 
@@ -137,7 +149,9 @@ impl Draft {
         let version_at = version_start..encoder.text.len();
         encoder.text.push(b'"');
         encoder.key("metadata")?;
+        let metadata_start = encoder.text.len();
         let revision_at = encoder.metadata(metadata)?;
+        let metadata_at = metadata_start..encoder.text.len();
         for (key, member) in object {
             if !matches!(key.as_str(), "kind" | "apiVersion" | "metadata") {
                 encoder.member(key, member)?;
@@ -167,6 +181,7 @@ impl Draft {
             meta,
             text: encoder.text,
             version_at,
+            metadata_at,
             revision_at,
         })
     }
@@ -199,6 +214,7 @@ impl Draft {
             meta: self.meta,
             bytes: text.into(),
             version_at: self.version_at,
+            metadata_at: self.metadata_at.start..self.metadata_at.end + number.len(),
             revision_at: self.revision_at..self.revision_at + number.len(),
         }
     }

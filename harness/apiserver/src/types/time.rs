@@ -11,15 +11,16 @@ pub(crate) fn parse(text: &str) -> Option<Timestamp> {
 /// `2026-01-31T12:00:00Z`, as `Time` is written.
 pub(crate) fn seconds(time: Timestamp) -> String {
     let whole = Timestamp::from_second(floor_seconds(time)).unwrap_or(time);
-    whole.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    format!("{whole:.0}")
 }
 
 /// `2026-01-31T12:00:00.000000Z`, as `MicroTime` is written.
 pub(crate) fn micros(time: Timestamp) -> String {
     let seconds = floor_seconds(time);
     let nanos = time.as_nanosecond() - i128::from(seconds) * 1_000_000_000;
-    let whole = Timestamp::from_second(seconds).unwrap_or(time);
-    format!("{}.{:06}Z", whole.strftime("%Y-%m-%dT%H:%M:%S"), nanos / 1000)
+    let micros = i64::try_from(nanos / 1000).unwrap_or_default();
+    let cut = Timestamp::from_microsecond(seconds * 1_000_000 + micros).unwrap_or(time);
+    format!("{cut:.6}")
 }
 
 fn floor_seconds(time: Timestamp) -> i64 {
