@@ -145,7 +145,12 @@ impl Job {
     }
 
     fn replay_of_plan(&self) -> String {
-        format!("drydock run --plan {}", self.folder().join(folder::PLAN).display())
+        let plan = self.folder().join(folder::PLAN);
+        let mut line = format!("drydock run --plan {}", plan.display());
+        if self.stage != StageKind::Sim {
+            line += &format!(" --stage {}{}", self.stage, self.on);
+        }
+        line
     }
 
     /// The folder for a failure of this job.

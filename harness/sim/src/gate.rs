@@ -9,6 +9,7 @@ mod service;
 mod strike;
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -259,14 +260,34 @@ impl Gate {
     ///
     /// Clients that were built before belong to the old incarnation and stay cut off.
     pub fn begin(&self) {
-        let mut state = self.lock();
-        if !state.open {
+        let held_up = {
+            let mut state = self.lock();
+            if state.open {
+                return;
+            }
             state.incarnation += 1;
             state.open = true;
             state.struck = false;
             state.paused_until = None;
-            state.held_up.clear();
+            std::mem::take(&mut state.held_up)
+        };
+        held_up.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns once the process stands still.
+    pub async fn stands_still(&self) {
+        loop {
+            let paused = self.0.paused.notified();
+            if self.is_paused() {
+                return;
+            }
+            paused.await;
         }
+    }
+
+    /// Returns once the process does not stand still.
+    pub async fn goes_on(&self) {
+        poll_fn(|context| self.poll_going(context)).await;
     }
 
     /// Which incarnation is the present one, counted from 1.

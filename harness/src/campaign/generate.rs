@@ -15,8 +15,8 @@ use mcm_api::{GoDuration, Phase};
 use super::suite::Suite;
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::scenario::builder::{
-    all, any, create_machine, creation_timeout, delete_machine, health_timeout, machine_gone, node_gone, node_grace,
-    phase, seconds, slack, vm_count, wait,
+    all, any, create_machine, creation_timeout, delete_machine_if_present, health_timeout, machine_gone, node_gone,
+    node_grace, phase, seconds, slack, vm_count, wait,
 };
 use crate::scenario::{Condition, DurationExpression, Scenario};
 
@@ -58,6 +58,7 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
         limits: Limits {
             virtual_time: GoDuration(VIRTUAL_LIMIT),
             events: EVENT_LIMIT,
+            ..Limits::default()
         },
     }
 }
@@ -84,7 +85,7 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
     let made = lives.iter().map(|life| (life.made, create_machine(&life.name)));
     let deleted = lives
         .iter()
-        .filter_map(|life| Some((life.deleted?, delete_machine(&life.name))));
+        .filter_map(|life| Some((life.deleted?, delete_machine_if_present(&life.name))));
     let mut deeds: Vec<_> = made.chain(deleted).collect();
     deeds.sort_by_key(|(at, _)| *at);
     let mut now = 0;

@@ -1,11 +1,14 @@
 //! `drydock idle`: one Running machine is let be, nodes beside it if asked for, to see how fast virtual time passes.
 
+use std::time::Duration;
+
 use clap::Args;
 use mcm_api::{GoDuration, Phase};
 
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, jobs};
+use crate::plan::Limits;
 use crate::runner::Job;
 use crate::scenario::Scenario;
 use crate::scenario::builder::{boot_delay, create_machine, phase, slack};
@@ -34,8 +37,17 @@ impl Idle {
             .step(create_machine("m-1"))
             .eventually(boot_delay() + slack() + slack(), running.clone())
             .always(self.r#virtual.0, running);
+        let limits = Limits {
+            // Each heartbeat of each node is several events.
+            events: u64::MAX,
+            wall_time: GoDuration(Duration::from_hours(24)),
+            ..Limits::default()
+        };
         let results = jobs::run(
-            vec![Job::new(scenario, StageKind::Sim, self.seed)],
+            vec![Job {
+                limits,
+                ..Job::new(scenario, StageKind::Sim, self.seed)
+            }],
             None,
             &StageArguments::default(),
         )?;

@@ -1,7 +1,6 @@
 //! Several jobs side by side: a process a simulated job, tasks on the wall clock.
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use futures::StreamExt;
 use nix::sys::signal::{Signal, kill};
@@ -14,9 +13,6 @@ use super::stage::StageArguments;
 use super::{Interrupts, Usage, block_on, session};
 use crate::runner::{self, Job, RunResult};
 use crate::stage::StageKind;
-
-/// How long one simulated job may take by the wall clock before it is ended.
-const WALL_LIMIT: Duration = Duration::from_secs(600);
 
 /// How many jobs run side by side: as many as were asked for, or one a core.
 pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
@@ -95,11 +91,14 @@ async fn run_in_process(job: &Job) -> Result<RunResult, String> {
     if let Some(mut input) = child.stdin.take() {
         input.write_all(&text).await.map_err(cannot)?;
     }
-    let Ok(output) = tokio::time::timeout(WALL_LIMIT, child.wait_with_output()).await else {
+    let Ok(output) = tokio::time::timeout(job.limits.wall_time.0, child.wait_with_output()).await else {
         if let Some(process) = process {
             let _ = kill(process, Signal::SIGKILL);
         }
-        return Err(format!("the simulation took longer than {WALL_LIMIT:?} and was ended"));
+        return Err(format!(
+            "it runs away: the simulation took longer than {} by the wall clock (limits.wallTime) and was ended",
+            job.limits.wall_time
+        ));
     };
     let output = output.map_err(cannot)?;
     serde_json::from_slice(&output.stdout).map_err(|_| {

@@ -23,8 +23,8 @@ pub(super) struct Run {
     #[arg(long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// A plan in a YAML or JSON file, in virtual time; may be given several times. It says scenario, seed and what
-    /// disturbs it
+    /// A plan in a YAML or JSON file, in virtual time unless --stage says otherwise; may be given several times. It says
+    /// scenario, seed and what disturbs it
     #[arg(long = "plan", value_name = "FILE", conflicts_with_all = ["names", "files", "seed", "seeds", "crash", "mutant"])]
     plans: Vec<PathBuf>,
 
@@ -57,7 +57,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "COMMAND")]
     controller: Option<String>,
 
-    /// Crashes mcm at one of its effects (before:N or after:N) and starts it again (stage sim)
+    /// Crashes mcm at one of its effects (before:N or after:N) and starts it again (all stages but kind)
     #[arg(long, value_name = "SIDE:N", value_parser = parse_crash)]
     crash: Option<Crash>,
 
@@ -117,8 +117,13 @@ impl Run {
             if let Some(reason) = plan.scenario.why_not_on(self.stage) {
                 return Err(Usage(format!("{}: {reason}", file.display())));
             }
+            if let Some((number, reason)) = plan.why_not_on(self.stage) {
+                return Err(Usage(format!("{}: disturbances[{number}]: {reason}", file.display())));
+            }
             jobs.push(Job {
+                stage: self.stage,
                 reports: self.report.clone(),
+                on: self.on.replay(),
                 ..Job::of(plan)
             });
         }
@@ -130,12 +135,6 @@ impl Run {
     fn check(&self) -> Result<(), Usage> {
         self.on.check(self.stage)?;
         let sim = self.stage == StageKind::Sim;
-        if !self.plans.is_empty() && !sim {
-            return Err(Usage(format!(
-                "a plan is followed in virtual time; leave --stage {} out, or say --stage sim",
-                self.stage
-            )));
-        }
         if self.jobs.is_some_and(|jobs| jobs > 1) && self.stage.is_shared() {
             return Err(Usage(format!(
                 "--jobs {}: scenarios run one after another on stage {}, since they share a cluster",
@@ -156,10 +155,11 @@ impl Run {
                     .into(),
             ));
         }
-        if (self.crash.is_some() || self.mutant.is_some()) && !sim {
-            return Err(Usage(
-                "--crash and --mutant need --stage sim, which counts effects".into(),
-            ));
+        if let Some(reason) = self.crash.and_then(|crash| self.stage.why_no_gate(crash.process)) {
+            return Err(Usage(format!("--crash: {reason}")));
+        }
+        if self.mutant.is_some() && !sim {
+            return Err(Usage("--mutant needs --stage sim".into()));
         }
         Ok(())
     }

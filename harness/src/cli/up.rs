@@ -94,6 +94,8 @@ impl Up {
             replicas: 1,
             controller,
             timeouts: timeouts(self.stage, self.population.nodes()),
+            disturbances: Vec::new(),
+            gates: false,
         };
         let (stage, port, population) = (self.stage, self.port, self.population);
         block_on(async {

@@ -18,6 +18,7 @@ mod perform;
 mod quiet;
 pub(crate) use perform::apply;
 mod scope;
+mod truth;
 mod workloads;
 pub mod world;
 
@@ -412,6 +413,7 @@ impl<S: Stage> Engine<'_, S> {
                 .fault(&call.call, &format!("{rule} struck {}: {}", call.machine, call.code));
         }
         let truth = self.machine_of_deletion(&observation).await?;
+        self.catch_up_with_lease(&observation).await?;
         self.narrative.tell(&observation, &self.world);
         let before = self.world.absorb(&observation);
         self.look_for_calm();
@@ -421,19 +423,6 @@ impl<S: Stage> Engine<'_, S> {
             return Err(self.broken(&violation));
         }
         self.judge()
-    }
-
-    /// Reads the ledger: two streams have no order between them, and the removal of a Machine is judged by
-    /// VMs that may be gone in the ledger already.
-    async fn catch_up_with_cloud(&mut self) -> Result<(), Failure> {
-        let vms = self.stage.cloud().vms().await;
-        match vms {
-            Ok(vms) => {
-                vms.iter().for_each(|vm| self.world.vm_seen(vm));
-                Ok(())
-            }
-            Err(reason) => Err(self.failed(format!("the cloud does not tell its VMs: {reason}"))),
-        }
     }
 
     fn broken(&self, violation: &Violation) -> Failure {

@@ -10,7 +10,7 @@ use super::evictor::Evictor;
 use super::world::{WorldState, text};
 use super::{flap, kinds};
 use crate::invariants::label;
-use crate::scenario::step::{Annotate, ObjectReference, ProcessAction};
+use crate::scenario::step::{Annotate, Deletion, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
 
@@ -155,6 +155,9 @@ pub(super) fn words(step: &Step) -> String {
             let object = fixture.object("", &Timeouts::production());
             format!("apply {} {}", text(&object, "/kind"), text(&object, "/metadata/name"))
         }
+        Step::Delete(object) if object.if_present => {
+            format!("delete {} {} if it is there", object.kind, object.name)
+        }
         Step::Delete(object) => format!("delete {} {}", object.kind, object.name),
         Step::ForceDelete(object) => format!("delete {} {} at once", object.kind, object.name),
         Step::Evict(step) => format!("evict the pods on {}, within {}", step.machine, step.within),
@@ -209,18 +212,15 @@ pub(crate) async fn apply(client: &kube::Client, namespace: &str, object: &Value
     }
 }
 
-async fn delete(
-    client: &kube::Client,
-    namespace: &str,
-    object: &ObjectReference,
-    how: &DeleteParams,
-) -> Result<(), String> {
-    let ObjectReference { kind, name } = object;
+async fn delete(client: &kube::Client, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
+    let Deletion { kind, name, if_present } = object;
     let api = kinds::find(kind)?.api(client, namespace);
     let deleted = api.delete(name, how).await;
-    deleted
-        .map(drop)
-        .map_err(|error| format!("cannot delete {kind} {name}: {error}"))
+    match deleted {
+        Err(kube::Error::Api(status)) if *if_present && status.is_not_found() => Ok(()),
+        Err(error) => Err(format!("cannot delete {kind} {name}: {error}")),
+        Ok(_) => Ok(()),
+    }
 }
 
 async fn merge(

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use apiserver::faults::{Class, Pattern};
-use serde_json::Value;
 
 use super::observe::{Observation, Quiet, Seen};
-use super::{Engine, Failure, end, kinds};
+use super::{Engine, Failure, end};
 use crate::scenario::disturb::{ApiFault, Client, QuietEnd};
-use crate::stage::cloud::CloudEvent;
 use crate::stage::{Stage, leader};
 
 /// How long collection of orphans may take, in production's terms: its period, and what listing and deleting take.
@@ -72,28 +70,6 @@ impl<S: Stage> Engine<'_, S> {
             (true, false) => *since = Some(self.clock.now()),
             (false, true) => *since = None,
             _ => {}
-        }
-    }
-
-    /// Of a call that deleted a VM: the Machine as the server has it now, unless it is known to be on its way out. Two
-    /// streams have no order between them.
-    pub(super) async fn machine_of_deletion(
-        &mut self,
-        observation: &Observation,
-    ) -> Result<Option<Option<Value>>, Failure> {
-        let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
-            return Ok(None);
-        };
-        let known = self.world.object("Machine", &call.machine);
-        if call.call != "DeleteMachine" || known.is_none_or(crate::invariants::is_deleting) {
-            return Ok(None);
-        }
-        let namespace = self.stage.namespace().to_owned();
-        let kind = kinds::find("Machine").map_err(|reason| self.failed(reason))?;
-        let read = kind.api(&self.stage.client(), &namespace).get_opt(&call.machine).await;
-        match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
-            Ok(machine) => Ok(Some(machine)),
-            Err(error) => Err(self.failed(format!("cannot read machine {}: {error}", call.machine))),
         }
     }
 

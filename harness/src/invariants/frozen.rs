@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use mcm_api::keys;
 
 use super::Check;
@@ -39,7 +40,7 @@ impl Check for Frozen {
             ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty()
         })?;
         let lease = sight.world.leadership.as_ref()?;
-        if may_lead(lease, &call.client, sight) {
+        if may_lead(lease, &call.client, sight.at()) {
             return None;
         }
         Some(format!(
@@ -54,8 +55,9 @@ impl Check for Frozen {
     }
 }
 
-fn may_lead(lease: &Leadership, client: &str, sight: &Sight) -> bool {
+/// Whether `client` leads at that time, as far as the Lease says.
+pub fn may_lead(lease: &Leadership, client: &str, at: Timestamp) -> bool {
     // Renewals are stamped before they are sent.
     let room = Duration::from_secs(1);
-    lease.holder == client && after(after(lease.renewed, lease.duration), room) >= sight.at()
+    lease.holder == client && after(after(lease.renewed, lease.duration), room) >= at
 }

@@ -29,6 +29,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::foreign::Interest;
+pub use self::frozen::may_lead;
 pub use self::sight::{Sight, Terms, is_deleting, label};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;

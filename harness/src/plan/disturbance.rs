@@ -128,7 +128,15 @@ impl Disturbance {
 
     /// Why that stage cannot carry it out; `None`: it can.
     pub fn why_not_on(&self, stage: StageKind) -> Option<&'static str> {
-        (stage != StageKind::Sim).then_some("disturbances are carried out in virtual time only, with --stage sim")
+        match self {
+            Self::Crash(Crash { process, .. })
+            | Self::Pause(Pause { process, .. })
+            | Self::Lag(Lag { process, .. }) => stage.why_no_gate(*process),
+            Self::Api(_) => (![StageKind::Sim, StageKind::Embedded].contains(&stage))
+                .then_some("the API server of this stage is not ours to disturb; use --stage embedded or sim"),
+            Self::Cloud(_) | Self::Vm(_) | Self::Kubelet(_) => (stage == StageKind::Kind)
+                .then_some("plans are not followed on stage kind; use --stage embedded or sim"),
+        }
     }
 
     /// The name of its rule, if it is one; rules of a plan have names of their own.

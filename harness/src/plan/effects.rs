@@ -35,13 +35,26 @@ pub fn arm(disturbances: &[Disturbance], timeouts: &Timeouts, gate_of: impl Fn(P
     }
 }
 
+/// Whether one of them strikes at an effect, so that effects have to be counted.
+pub fn any(disturbances: &[Disturbance]) -> bool {
+    let at_effect = |disturbance: &Disturbance| {
+        matches!(
+            disturbance,
+            Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_)
+        )
+    };
+    disturbances.iter().any(at_effect)
+}
+
 /// How often one of them struck; `None`: it does not come at an effect.
-pub fn hits(disturbance: &Disturbance, gate_of: impl Fn(Process) -> Gate) -> Option<u64> {
+pub fn hits(disturbance: &Disturbance, gate_of: impl Fn(Process) -> Option<Gate>) -> Option<u64> {
     let (process, effect, blow) = match disturbance {
         Disturbance::Crash(crash) => (crash.process, crash.effect, Blow::Crash),
         Disturbance::Pause(pause) => (pause.process, pause.effect, Blow::Pause),
         Disturbance::Lag(lag) => (lag.process, lag.effect, Blow::Lag),
         _ => return None,
     };
-    Some(u64::from(gate_of(process).has_struck(effect, blow)))
+    Some(u64::from(
+        gate_of(process).is_some_and(|gate| gate.has_struck(effect, blow)),
+    ))
 }

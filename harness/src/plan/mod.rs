@@ -6,6 +6,7 @@
 
 mod disturbance;
 pub mod effects;
+pub mod hits;
 pub mod schedule;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
 use crate::scenario::Scenario;
+use crate::stage::StageKind;
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +46,8 @@ pub struct Limits {
     pub virtual_time: GoDuration,
     /// The most entries in its trace.
     pub events: u64,
+    /// The most time by the wall clock; the process of the run is ended then.
+    pub wall_time: GoDuration,
 }
 
 impl Default for Limits {
@@ -51,6 +55,7 @@ impl Default for Limits {
         Self {
             virtual_time: GoDuration(Duration::from_hours(24 * 60)),
             events: 50_000_000,
+            wall_time: GoDuration(Duration::from_mins(10)),
         }
     }
 }
@@ -106,6 +111,12 @@ pub enum PlanError {
         /// What is wrong and what would do.
         message: String,
     },
+}
+
+/// Whether these may disturb a controller at any time. A crash does so for a moment, and invariants know it.
+pub fn is_disturbing(disturbances: &[Disturbance]) -> bool {
+    let lasts = |disturbance: &Disturbance| !matches!(disturbance, Disturbance::Crash(_));
+    disturbances.iter().any(lasts)
 }
 
 impl Plan {
@@ -174,6 +185,15 @@ impl Plan {
         };
         plan.validate().map_err(|(field, message)| wrong(&field, message))?;
         Ok(plan)
+    }
+
+    /// The first disturbance, by its number from 0, that the stage cannot carry out, and why.
+    pub fn why_not_on(&self, stage: StageKind) -> Option<(usize, &'static str)> {
+        let reasons = self
+            .disturbances
+            .iter()
+            .map(|disturbance| disturbance.why_not_on(stage));
+        reasons.enumerate().find_map(|(number, reason)| Some((number, reason?)))
     }
 
     /// The plan as a YAML file.

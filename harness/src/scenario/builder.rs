@@ -15,8 +15,8 @@ use super::expect::{
     VmCount,
 };
 use super::step::{
-    Annotate, Apply, CloudCall, Crash, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Patch, Process,
-    ProcessAction, ProcessStep, Step, VmAction, VmStep,
+    Annotate, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Patch,
+    Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
 };
 use super::{Scenario, Stages, World};
 use crate::stage::StageKind;
@@ -222,17 +222,24 @@ pub fn create_machine(name: &str) -> Step {
 
 /// Deletes a machine.
 pub fn delete_machine(name: &str) -> Step {
-    Step::Delete(ObjectReference {
-        kind: "Machine".to_owned(),
-        name: name.to_owned(),
-    })
+    delete("Machine", name)
 }
 
 /// Deletes an object.
 pub fn delete(kind: &str, name: &str) -> Step {
-    Step::Delete(ObjectReference {
+    Step::Delete(Deletion {
         kind: kind.to_owned(),
         name: name.to_owned(),
+        if_present: false,
+    })
+}
+
+/// Deletes a machine unless it is gone already.
+pub fn delete_machine_if_present(name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: "Machine".to_owned(),
+        name: name.to_owned(),
+        if_present: true,
     })
 }
 

@@ -255,11 +255,13 @@ impl Scenario {
     /// Why it does not run on that stage; `None`: it does.
     pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
         let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
-        if has(|step| matches!(step, Step::Crash(_))) && stage != StageKind::Sim {
-            return Some("the effects of a process are counted in virtual time only".to_owned());
-        }
-        if has(|step| matches!(step, Step::Pause(_))) && stage != StageKind::Sim {
-            return Some("a process stands still in virtual time only".to_owned());
+        let at_gate = self.steps.iter().find_map(|step| match step {
+            Step::Crash(crash) => stage.why_no_gate(crash.process),
+            Step::Pause(pause) => stage.why_no_gate(pause.process),
+            _ => None,
+        });
+        if let Some(reason) = at_gate {
+            return Some(reason.to_owned());
         }
         let ours = [StageKind::Sim, StageKind::Embedded].contains(&stage);
         if has(|step| matches!(step, Step::ApiFault(_))) && !ours {

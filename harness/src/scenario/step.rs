@@ -19,9 +19,9 @@ pub enum Step {
     /// Creates an object, or merges it into the one that is there.
     Apply(Apply),
     /// Deletes an object.
-    Delete(ObjectReference),
+    Delete(Deletion),
     /// Removes an object at once, whoever still has to do something for it (`kubectl delete --force`).
-    ForceDelete(ObjectReference),
+    ForceDelete(Deletion),
     /// Empties a node as `kubectl drain` does: it is cordoned, and its pods are evicted until all are gone.
     Evict(Evict),
     /// Sets annotations; null removes one.
@@ -160,6 +160,19 @@ pub struct ObjectReference {
     pub kind: String,
     /// Its name.
     pub name: String,
+}
+
+/// Deletes an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Deletion {
+    /// For instance `Machine`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Whether it may be gone already; else its absence fails the step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub if_present: bool,
 }
 
 /// Sets annotations.

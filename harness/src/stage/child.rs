@@ -111,7 +111,26 @@ impl Program {
     }
 }
 
+/// The process group of a started program, for stopping it and letting it go on.
+#[derive(Clone, Copy, Debug)]
+pub struct Group(Option<Pid>);
+
+impl Group {
+    /// Has it stand still, or go on (SIGSTOP, SIGCONT).
+    pub fn stand_still(self, still: bool) {
+        let signal = if still { Signal::SIGSTOP } else { Signal::SIGCONT };
+        if let Self(Some(group)) = self {
+            let _ = killpg(group, signal);
+        }
+    }
+}
+
 impl Running {
+    /// Its process group.
+    pub fn group(&self) -> Group {
+        Group(self.group)
+    }
+
     /// Returns when it ends by itself, with a sentence and its last words.
     pub async fn ended(&mut self) -> String {
         let status = match self.child.wait().await {

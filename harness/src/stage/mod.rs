@@ -6,15 +6,19 @@
 pub mod audit;
 pub mod child;
 pub mod cloud;
+mod controller;
 pub mod controllers;
+mod gated;
 pub mod kind;
 pub mod logs;
 mod naming;
 pub mod plane;
 pub mod processes;
+mod proxy;
 mod replicas;
 pub mod setup;
 pub mod sim;
+mod supervised;
 mod tokens;
 mod traced;
 
@@ -55,6 +59,15 @@ pub enum StageKind {
 impl StageKind {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Sim, Self::Embedded, Self::Envtest, Self::Kubeconfig, Self::Kind];
+
+    /// Why nothing can strike that process at an effect on this stage; `None`: it can.
+    pub fn why_no_gate(self, process: Process) -> Option<&'static str> {
+        match (self, process) {
+            (Self::Sim, _) | (Self::Embedded | Self::Envtest | Self::Kubeconfig, Process::Mcm) => None,
+            (Self::Kind, Process::Mcm) => Some("the effects of a pod are not counted; use --stage embedded or sim"),
+            (_, Process::Controllers) => Some("the controllers are a process of their own on stage sim only"),
+        }
+    }
 
     /// Whether all runs use one cluster, so that they come one after another.
     pub fn is_shared(self) -> bool {
@@ -135,7 +148,9 @@ pub trait Stage {
     /// # Errors
     /// When this stage cannot.
     fn pause(&mut self, process: Process, _: Duration) -> impl Future<Output = Result<(), String>> {
-        std::future::ready(Err(format!("{process} stands still on stage sim only")))
+        std::future::ready(Err(format!(
+            "{process} stands still where its requests pass a gate: on stages sim, embedded, envtest and kubeconfig"
+        )))
     }
 
     /// Whether the plan of the run, beside the scenario, may disturb the controller at any time.

@@ -6,22 +6,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use apiserver::faults::Faults;
 use clock::Clock;
 use futures::stream::{BoxStream, StreamExt};
+use tokio::task::JoinSet;
 
 use super::child::{Program, Running, beside};
 use super::cloud::CloudClient;
-use super::plane::{Plane, private_file};
-use super::replicas::{Recipe, Replicas, announced};
+pub use super::controller::Controller;
+use super::controller::{Acting, Places};
+use super::gated::{self, Gated};
+use super::plane::{Plane, client_of, private_file};
+use super::replicas::{Replicas, announced};
+use super::supervised::tell_of_process;
 use super::{Stage, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::observe::Request;
-use crate::engine::perform;
+use crate::engine::{Told, perform};
+use crate::plan::{self, Disturbance, effects, hits, schedule};
 use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
-use crate::scenario::{Cloud, Timeouts};
+use crate::scenario::{Cloud, Step, Timeouts};
 
 /// Runs a job on a control plane that is up, and ends that.
 pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
@@ -35,41 +42,40 @@ pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
         replicas: job.scenario.world.replicas,
         controller,
         timeouts,
+        disturbances: job.disturbances.clone(),
+        gates: needs_gates(job),
     };
     let audit = plane.audit();
-    let (told, logs) = match ProcessStage::start(plane, plan).await {
+    let (told, hits, logs) = match ProcessStage::start(plane, plan).await {
         Ok(mut stage) => {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
-                    let told = perform(&mut stage, &job.scenario).await;
-                    (Ok(told), stage.end().await)
+                    let mut told = perform(&mut stage, &job.scenario).await;
+                    let hits = stage.tell(&mut told, &job.disturbances);
+                    (Ok(told), hits, stage.end().await)
                 }
-                Err(reason) => (Err(reason), stage.end().await),
+                Err(reason) => (Err(reason), Vec::new(), stage.end().await),
             }
         }
-        Err(reason) => (Err(reason), BTreeMap::new()),
+        Err(reason) => (Err(reason), Vec::new(), BTreeMap::new()),
     };
     let (requests, refused) = match audit {
         Some(audit) => (audit.accesses(), audit.refused()),
         None => (BTreeSet::new(), BTreeSet::new()),
     };
     Ran {
+        hits,
         requests,
         refused,
         ..Ran::new(told, logs)
     }
 }
 
-/// What acts on the machines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Controller {
-    /// Our mcm.
-    Mcm,
-    /// A shell command that gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment.
-    Command(String),
-    /// Nothing: a person brings one.
-    None,
+/// Whether something strikes mcm at an effect or has it stand still: its requests then pass a gate.
+fn needs_gates(job: &Job) -> bool {
+    let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
+    effects::any(&job.disturbances) || job.scenario.steps.iter().any(at_gate)
 }
 
 /// What is to be started.
@@ -85,6 +91,10 @@ pub struct Plan {
     pub controller: Controller,
     /// What named durations are worth.
     pub timeouts: Timeouts,
+    /// What disturbs the run on top of what a scenario does.
+    pub disturbances: Vec<Disturbance>,
+    /// Whether what mcm does is counted, so that something can strike it at an effect.
+    pub gates: bool,
 }
 
 /// A world on the wall clock; dropping it ends its processes and removes its files.
@@ -95,7 +105,10 @@ pub struct ProcessStage {
     namespace: String,
     cloud: CloudClient,
     fakecloud: Running,
-    mcm: Replicas,
+    mcm: Acting,
+    disturbed: bool,
+    schedule: schedule::Log,
+    scheduled: JoinSet<String>,
     cloud_address: String,
     // Last: the processes above may still write into its folder while they end.
     plane: Plane,
@@ -119,10 +132,9 @@ impl ProcessStage {
     pub async fn start(plane: Plane, plan: Plan) -> Result<Self, String> {
         let (fakecloud_program, mcm_program) = (beside("fakecloud")?, beside("mcm")?);
         let clock = Clock::wall();
-        let timeouts = plan.timeouts;
+        let timeouts = plan.timeouts.clone();
         let (client, namespace) = (plane.client(), plane.namespace().to_owned());
         let cloud_kubeconfig = plane.kubeconfig_of(FAKECLOUD_ACCOUNT).await?;
-        let mcm_kubeconfig = mcm_kubeconfig(&plane, &plan.controller).await?;
 
         let config = serde_saphyr::to_string(&super::sim::cloud_config(&plan.cloud, &timeouts))
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
@@ -144,38 +156,18 @@ impl ProcessStage {
         let cloud_address = announced(&plane.folder().join("fakecloud.log"), &mut fakecloud, &clock).await?;
         let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
 
-        let (name, command) = match plan.controller {
-            Controller::None => ("", None),
-            Controller::Mcm => {
-                let mut command: Vec<OsString> = vec![mcm_program.into()];
-                command.extend(setup::mcm_arguments(
-                    &timeouts,
-                    &namespace,
-                    &mcm_kubeconfig,
-                    &cloud_address,
-                ));
-                ("mcm", Some(command))
-            }
-            Controller::Command(command) => (
-                "the controller",
-                Some(vec!["/bin/sh".into(), "-c".into(), command.into()]),
-            ),
+        let acting = acting(&plan, &plane, &timeouts, mcm_program, &cloud_address);
+        let mcm = acting.await?;
+        let schedule = schedule::Log::default();
+        let handles = schedule::Handles {
+            clock: clock.clone(),
+            cloud: cloud.clone(),
+            timeouts: timeouts.clone(),
         };
-        let recipe = command.map(|command| Recipe {
-            program: Program {
-                name: name.to_owned(),
-                command,
-                environment: vec![
-                    ("KUBECONFIG".to_owned(), mcm_kubeconfig.clone().into()),
-                    ("FAKECLOUD_ADDRESS".to_owned(), cloud_address.clone().into()),
-                    ("DRYDOCK_NAMESPACE".to_owned(), namespace.clone().into()),
-                ],
-                log: plane.folder().join("mcm.log"),
-            },
-            ours: name == "mcm",
-        });
-        let mut mcm = Replicas::new(recipe, plan.replicas, plane.folder(), clock.clone());
-        mcm.start().await?;
+        let disturbed = plan::is_disturbing(&plan.disturbances);
+        let mut scheduled = JoinSet::new();
+        let (disturbances, log) = (plan.disturbances, schedule.clone());
+        scheduled.spawn(async move { schedule::run(&disturbances, &handles, &log, |_, _| {}).await });
         Ok(Self {
             clock,
             timeouts,
@@ -184,6 +176,9 @@ impl ProcessStage {
             cloud,
             fakecloud,
             mcm,
+            disturbed,
+            schedule,
+            scheduled,
             cloud_address,
             plane,
         })
@@ -204,11 +199,26 @@ impl ProcessStage {
         self.plane.folder()
     }
 
+    /// Adds to a run what disturbed it; how often each disturbance struck.
+    fn tell(&self, told: &mut Told, disturbances: &[Disturbance]) -> Vec<u64> {
+        self.schedule.tell(&mut told.narrative);
+        let group = match &self.mcm {
+            Acting::Gated(gated) => {
+                tell_of_process(&mut told.narrative, &gated.trace);
+                Some(&gated.mcm.group)
+            }
+            Acting::Direct(_) => None,
+        };
+        let (faults, api) = (&told.world.faults, self.plane.api_faults());
+        hits::count(disturbances, faults, api.as_ref(), &self.schedule, |_| group.cloned())
+    }
+
     /// Ends everything, and hands the logs over.
     pub async fn end(mut self) -> BTreeMap<String, Vec<u8>> {
+        self.scheduled.shutdown().await;
         let own = ["fakecloud.log"].iter().chain(self.plane.logs());
-        let names: Vec<String> = self.mcm.logs().chain(own.map(|name| (*name).to_owned())).collect();
-        self.mcm.stop().await;
+        let mut names: Vec<String> = own.map(|name| (*name).to_owned()).collect();
+        names.extend(self.mcm.stop(self.plane.folder()).await);
         self.fakecloud.stop().await;
         let folder = self.plane.shutdown().await;
         let read = |name: String| {
@@ -246,13 +256,23 @@ impl Stage for ProcessStage {
                 "{process} are no process of their own on this stage: only mcm ends and starts"
             ));
         }
-        self.mcm.perform(action, &self.client, &self.namespace).await
+        let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
+        self.mcm.perform(action, client, namespace, clock).await
     }
 
     fn fault(&self, _: &str, _: &str) {}
 
-    fn crash(&mut self, _: &Crash) -> Result<(), String> {
-        Err("effects are counted on stage sim only; here kill the process with the step `process`".to_owned())
+    fn crash(&mut self, crash: &Crash) -> Result<(), String> {
+        self.mcm.crash(crash)
+    }
+
+    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
+        let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
+        self.mcm.pause(process, time, client, namespace, clock).await
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.disturbed
     }
 
     fn api_faults(&self) -> Option<Faults> {
@@ -268,9 +288,44 @@ impl Stage for ProcessStage {
             biased;
             reason = self.fakecloud.ended() => reason,
             reason = self.mcm.ended() => reason,
+            Some(ended) = self.scheduled.join_next() => {
+                ended.unwrap_or_else(|error| format!("what follows the plan broke: {error}"))
+            }
             reason = self.plane.trouble() => reason,
         }
     }
+}
+
+/// Starts what acts on the machines.
+async fn acting(plan: &Plan, plane: &Plane, timeouts: &Timeouts, mcm: PathBuf, driver: &str) -> Result<Acting, String> {
+    if let Some(faults) = plane.api_faults() {
+        hits::add_rules(&plan.disturbances, &faults)?;
+    }
+    let kubeconfig = mcm_kubeconfig(plane, &plan.controller).await?;
+    if plan.gates && plan.controller == Controller::Mcm {
+        let recipe = gated::Recipe {
+            program: mcm,
+            timeouts: timeouts.clone(),
+            namespace: plane.namespace().to_owned(),
+            driver: driver.to_owned(),
+            folder: plane.folder().to_owned(),
+        };
+        let client = client_of(&kubeconfig).await?;
+        let gated = Gated::start(&recipe, plan.replicas, &client, &plan.disturbances)?;
+        return Ok(Acting::Gated(gated));
+    }
+    let places = Places {
+        mcm,
+        timeouts,
+        namespace: plane.namespace(),
+        kubeconfig: &kubeconfig,
+        driver,
+        folder: plane.folder(),
+    };
+    let recipe = plan.controller.clone().recipe(&places);
+    let mut mcm = Replicas::new(recipe, plan.replicas, plane.folder(), Clock::wall());
+    mcm.start().await?;
+    Ok(Acting::Direct(mcm))
 }
 
 /// Ours has a service account with its roles. Another controller may need others: it is the administrator.

@@ -23,24 +23,17 @@ use tower::{Layer, ServiceBuilder};
 use super::audit::Audit;
 use super::cloud::CloudClient;
 use super::naming::{Calling, agents_named, name_agent};
+use super::supervised::{self, RESTART_DELAY, Supervised, crash_at, tell_of_process};
 use super::traced::Traced;
-use super::{NAMESPACE, Stage, controllers, holder_among, leader, logs, names_of_mcm, setup};
+use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
-use crate::engine::narrative::Narrative;
 use crate::engine::observe::Request;
 use crate::engine::{Told, perform};
-use crate::plan::{Disturbance, Limits, effects, schedule};
+use crate::plan::{Limits, effects, hits, is_disturbing, schedule};
 use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
-
-/// How the trace tells of what strikes a process at an effect.
-const BLOWS: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];
-/// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
-const RESTART_DELAY: Duration = Duration::from_secs(2);
-/// How often a rolling restart looks whether a process is up again.
-const RESTART_PROBE: Duration = Duration::from_millis(100);
 
 /// Runs a job from its seed.
 pub fn run(job: &Job) -> Ran {
@@ -56,7 +49,14 @@ pub fn run(job: &Job) -> Ran {
                     told
                 });
                 let faults = told.as_ref().map(|told| told.world.faults.clone()).unwrap_or_default();
-                (told, stage.gate.effect_list(), stage.hits(job, &faults))
+                let hits = hits::count(
+                    &job.disturbances,
+                    &faults,
+                    Some(&stage.api_faults),
+                    &stage.schedule,
+                    |process| Some(stage.gate_of(process)),
+                );
+                (told, stage.mcm.group.effect_list(), hits)
             }
             Err(reason) => (Err(reason), Vec::new(), Vec::new()),
         };
@@ -79,7 +79,9 @@ pub fn run(job: &Job) -> Ran {
 
 /// Performs the job's scenario unless it runs away.
 async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -> Result<Told, String> {
-    let Limits { virtual_time, events } = job.limits;
+    let Limits {
+        virtual_time, events, ..
+    } = job.limits;
     let clock = stage.clock.clone();
     tokio::select! {
         biased;
@@ -91,21 +93,6 @@ async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -
             "it runs away: {} of virtual time (limits.virtualTime) and no end",
             short(virtual_time.0)
         )),
-    }
-}
-
-/// Adds to the narrative when mcm started, and when a process crashed and was killed: it does not see its own end.
-fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
-    for entry in trace.entries() {
-        let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
-        let of_builtin = entry.source == "controllers" && !entry.text.ends_with("(1)");
-        let processes = ["mcm", "controllers"];
-        let struck = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
-        if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_builtin) {
-            narrative.insert(entry.at, format!("{} {process}", entry.source));
-        } else if struck && BLOWS.iter().any(|blow| entry.text.contains(blow)) {
-            narrative.insert(entry.at, entry.text);
-        }
     }
 }
 
@@ -123,9 +110,8 @@ struct SimStage {
     timeouts: Timeouts,
     client: kube::Client,
     cloud: CloudClient,
-    gate: Gate,
     trace: Trace,
-    mcm: Vec<(String, Handle, Gate)>,
+    mcm: Supervised,
     builtin: Builtin,
     schedule: schedule::Log,
     api_faults: Faults,
@@ -183,18 +169,13 @@ impl SimStage {
         });
 
         let group = gate("mcm");
-        for disturbance in &job.disturbances {
-            if let Disturbance::Api(rule) = disturbance {
-                let added = server.faults().add((**rule).clone());
-                added.map_err(|wrong| format!("API fault {}: {wrong}", rule.name))?;
-            }
-        }
+        hits::add_rules(&job.disturbances, &server.faults())?;
         effects::arm(&job.disturbances, &timeouts, |process| match process {
             Process::Mcm => group.clone(),
             Process::Controllers => builtin.gate.clone(),
         });
         let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.mutant.as_deref())?;
-        let mut mcm = Vec::new();
+        let mut mcm = Supervised::new(group.clone());
         for name in names_of_mcm(job.scenario.world.replicas) {
             let replica = Incarnations {
                 gate: group.beside(&name),
@@ -218,7 +199,7 @@ impl SimStage {
             })
             .restart_delay(RESTART_DELAY)
             .restart_after(if may_lose_leadership(job) { |_| true } else { |_| false });
-            mcm.push((name.clone(), process.handle(), replica_gate));
+            mcm.add(&name, process.handle(), replica_gate);
             parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
         }
         let schedule = schedule::Log::default();
@@ -228,53 +209,23 @@ impl SimStage {
             timeouts,
             client,
             cloud,
-            gate: group,
             trace,
             mcm,
             builtin,
             schedule,
             api_faults: server.faults(),
             audit: audit.clone(),
-            disturbed: job
-                .disturbances
-                .iter()
-                .any(|disturbance| !matches!(disturbance, Disturbance::Crash(_))),
+            disturbed: is_disturbing(&job.disturbances),
             parts,
         })
-    }
-
-    /// The process that holds the Lease under that name.
-    fn holder(&self, holder: &str) -> Result<&(String, Handle, Gate), String> {
-        let names = self.mcm.iter().map(|(name, ..)| name.as_str());
-        let index = holder_among(holder, names);
-        index
-            .and_then(|index| self.mcm.get(index))
-            .ok_or_else(|| format!("the Lease is held by {holder:?}, which is none of ours"))
     }
 
     /// The gate of a process; that of mcm is all replicas'.
     fn gate_of(&self, process: Process) -> Gate {
         match process {
-            Process::Mcm => self.gate.clone(),
+            Process::Mcm => self.mcm.group.clone(),
             Process::Controllers => self.builtin.gate.clone(),
         }
-    }
-
-    /// How often each disturbance struck; `faults` are the hits of the cloud's rules.
-    fn hits(&self, job: &Job, faults: &BTreeMap<String, u64>) -> Vec<u64> {
-        let rules = self.api_faults.list();
-        let rules: BTreeMap<&String, u64> = rules.iter().map(|status| (&status.rule.name, status.hits)).collect();
-        let hits = |(number, disturbance): (usize, &Disturbance)| match disturbance {
-            Disturbance::Cloud(cloud) => faults.get(&cloud.fault.name).copied().unwrap_or_default(),
-            Disturbance::Api(rule) => {
-                let lifted = || faults.get(&rule.name).copied().unwrap_or_default();
-                rules.get(&rule.name).copied().unwrap_or_else(lifted)
-            }
-            other => {
-                effects::hits(other, |process| self.gate_of(process)).unwrap_or_else(|| self.schedule.hits(number))
-            }
-        };
-        job.disturbances.iter().enumerate().map(hits).collect()
     }
 }
 
@@ -392,54 +343,23 @@ impl Stage for SimStage {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
-        let handles: Vec<&Handle> = match process {
-            Process::Mcm => self.mcm.iter().map(|(_, handle, _)| handle).collect(),
-            Process::Controllers => vec![&self.builtin.handle],
-        };
-        let handles = handles.into_iter();
-        match action {
-            ProcessAction::Kill => {
-                for handle in handles {
-                    handle.kill();
-                    // Down before the next step asks whether it is.
-                    while handle.is_running() {
-                        tokio::task::yield_now().await;
-                    }
-                }
+        match process {
+            Process::Mcm => {
+                let (client, clock) = (&self.client, &self.clock);
+                self.mcm.perform(action, client, NAMESPACE, clock).await
             }
-            ProcessAction::Start => handles.filter(|handle| !handle.is_running()).for_each(Handle::restart),
-            ProcessAction::Restart => handles.for_each(Handle::restart),
-            ProcessAction::KillLeader if process == Process::Controllers => {
-                return Err("the controllers have no leader: kill them".to_owned());
+            Process::Controllers if action == ProcessAction::KillLeader => {
+                Err("the controllers have no leader: kill them".to_owned())
             }
-            ProcessAction::KillLeader => {
-                let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
-                self.holder(&holder)?.1.kill();
-            }
-            ProcessAction::RollingRestart => {
-                for handle in handles {
-                    let before = handle.starts();
-                    handle.restart();
-                    while handle.starts() == before {
-                        self.clock.sleep(RESTART_PROBE).await;
-                    }
-                }
+            Process::Controllers => {
+                supervised::perform(action, std::iter::once(&self.builtin.handle), &self.clock).await;
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn crash(&mut self, crash: &Crash) -> Result<(), String> {
-        let Crash { process, effect, .. } = *crash;
-        let gate = self.gate_of(process);
-        if effect <= gate.effects() {
-            return Err(format!(
-                "{process} have {} effects behind them: effect {effect} is past",
-                gate.effects()
-            ));
-        }
-        gate.crash_at(effects::crash_point(crash));
-        Ok(())
+        crash_at(&self.gate_of(crash.process), crash)
     }
 
     fn fault(&self, target: &str, what: &str) {
@@ -453,7 +373,7 @@ impl Stage for SimStage {
     fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, String> {
         match holder {
             None => Ok(format!("*:{MCM_ACCOUNT}")),
-            Some(holder) => self.holder(holder).map(|(name, ..)| agents_named(name)),
+            Some(holder) => self.mcm.holder(holder).map(|member| agents_named(&member.name)),
         }
     }
 
@@ -466,9 +386,8 @@ impl Stage for SimStage {
             self.builtin.gate.pause_for(time);
             return Ok(());
         }
-        let holder = leader(&self.client, NAMESPACE, &self.clock).await?;
-        self.holder(&holder)?.2.pause_for(time);
-        Ok(())
+        let (client, clock) = (&self.client, &self.clock);
+        self.mcm.pause_leader(time, client, NAMESPACE, clock).await
     }
 
     fn is_disturbed(&self) -> bool {

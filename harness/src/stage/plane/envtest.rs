@@ -11,7 +11,6 @@ use std::time::Duration;
 use clock::{Clock, Seed};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
@@ -19,7 +18,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{folder, private_file, write_kubeconfig};
+use super::{client_of, folder, private_file, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::child::{Program, Running};
 use crate::stage::replicas::free_port;
@@ -249,7 +248,7 @@ impl Started {
             "current-context": "envtest",
         });
         let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), value, namespace)?;
-        let client = client(&kubeconfig).await?;
+        let client = client_of(&kubeconfig).await?;
         let mut started = Self {
             server,
             etcd,
@@ -295,15 +294,6 @@ async fn has_namespaces(client: &kube::Client) -> bool {
         }
     }
     true
-}
-
-async fn client(kubeconfig: &Path) -> Result<kube::Client, String> {
-    let cannot = |error: &dyn std::fmt::Display| format!("no client for kube-apiserver: {error}");
-    let read = Kubeconfig::read_from(kubeconfig).map_err(|error| cannot(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    let mut config = config.map_err(|error| cannot(&error))?;
-    config.default_retry = false;
-    kube::Client::try_from(config).map_err(|error| cannot(&error))
 }
 
 /// What kube-apiserver reads from files.

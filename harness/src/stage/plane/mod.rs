@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
-use kube::config::Kubeconfig;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -121,6 +121,19 @@ impl Plane {
             Self::Existing(place) => place.into_folder(),
         }
     }
+}
+
+/// A client as a kubeconfig says.
+///
+/// # Errors
+/// One sentence: why it cannot be made.
+pub async fn client_of(kubeconfig: &Path) -> Result<kube::Client, String> {
+    let cannot = |error: &dyn std::fmt::Display| format!("no client by {}: {error}", kubeconfig.display());
+    let read = Kubeconfig::read_from(kubeconfig).map_err(|error| cannot(&error))?;
+    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+    let mut config = config.map_err(|error| cannot(&error))?;
+    config.default_retry = false;
+    kube::Client::try_from(config).map_err(|error| cannot(&error))
 }
 
 /// A token of a service account (TokenRequest).

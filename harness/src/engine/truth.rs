@@ -1,0 +1,69 @@
+//! Reading what the streams of observations have no order for: each of them tells its own things in order, and a fault
+//! may hold one of them up.
+//!
+//! What lives here: the few reads without which a judgement would be of an older world. What must not: judgement.
+
+use serde_json::Value;
+
+use super::observe::{Observation, Seen};
+use super::world::Leadership;
+use super::{Engine, Failure, kinds};
+use crate::invariants::may_lead;
+use crate::stage::cloud::CloudEvent;
+use crate::stage::{LEASE, Stage};
+
+impl<S: Stage> Engine<'_, S> {
+    /// Of a call that deleted a VM: the Machine as the server has it now, unless it is known to be on its way out. Two
+    /// streams have no order between them.
+    pub(super) async fn machine_of_deletion(
+        &mut self,
+        observation: &Observation,
+    ) -> Result<Option<Option<Value>>, Failure> {
+        let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
+            return Ok(None);
+        };
+        let known = self.world.object("Machine", &call.machine);
+        if call.call != "DeleteMachine" || known.is_none_or(crate::invariants::is_deleting) {
+            return Ok(None);
+        }
+        let namespace = self.stage.namespace().to_owned();
+        let kind = kinds::find("Machine").map_err(|reason| self.failed(reason))?;
+        let read = kind.api(&self.stage.client(), &namespace).get_opt(&call.machine).await;
+        match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
+            Ok(machine) => Ok(Some(machine)),
+            Err(error) => Err(self.failed(format!("cannot read machine {}: {error}", call.machine))),
+        }
+    }
+
+    /// Reads the ledger: two streams have no order between them, and the removal of a Machine is judged by
+    /// VMs that may be gone in the ledger already.
+    pub(super) async fn catch_up_with_cloud(&mut self) -> Result<(), Failure> {
+        let vms = self.stage.cloud().vms().await;
+        match vms {
+            Ok(vms) => {
+                vms.iter().for_each(|vm| self.world.vm_seen(vm));
+                Ok(())
+            }
+            Err(reason) => Err(self.failed(format!("the cloud does not tell its VMs: {reason}"))),
+        }
+    }
+
+    /// Reads the Lease where, as it was last seen, a call was not its holder's to make: a watch that had to list
+    /// again may be behind.
+    pub(super) async fn catch_up_with_lease(&mut self, observation: &Observation) -> Result<(), Failure> {
+        let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
+            return Ok(());
+        };
+        let leads = |lease: &Leadership| may_lead(lease, &call.client, observation.at);
+        if call.client.is_empty() || self.world.leadership.as_ref().is_none_or(leads) {
+            return Ok(());
+        }
+        let namespace = self.stage.namespace().to_owned();
+        let kind = kinds::find("Lease").map_err(|reason| self.failed(reason))?;
+        let read = kind.api(&self.stage.client(), &namespace).get_opt(LEASE).await;
+        let lease = read.map_err(|error| self.failed(format!("cannot read the Lease {namespace}/{LEASE}: {error}")))?;
+        let lease = lease.and_then(|lease| serde_json::to_value(lease).ok());
+        self.world.leadership = lease.as_ref().and_then(Leadership::of);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! A service behind a port of this machine: where a process of its own sends what has to pass its gate.
+//!
+//! What must not live here: what the service does.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use kube::client::Body as ApiBody;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tonic::body::Body as CloudBody;
+use tonic::transport::Channel;
+use tower::{BoxError, Service, service_fn};
+
+/// A free port of this machine, and its number.
+pub(super) async fn listen() -> Result<(TcpListener, u16), String> {
+    let no = |error: std::io::Error| format!("no port is free: {error}");
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no)?;
+    let port = listener.local_addr().map_err(no)?.port();
+    Ok((listener, port))
+}
+
+/// Answers everything that comes in, over HTTP/1.1 or HTTP/2 without TLS; never returns. Dropping it breaks all
+/// connections.
+pub(super) async fn serve<S, B>(listener: TcpListener, service: S) -> std::convert::Infallible
+where
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                let service = TowerToHyperService::new(service.clone());
+                connections.spawn(async move {
+                    let builder = Builder::new(TokioExecutor::new());
+                    if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+                        tracing::debug!(error, "a connection through a gate broke");
+                    }
+                });
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// The API server, asked as `client` asks.
+pub(super) fn api(
+    client: kube::Client,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<ApiBody>,
+    Error = BoxError,
+    Future = impl Future<Output = Result<Response<ApiBody>, BoxError>> + Send,
+> + Clone
++ Send {
+    service_fn(move |request: Request<Incoming>| {
+        let client = client.clone();
+        async move {
+            let (mut parts, body) = request.into_parts();
+            parts.headers.remove(http::header::HOST);
+            let body = body.collect().await?.to_bytes();
+            let answer = client.send(Request::from_parts(parts, ApiBody::from(body))).await?;
+            Ok(answer)
+        }
+    })
+}
+
+/// The driver, asked over `channel`.
+pub(super) fn cloud(
+    channel: Channel,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<CloudBody>,
+    Error = BoxError,
+    Future = impl Future<Output = Result<Response<CloudBody>, BoxError>> + Send,
+> + Clone
++ Send {
+    service_fn(move |request: Request<Incoming>| {
+        let mut channel = channel.clone();
+        async move {
+            std::future::poll_fn(|context| channel.poll_ready(context)).await?;
+            Ok(channel.call(request.map(CloudBody::new)).await?)
+        }
+    })
+}
