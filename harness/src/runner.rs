@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::campaign::Occurred;
 use crate::engine::Told;
 use crate::engine::evaluate::between;
-use crate::plan::{Disturbance, Limits, Plan};
+use crate::plan::{Disturbance, Limits, Plan, effects};
 use crate::report::folder;
 use crate::scenario::step::{Crash, Process};
 use crate::scenario::{Scenario, Timeouts};
@@ -337,10 +337,11 @@ pub fn run_simulated(job: &Job) -> RunResult {
 /// Runs a job on the wall clock, with a control plane that is its own.
 pub async fn run_on_wall_clock(job: &Job) -> RunResult {
     let run = Box::pin(async {
-        let timeouts = match job.stage {
+        let mut timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
+        timeouts.slack += effects::room(&job.disturbances, &timeouts);
         let plane = match job.stage {
             StageKind::Envtest => envtest::ControlPlane::start(&timeouts, NAMESPACE)
                 .await

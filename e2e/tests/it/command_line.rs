@@ -20,7 +20,8 @@ current-context: nobody
 #[case::a_missing_file(&["run", "--file", "nowhere.yaml"], "cannot read scenario nowhere.yaml")]
 #[case::a_file_that_is_no_scenario(&["run", "--file", "bad.yaml"], "bad.yaml: ")]
 #[case::a_controller_in_virtual_time(&["run", "--stage", "sim", "--controller", "x"], "use --stage embedded")]
-#[case::a_crash_on_a_wall_clock(&["run", "--stage", "embedded", "--crash", "before:1"], "--stage sim")]
+#[case::a_crash_of_a_pod(&["run", "--stage", "kind", "--crash", "before:1"], "use --stage embedded or sim")]
+#[case::a_plan_for_another_stage(&["run", "--plan", "controllers.yaml", "--stage", "embedded"], "disturbances[0]: the controllers")]
 #[case::a_cluster_for_another_stage(&["run", "--stage", "embedded", "--cluster", "a"], "--cluster is for --stage kind")]
 #[case::a_kubeconfig_for_another_stage(&["run", "--kubeconfig", "k"], "--kubeconfig is for --stage kubeconfig")]
 #[case::no_kubeconfig(&["run", "--stage", "kubeconfig"], "needs --kubeconfig FILE")]
@@ -47,6 +48,8 @@ fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expe
     )
     .unwrap();
     std::fs::write(folder.path().join("nobody.kubeconfig"), NOBODY).unwrap();
+    let plan = "base: lifecycle\ndisturbances:\n- crash: {process: controllers, at: after, effect: 6}\n";
+    std::fs::write(folder.path().join("controllers.yaml"), plan).unwrap();
     let output = drydock(folder.path(), arguments);
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));

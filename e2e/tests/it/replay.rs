@@ -51,6 +51,32 @@ fn a_plan_gives_the_same_trace_a_hundred_times_in_processes_of_their_own() {
     }
 }
 
+/// mcm is killed right after a write and right before a call of the cloud, and stands still for a while.
+const ON_A_WALL_CLOCK: &str = "
+base: lifecycle
+disturbances:
+- crash: {process: mcm, at: after, effect: 3}
+- pause: {process: mcm, effect: 8, time: 1s}
+- lag: {process: mcm, effect: 2, by: 100ms}
+- cloud: {fault: {name: slow, call: createMachine, latency: 200ms, times: 1}}
+- api:
+    name: lost
+    match: {client: '*:machine-controller-manager', verbs: [create], resource: secrets, times: 1}
+    action: {drop: {at: afterCommit}}
+";
+
+#[test]
+fn a_plan_is_followed_with_processes_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("plan.yaml"), ON_A_WALL_CLOCK).unwrap();
+    let runs = follow(folder.path(), &["--plan", "plan.yaml", "--stage", "embedded"]);
+    let [run] = runs.as_slice() else { panic!("{runs:?}") };
+    assert!(run["failure"].is_null(), "{run}");
+    for struck in run["disturbances"].as_array().unwrap() {
+        assert_eq!(struck["hits"], 1, "{struck}");
+    }
+}
+
 #[test]
 fn a_failed_run_leaves_its_plan_and_the_line_that_replays_it() {
     let folder = tempfile::tempdir().unwrap();

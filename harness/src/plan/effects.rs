@@ -2,11 +2,14 @@
 //!
 //! What must not live here: disturbances that come at a time (`schedule`).
 
+use std::time::Duration;
+
 use sim::{Blow, CrashPoint, Gate, Side};
 
 use super::Disturbance;
 use crate::scenario::Timeouts;
 use crate::scenario::step::{Crash, Moment, Process};
+use crate::stage::RESTART_DELAY;
 
 /// Where a crash is to strike.
 pub fn crash_point(crash: &Crash) -> CrashPoint {
@@ -33,6 +36,19 @@ pub fn arm(disturbances: &[Disturbance], timeouts: &Timeouts, gate_of: impl Fn(P
             _ => {}
         }
     }
+}
+
+/// By how much they keep mcm from its work at the most, beside what named durations allow for: it is started again, and
+/// waits for the Lease that it held.
+pub fn room(disturbances: &[Disturbance], timeouts: &Timeouts) -> Duration {
+    let again = RESTART_DELAY + timeouts.lease_duration * 2;
+    let each = |disturbance: &Disturbance| match disturbance {
+        Disturbance::Crash(_) => again,
+        Disturbance::Pause(pause) => pause.time.value(timeouts) + again,
+        Disturbance::Lag(lag) => lag.by.value(timeouts),
+        _ => Duration::ZERO,
+    };
+    disturbances.iter().map(each).sum()
 }
 
 /// Whether one of them strikes at an effect, so that effects have to be counted.

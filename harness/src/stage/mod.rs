@@ -19,6 +19,7 @@ mod replicas;
 pub mod setup;
 pub mod sim;
 mod supervised;
+pub(crate) use supervised::RESTART_DELAY;
 mod tokens;
 mod traced;
 

@@ -162,7 +162,7 @@ impl Stage for World {
     fn fault(&self, _: &str, _: &str) {}
 
     fn crash(&mut self, _: &Crash) -> Result<(), String> {
-        Err("effects are counted on stage sim only; here kill the process with the step `process`".to_owned())
+        Err("the effects of a pod are not counted: kill it with the step `process`".to_owned())
     }
 
     async fn trouble(&mut self) -> String {
