@@ -26,8 +26,8 @@ use crate::stage::{NAMESPACE, StageKind, processes, sim};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
-    /// The scenario.
-    pub scenario: Scenario,
+    /// What is performed, and what disturbs it.
+    pub plan: Plan,
     /// Where it was read from; absent: it is built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
@@ -36,17 +36,6 @@ pub struct Job {
     pub from_plan: bool,
     /// Where it runs.
     pub stage: StageKind,
-    /// The seed of all randomness.
-    pub seed: u64,
-    /// A planted defect of mcm; `sim` only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mutant: Option<String>,
-    /// What disturbs it on top of what the scenario does.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disturbances: Vec<Disturbance>,
-    /// When it is ended because it runs away; `sim` only.
-    #[serde(default)]
-    pub limits: Limits,
     /// Whether its result tells everything that happened, also when it passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub narrate: bool,
@@ -67,14 +56,18 @@ impl Job {
     /// A plain run.
     pub fn new(scenario: Scenario, stage: StageKind, seed: u64) -> Self {
         Self {
-            scenario,
-            file: None,
             from_plan: false,
+            ..Self::of(Plan::new(scenario, seed), stage)
+        }
+    }
+
+    /// A plan, on a stage.
+    pub fn of(plan: Plan, stage: StageKind) -> Self {
+        Self {
+            plan,
+            file: None,
+            from_plan: true,
             stage,
-            seed,
-            mutant: None,
-            disturbances: Vec::new(),
-            limits: Limits::default(),
             narrate: false,
             hash_order: false,
             on: String::new(),
@@ -83,48 +76,26 @@ impl Job {
         }
     }
 
-    /// A plan in virtual time.
-    pub fn of(plan: Plan) -> Self {
-        Self {
-            mutant: plan.mutant,
-            disturbances: plan.disturbances,
-            limits: plan.limits,
-            from_plan: true,
-            ..Self::new(plan.scenario, StageKind::Sim, plan.seed)
-        }
-    }
-
-    /// What it runs, without where.
-    pub fn plan(&self) -> Plan {
-        Plan {
-            scenario: self.scenario.clone(),
-            seed: self.seed,
-            mutant: self.mutant.clone(),
-            disturbances: self.disturbances.clone(),
-            limits: self.limits,
-        }
-    }
-
     /// The command line that does the same again: one with names and numbers where that says everything, else one with
     /// the plan that a failed run leaves.
     pub fn replay(&self) -> String {
-        let crash = match self.disturbances.as_slice() {
+        let crash = match self.plan.disturbances.as_slice() {
             [] => None,
             [Disturbance::Crash(crash)] if crash.process == Process::Mcm => Some(*crash),
             _ => return self.replay_of_plan(),
         };
-        if self.from_plan || self.limits != Limits::default() {
+        if self.from_plan || self.plan.limits != Limits::default() {
             return self.replay_of_plan();
         }
         let mut line = match &self.file {
             Some(file) => format!("drydock run --file {}", file.display()),
-            None => format!("drydock run {}", self.scenario.name),
+            None => format!("drydock run {}", self.plan.scenario.name),
         };
-        line += &format!(" --stage {} --seed {}{}", self.stage, self.seed, self.on);
+        line += &format!(" --stage {} --seed {}{}", self.stage, self.plan.seed, self.on);
         if let Some(Crash { at, effect, .. }) = crash {
             line += &format!(" --crash {at}:{effect}");
         }
-        if let Some(mutant) = &self.mutant {
+        if let Some(mutant) = &self.plan.mutant {
             line += &format!(" --mutant {mutant}");
         }
         if let Some(controller) = &self.controller {
@@ -141,7 +112,7 @@ impl Job {
             kind: disturbance.kind(),
             hits,
         };
-        self.disturbances.iter().zip(hits).map(struck).collect()
+        self.plan.disturbances.iter().zip(hits).map(struck).collect()
     }
 
     fn replay_of_plan(&self) -> String {
@@ -155,8 +126,8 @@ impl Job {
 
     /// The folder for a failure of this job.
     pub fn folder(&self) -> PathBuf {
-        let mut name = format!("{}-{}-{}", self.stage, self.scenario.name, self.seed);
-        match self.disturbances.as_slice() {
+        let mut name = format!("{}-{}-{}", self.stage, self.plan.scenario.name, self.plan.seed);
+        match self.plan.disturbances.as_slice() {
             [] => {}
             [Disturbance::Crash(crash)] if crash.process == Process::Mcm => {
                 name += &format!("-crash-{}-effect-{}", crash.at, crash.effect)
@@ -272,9 +243,9 @@ impl RunResult {
             reason,
         };
         Self {
-            scenario: job.scenario.name.clone(),
+            scenario: job.plan.scenario.name.clone(),
             stage: job.stage,
-            seed: job.seed,
+            seed: job.plan.seed,
             disturbances: job.struck(&[]),
             failure: Some(failure),
             stage_seconds: 0.0,
@@ -341,12 +312,12 @@ pub async fn run_on_wall_clock(job: &Job) -> RunResult {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
-        timeouts.slack += effects::room(&job.disturbances, &timeouts);
+        timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
         let plane = match job.stage {
             StageKind::Envtest => envtest::ControlPlane::start(&timeouts, NAMESPACE)
                 .await
                 .map(|plane| Plane::Envtest(Box::new(plane))),
-            _ => embedded::ControlPlane::start(0, job.seed, &timeouts, NAMESPACE)
+            _ => embedded::ControlPlane::start(0, job.plan.seed, &timeouts, NAMESPACE)
                 .await
                 .map(|plane| Plane::Embedded(Box::new(plane))),
         };

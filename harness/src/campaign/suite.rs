@@ -52,6 +52,8 @@ pub static SUITES: [Suite; 1] = [Suite {
         (Group::Fault, "api lagWatch"),
         (Group::Fault, "api partition"),
         (Group::Fault, "api compact"),
+        (Group::Fault, "api freezeWatch"),
+        (Group::Fault, "api restart"),
         (Group::Reason, "AskForVm"),
         (Group::Reason, "CreateVm"),
         (Group::Reason, "CreationFailed"),

@@ -159,7 +159,7 @@ impl ChaosCommand {
     fn job(&self, suites: &[&Suite], seed: u64) -> Job {
         Job {
             reports: self.report.clone(),
-            ..Job::of(self.plan_of(suites, seed))
+            ..Job::of(self.plan_of(suites, seed), StageKind::Sim)
         }
     }
 
@@ -231,11 +231,14 @@ impl ChaosCommand {
         let nowhere = tempfile::tempdir().map_err(|error| Usage(format!("cannot make a folder: {error}")))?;
         let compared: Vec<(RunResult, Vec<String>)> = futures::stream::iter(failed.cloned())
             .map(|result| {
-                let calm = Job {
+                let plan = Plan {
                     disturbances: Vec::new(),
+                    ..self.plan_of(suites, result.seed)
+                };
+                let calm = Job {
                     narrate: true,
                     reports: nowhere.path().to_owned(),
-                    ..self.job(suites, result.seed)
+                    ..Job::of(plan, StageKind::Sim)
                 };
                 async move { (result, jobs::run_simulated(&calm).await.narrative) }
             })

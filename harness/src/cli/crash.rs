@@ -120,18 +120,16 @@ impl CrashCommand {
         let started = clock.now();
         let name = scenario.name.clone();
         // What is still under way when the last expectation is met comes to rest before ends are compared.
-        let clean = Job {
+        let mut clean = Job {
             file,
-            mutant: self.mutant.clone(),
             reports: self.report.clone(),
             ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
         };
+        clean.plan.mutant.clone_from(&self.mutant);
         // Of runs that do the same at the same times revisions are the same by chance: the other one begins later.
-        let mut other = Job {
-            seed: self.seed.wrapping_add(1),
-            ..clean.clone()
-        };
-        other.scenario.steps.insert(0, wait(slack()));
+        let mut other = clean.clone();
+        other.plan.seed = self.seed.wrapping_add(1);
+        other.plan.scenario.steps.insert(0, wait(slack()));
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
@@ -156,9 +154,10 @@ impl CrashCommand {
             )));
         }
         println!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
-        let plan = |crashes: &[Crash]| Job {
-            disturbances: crashes.iter().copied().map(Disturbance::Crash).collect(),
-            ..clean.clone()
+        let plan = |crashes: &[Crash]| {
+            let mut job = clean.clone();
+            job.plan.disturbances = crashes.iter().copied().map(Disturbance::Crash).collect();
+            job
         };
         let once = self.run(points.iter().map(|point| plan(&[*point])).collect())?;
         let mut disturbed = self.judge(&mask, undisturbed, once.clone());
@@ -314,10 +313,8 @@ mod tests {
                 at,
                 effect,
             });
-            let job = Job {
-                disturbances: crash.map(Disturbance::Crash).into_iter().collect(),
-                ..Job::new(Scenario::new("story", ""), StageKind::Sim, 1)
-            };
+            let mut job = Job::new(Scenario::new("story", ""), StageKind::Sim, 1);
+            job.plan.disturbances = crash.map(Disturbance::Crash).into_iter().collect();
             RunResult {
                 effects: effects(descriptions),
                 ..RunResult::broken(&job, String::new())

@@ -8,7 +8,7 @@ use mcm_api::{GoDuration, Phase};
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, jobs};
-use crate::plan::Limits;
+use crate::plan::{Limits, Plan};
 use crate::runner::Job;
 use crate::scenario::Scenario;
 use crate::scenario::builder::{boot_delay, create_machine, phase, slack};
@@ -43,14 +43,11 @@ impl Idle {
             wall_time: GoDuration(Duration::from_hours(24)),
             ..Limits::default()
         };
-        let results = jobs::run(
-            vec![Job {
-                limits,
-                ..Job::new(scenario, StageKind::Sim, self.seed)
-            }],
-            None,
-            &StageArguments::default(),
-        )?;
+        let plan = Plan {
+            limits,
+            ..Plan::new(scenario, self.seed)
+        };
+        let results = jobs::run(vec![Job::of(plan, StageKind::Sim)], None, &StageArguments::default())?;
         if let Some(result) = results.first() {
             println!(
                 "{:.1} virtual hours in {:.2} s: {:.0} times as fast as the wall clock",

@@ -91,13 +91,13 @@ async fn run_in_process(job: &Job) -> Result<RunResult, String> {
     if let Some(mut input) = child.stdin.take() {
         input.write_all(&text).await.map_err(cannot)?;
     }
-    let Ok(output) = tokio::time::timeout(job.limits.wall_time.0, child.wait_with_output()).await else {
+    let Ok(output) = tokio::time::timeout(job.plan.limits.wall_time.0, child.wait_with_output()).await else {
         if let Some(process) = process {
             let _ = kill(process, Signal::SIGKILL);
         }
         return Err(format!(
             "it runs away: the simulation took longer than {} by the wall clock (limits.wallTime) and was ended",
-            job.limits.wall_time
+            job.plan.limits.wall_time
         ));
     };
     let output = output.map_err(cannot)?;

@@ -100,11 +100,11 @@ impl Regressions {
                     ..Job::new(scenario, StageKind::Sim, seed)
                 };
                 if case.mutant {
-                    let mutant = Job {
-                        mutant: Some(case.id.to_owned()),
+                    let mut mutant = Job {
                         reports: self.reports.join("mutants").join(case.id.replace('/', "-")),
                         ..job.clone()
                     };
+                    mutant.plan.mutant = Some(case.id.to_owned());
                     planned.push((case.id, true, mutant));
                 }
                 planned.push((case.id, false, job));

@@ -94,14 +94,18 @@ impl Run {
         let mut jobs = Vec::new();
         for (scenario, file) in chosen {
             for seed in &seeds {
-                jobs.push(Job {
-                    file: file.clone(),
+                let plan = Plan {
                     disturbances: self.crash.map(Disturbance::Crash).into_iter().collect(),
                     mutant: self.mutant.clone(),
+                    ..Plan::new(scenario.clone(), *seed)
+                };
+                jobs.push(Job {
+                    file: file.clone(),
+                    from_plan: false,
                     controller: self.controller.clone(),
                     reports: self.report.clone(),
                     on: self.on.replay(),
-                    ..Job::new(scenario.clone(), self.stage, *seed)
+                    ..Job::of(plan, self.stage)
                 });
             }
         }
@@ -121,10 +125,9 @@ impl Run {
                 return Err(Usage(format!("{}: disturbances[{number}]: {reason}", file.display())));
             }
             jobs.push(Job {
-                stage: self.stage,
                 reports: self.report.clone(),
                 on: self.on.replay(),
-                ..Job::of(plan)
+                ..Job::of(plan, self.stage)
             });
         }
         let results = jobs::run(jobs, self.jobs, &self.on)?;

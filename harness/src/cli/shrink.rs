@@ -13,6 +13,7 @@ use crate::report::folder;
 use crate::runner::{Job, RunResult};
 use crate::scenario::Scenario;
 use crate::shrink::{Shrunk, Trial, shrink};
+use crate::stage::StageKind;
 
 /// The most lines of a narrative that a file begins with.
 const MOST_LINES: usize = 200;
@@ -65,7 +66,7 @@ fn count(number: usize, what: &str) -> String {
 async fn perform(plan: &Plan, reports: &Path) -> RunResult {
     let job = Job {
         reports: reports.to_owned(),
-        ..Job::of(plan.clone())
+        ..Job::of(plan.clone(), StageKind::Sim)
     };
     jobs::run_simulated(&job).await
 }

@@ -23,7 +23,7 @@ pub fn write(job: &Job, result: &RunResult, ran: &Ran) -> io::Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
-    let plan = job.plan().to_yaml().map_err(io::Error::other)?;
+    let plan = job.plan.to_yaml().map_err(io::Error::other)?;
     write_file(&folder.join(PLAN), plan.as_bytes())?;
     write_file(&folder.join("result.json"), &serde_json::to_vec_pretty(result)?)?;
     let mut narrative = format!(

@@ -37,12 +37,12 @@ pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
         None => Controller::Mcm,
     };
     let plan = Plan {
-        seed: job.seed,
-        cloud: job.scenario.world.cloud.clone(),
-        replicas: job.scenario.world.replicas,
+        seed: job.plan.seed,
+        cloud: job.plan.scenario.world.cloud.clone(),
+        replicas: job.plan.scenario.world.replicas,
         controller,
         timeouts,
-        disturbances: job.disturbances.clone(),
+        disturbances: job.plan.disturbances.clone(),
         gates: needs_gates(job),
     };
     let audit = plane.audit();
@@ -51,8 +51,8 @@ pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
-                    let mut told = perform(&mut stage, &job.scenario).await;
-                    let hits = stage.tell(&mut told, &job.disturbances);
+                    let mut told = perform(&mut stage, &job.plan.scenario).await;
+                    let hits = stage.tell(&mut told, &job.plan.disturbances);
                     (Ok(told), hits, stage.end().await)
                 }
                 Err(reason) => (Err(reason), Vec::new(), stage.end().await),
@@ -75,7 +75,7 @@ pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
 /// Whether something strikes mcm at an effect or has it stand still: its requests then pass a gate.
 fn needs_gates(job: &Job) -> bool {
     let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
-    effects::any(&job.disturbances) || job.scenario.steps.iter().any(at_gate)
+    effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
 }
 
 /// What is to be started.

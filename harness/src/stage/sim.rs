@@ -37,7 +37,7 @@ use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
 
 /// Runs a job from its seed.
 pub fn run(job: &Job) -> Ran {
-    ::sim::run(job.seed, |world| async move {
+    ::sim::run(job.plan.seed, |world| async move {
         let trace = world.trace.clone();
         let audit = Audit::new(NAMESPACE);
         let (told, effects, hits) = match SimStage::start(world, job, &audit).await {
@@ -50,7 +50,7 @@ pub fn run(job: &Job) -> Ran {
                 });
                 let faults = told.as_ref().map(|told| told.world.faults.clone()).unwrap_or_default();
                 let hits = hits::count(
-                    &job.disturbances,
+                    &job.plan.disturbances,
                     &faults,
                     Some(&stage.api_faults),
                     &stage.schedule,
@@ -81,11 +81,11 @@ pub fn run(job: &Job) -> Ran {
 async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -> Result<Told, String> {
     let Limits {
         virtual_time, events, ..
-    } = job.limits;
+    } = job.plan.limits;
     let clock = stage.clock.clone();
     tokio::select! {
         biased;
-        told = perform(stage, &job.scenario) => Ok(told),
+        told = perform(stage, &job.plan.scenario) => Ok(told),
         () = trace.outgrown(events) => Err(format!(
             "it runs away: more than {events} events (limits.events) and no end"
         )),
@@ -150,7 +150,7 @@ impl SimStage {
         controllers::furnished(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
-            cloud_config(&job.scenario.world.cloud, &timeouts),
+            cloud_config(&job.plan.scenario.world.cloud, &timeouts),
             clock.clone(),
             seed.child("fakecloud"),
         );
@@ -169,14 +169,14 @@ impl SimStage {
         });
 
         let group = gate("mcm");
-        hits::add_rules(&job.disturbances, &server.faults())?;
-        effects::arm(&job.disturbances, &timeouts, |process| match process {
+        hits::add_rules(&job.plan.disturbances, &server.faults())?;
+        effects::arm(&job.plan.disturbances, &timeouts, |process| match process {
             Process::Mcm => group.clone(),
             Process::Controllers => builtin.gate.clone(),
         });
-        let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.mutant.as_deref())?;
+        let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.plan.mutant.as_deref())?;
         let mut mcm = Supervised::new(group.clone());
-        for name in names_of_mcm(job.scenario.world.replicas) {
+        for name in names_of_mcm(job.plan.scenario.world.replicas) {
             let replica = Incarnations {
                 gate: group.beside(&name),
                 clock: clock.clone(),
@@ -215,7 +215,7 @@ impl SimStage {
             schedule,
             api_faults: server.faults(),
             audit: audit.clone(),
-            disturbed: is_disturbing(&job.disturbances),
+            disturbed: is_disturbing(&job.plan.disturbances),
             parts,
         })
     }
@@ -243,14 +243,14 @@ fn follow_schedule(
         cloud: cloud.clone(),
         timeouts: timeouts.clone(),
     };
-    let (disturbances, trace, log) = (job.disturbances.clone(), trace.clone(), log.clone());
+    let (disturbances, trace, log) = (job.plan.disturbances.clone(), trace.clone(), log.clone());
     async move { schedule::run(&disturbances, &handles, &log, |target, what| trace.fault(target, what)).await }
 }
 
 /// Whether mcm may lose its Lease by what disturbs it. It then ends, and whatever supervises it starts it again.
 fn may_lose_leadership(job: &Job) -> bool {
     let cuts = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
-    !job.disturbances.is_empty() || job.scenario.steps.iter().any(cuts)
+    !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(cuts)
 }
 
 /// The built-in controllers: one process.

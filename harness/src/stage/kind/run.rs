@@ -26,20 +26,20 @@ impl Cluster {
     /// Performs one scenario in a new namespace, and takes away everything that it made. The namespace itself goes while
     /// the next scenario runs; [`Cluster::end`] waits for it.
     pub async fn run(&self, job: &Job) -> Ran {
-        let suffix = random_suffix(&self.seed, &format!("run {}", job.scenario.name));
-        let namespace = namespace_of(&job.scenario.name, &suffix);
+        let suffix = random_suffix(&self.seed, &format!("run {}", job.plan.scenario.name));
+        let namespace = namespace_of(&job.plan.scenario.name, &suffix);
         let (mut told, logs) = match self
             .deploy(
                 &namespace,
-                &job.scenario.world.cloud,
-                job.scenario.world.replicas,
-                job.seed,
+                &job.plan.scenario.world.cloud,
+                job.plan.scenario.world.replicas,
+                job.plan.seed,
             )
             .await
         {
             Ok(mut world) => match setup::install_fixtures(&self.client, &namespace).await {
                 Ok(()) => {
-                    let told = perform(&mut world, &job.scenario).await;
+                    let told = perform(&mut world, &job.plan.scenario).await;
                     let failed = told.failure.is_some();
                     (
                         Ok(told),
@@ -56,7 +56,7 @@ impl Cluster {
         };
         let tidied = step(
             &self.progress,
-            &format!("{}: tidied up", job.scenario.name),
+            &format!("{}: tidied up", job.plan.scenario.name),
             Box::pin(cleanup::tidy(&self.client, &self.engine, &namespace)),
         )
         .await;

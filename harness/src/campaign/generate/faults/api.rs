@@ -65,7 +65,7 @@ fn action(draw: &mut Drawing) -> Action {
         retry_after: None,
         message: None,
     };
-    match draw.stream.below(14) {
+    match draw.stream.below(16) {
         0 | 1 => Action::Delay { at, by: time },
         2..=4 => Action::Drop { at },
         5 => fail(409, At::BeforeCommit),
@@ -85,8 +85,15 @@ fn action(draw: &mut Drawing) -> Action {
                 Cut::Hang
             },
         },
-        _ => Action::Compact {
+        13 => Action::Compact {
             behind_only: draw.stream.chance(0.5),
+        },
+        14 => Action::FreezeWatch {},
+        // Nobody is refused afterwards: what users do has no second try.
+        _ => Action::Restart {
+            at,
+            keep_history: draw.stream.chance(0.5),
+            down: Duration::ZERO,
         },
     }
 }
@@ -98,7 +105,7 @@ fn verbs(action: &Action, writes: bool) -> Vec<Verb> {
     match action {
         Action::Partition { .. } | Action::Compact { .. } => Vec::new(),
         _ if writes && !writing.is_empty() => writing,
-        Action::Delay { .. } | Action::Drop { .. } | Action::Fail { .. } => can.to_vec(),
+        Action::Delay { .. } | Action::Drop { .. } | Action::Fail { .. } | Action::Restart { .. } => can.to_vec(),
         _ => Vec::new(),
     }
 }

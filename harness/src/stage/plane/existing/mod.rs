@@ -150,7 +150,7 @@ impl Session {
     pub async fn run(&self, job: &Job) -> Ran {
         let suffix = self
             .seed
-            .stream(&format!("namespace of {} {}", job.scenario.name, job.seed))
+            .stream(&format!("namespace of {} {}", job.plan.scenario.name, job.plan.seed))
             .uuid();
         let namespace = format!("drydock-{}", suffix.split('-').next().unwrap_or_default());
         *self.current() = Some(namespace.clone());
