@@ -32,10 +32,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::{
     BootDelay, CloudControllerSettings, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType, Token,
+    read_rules,
 };
 pub use delay::Delay;
 pub use journal::{JournalError, Writer};
-pub use rpc::{ControlService, FakeDriver, calling_as};
+pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
 
 use self::journal::{Found, Journal, Unsafe};
 use self::kubelet::Kubelets;

@@ -11,8 +11,8 @@ use super::output::{self, Format, Row};
 use super::{Client, call};
 use crate::config;
 use crate::model::FaultRule;
-use crate::proto;
-use crate::rpc::{message_of_rule, rule_of_message};
+use crate::rpc::rule_of_message;
+use crate::{message_of_rule, proto};
 
 /// What is done about rules.
 #[derive(Debug, Subcommand)]

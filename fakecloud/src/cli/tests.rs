@@ -55,8 +55,8 @@ async fn vms_are_listed_and_driven() {
         assert!(table.contains("default/a") && table.contains("pending"), "{table}");
         assert!(run(address, "vm hold a").await.unwrap().contains("pending and held"));
         assert!(run(address, "vm step a").await.unwrap().contains("running"));
-        assert!(run(address, "vm kill a").await.unwrap().contains("stopped: it died"));
-        assert!(run(address, "vm start a").await.unwrap().contains("running: it was switched on"));
+        assert!(run(address, "vm kill a").await.unwrap().contains("it died"));
+        assert!(run(address, "vm start a").await.unwrap().contains("it was switched on"));
         assert!(run(address, "vm reboot default/a").await.unwrap().contains("it rebooted"));
         assert!(run(address, "vm tag a owner=me kubernetes.io/role/node-").await.is_ok());
         let tagged = run(address, "vms --tag owner=me -o json").await.unwrap();

@@ -15,4 +15,5 @@ mod tests;
 
 pub use control::ControlService;
 pub use driver::{FakeDriver, calling_as};
-pub(crate) use rules::{message_of as message_of_rule, rule as rule_of_message};
+pub use rules::message_of as message_of_rule;
+pub(crate) use rules::rule as rule_of_message;

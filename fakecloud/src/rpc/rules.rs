@@ -103,7 +103,7 @@ pub(super) fn fault(fault: Fault) -> proto::Fault {
 }
 
 /// A rule as a message that asks for it.
-pub(crate) fn message_of(rule: FaultRule) -> proto::Fault {
+pub fn message_of(rule: FaultRule) -> proto::Fault {
     fault(Fault {
         rule,
         seen: 0,

@@ -139,7 +139,8 @@ async fn the_log_is_read_by_pages_and_followed_live() {
         control.clone().kill_vm(machine("a")).await.unwrap();
     };
     let (operations, ()) = tokio::join!(follow, act);
-    assert_eq!(operations, ["Pending", "CreateMachine", "Running", "KillVm"]);
+    let expected = ["NicCreated", "DiskCreated", "Pending", "CreateMachine", "Running", "KillVm"];
+    assert_eq!(operations, expected);
     let page = proto::AuditRequest {
         after: 1,
         limit: 2,

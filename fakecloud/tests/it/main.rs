@@ -1,0 +1,8 @@
+//! The program as others meet it: over sockets, killed, flooded, and fed with nonsense; and the table of its faults.
+
+mod crashes;
+mod hostile;
+mod mutations;
+mod process;
+mod served;
+mod table;
