@@ -32,22 +32,41 @@ struct Process {
 
 async fn start(data: Option<&std::path::Path>) -> Result<Process> {
     let mut command = Command::new("taskset");
-    command.args(["-c", "0", env!("CARGO_BIN_EXE_fakecloud"), "serve", "--without-kubelets"]);
+    command.args([
+        "-c",
+        "0",
+        env!("CARGO_BIN_EXE_fakecloud"),
+        "serve",
+        "--without-kubelets",
+    ]);
     command.args(["--address=127.0.0.1:0", "--boot-delay=0s", "--seed=1"]);
     if let Some(data) = data {
         command.arg("--data").arg(data);
     }
-    command.env("RUST_LOG", "warn").stdout(Stdio::piped()).kill_on_drop(true);
+    command
+        .env("RUST_LOG", "warn")
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     let begin = now();
-    let mut child = command.spawn().context("taskset cannot be started; it is a part of util-linux")?;
+    let mut child = command
+        .spawn()
+        .context("taskset cannot be started; it is a part of util-linux")?;
     let output = child.stdout.take().context("no standard output")?;
     let mut lines = BufReader::new(output).lines();
-    let line = tokio::time::timeout(LIMIT, lines.next_line()).await.context("it does not serve")??;
+    let line = tokio::time::timeout(LIMIT, lines.next_line())
+        .await
+        .context("it does not serve")??;
     let started = begin.elapsed();
     let line = line.context("it ended")?;
-    let address = line.strip_prefix("fakecloud serves on ").and_then(|rest| rest.split(';').next());
+    let address = line
+        .strip_prefix("fakecloud serves on ")
+        .and_then(|rest| rest.split(';').next());
     let address = format!("grpc://{}", address.context("it says no address")?);
-    Ok(Process { child, address, started })
+    Ok(Process {
+        child,
+        address,
+        started,
+    })
 }
 
 /// The moment, for measuring what other processes take.
@@ -108,7 +127,10 @@ async fn calls(address: &str, create: bool) -> Result<Vec<Duration>> {
 fn peak(child: &Child) -> Result<u64> {
     let id = child.id().context("the process has ended")?;
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).context("/proc, which Linux has, is needed")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .context("no VmHWM")?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
     Ok(kib / 1024)
 }

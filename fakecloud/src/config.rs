@@ -352,16 +352,27 @@ impl Config {
         }
         for (name, machine_type) in &self.machine_types {
             let price = machine_type.price.as_deref();
-            if price.is_some_and(|price| !price.parse::<f64>().is_ok_and(|price| price.is_finite() && price >= 0.0)) {
+            if price.is_some_and(|price| {
+                !price
+                    .parse::<f64>()
+                    .is_ok_and(|price| price.is_finite() && price >= 0.0)
+            }) {
                 return wrong(
                     format!("machineTypes.{name}.price"),
                     "must be a number that is not negative, in quotes, for example \"0.096\"",
                 );
             }
         }
-        let own = self.zones.iter().enumerate().map(|(index, zone)| (format!("zones[{index}]"), zone));
+        let own = self
+            .zones
+            .iter()
+            .enumerate()
+            .map(|(index, zone)| (format!("zones[{index}]"), zone));
         let of_regions = self.regions.iter().flat_map(|(region, zones)| {
-            zones.iter().enumerate().map(move |(index, zone)| (format!("regions.{region}[{index}]"), zone))
+            zones
+                .iter()
+                .enumerate()
+                .map(move |(index, zone)| (format!("regions.{region}[{index}]"), zone))
         });
         let mut seen = BTreeSet::new();
         for (field, zone) in own.chain(of_regions) {
@@ -387,12 +398,19 @@ impl Config {
 
     /// All zones that exist; none: any.
     pub(crate) fn all_zones(&self) -> Vec<String> {
-        self.zones.iter().chain(self.regions.values().flatten()).cloned().collect()
+        self.zones
+            .iter()
+            .chain(self.regions.values().flatten())
+            .cloned()
+            .collect()
     }
 
     /// The region of a zone.
     pub(crate) fn region_of(&self, zone: &str) -> String {
-        let region = self.regions.iter().find(|(_, zones)| zones.iter().any(|known| known == zone));
+        let region = self
+            .regions
+            .iter()
+            .find(|(_, zones)| zones.iter().any(|known| known == zone));
         region.map_or_else(|| self.region.clone(), |(region, _)| region.clone())
     }
 
@@ -412,9 +430,10 @@ impl Config {
 /// # Errors
 /// With line and field when the text is none, and with the rule when one makes no sense.
 pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError> {
-    let begin = text.lines().map(str::trim_start).find(|line| {
-        !line.is_empty() && !line.starts_with('#') && !line.starts_with("---") && !line.starts_with('%')
-    });
+    let begin = text
+        .lines()
+        .map(str::trim_start)
+        .find(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("---") && !line.starts_with('%'));
     let is_list = begin.is_some_and(|line| line.starts_with('-') || line.starts_with('['));
     let rules = if is_list {
         serde_saphyr::from_str::<Vec<FaultRule>>(text)
@@ -427,7 +446,11 @@ pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError>
     })?;
     for (index, rule) in rules.iter().enumerate() {
         rule.check().map_err(|reason| ConfigError::Value {
-            field: if rule.id.is_empty() { format!("{file}: rule {}", index + 1) } else { format!("{file}: rule {}", rule.id) },
+            field: if rule.id.is_empty() {
+                format!("{file}: rule {}", index + 1)
+            } else {
+                format!("{file}: rule {}", rule.id)
+            },
             reason,
         })?;
     }
@@ -489,7 +512,10 @@ mod tests {
     )]
     #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
     #[case::zone_of_two_regions("regions: {a: [z-1], b: [z-1]}\n", "regions.b[0]: stands there twice")]
-    #[case::bad_price("machineTypes:\n  big: {cpu: '1', memory: 1Gi, price: cheap}\n", "machineTypes.big.price")]
+    #[case::bad_price(
+        "machineTypes:\n  big: {cpu: '1', memory: 1Gi, price: cheap}\n",
+        "machineTypes.big.price"
+    )]
     #[case::no_rate("rateLimits: [{perSecond: 0}]\n", "rateLimits[0]: perSecond is 0")]
     #[case::unknown_limit("quotas: [{type: a, vms: 1}]\n", "type")]
     #[case::bad_code("faults:\n- {id: a, operation: create, code: Broken}\n", "Broken")]
@@ -508,7 +534,10 @@ mod tests {
 
     #[rstest]
     #[case("- {id: a, code: Internal}\n- {id: b, cod: Internal}\n", "rules.yaml: line 2")]
-    #[case("- {id: a, code: Internal}\n- {id: b}\n", "rules.yaml: rule b: the rule changes nothing")]
+    #[case(
+        "- {id: a, code: Internal}\n- {id: b}\n",
+        "rules.yaml: rule b: the rule changes nothing"
+    )]
     #[case("{code: Internal, probability: 7}", "rules.yaml: rule 1: probability is 7")]
     fn a_file_of_rules_that_cannot_be_used_says_where(#[case] text: &str, #[case] said: &str) {
         let error = read_rules("rules.yaml", text).unwrap_err().to_string();

@@ -198,7 +198,10 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     let writing = async {
         match writer {
             Some(writer) => writer.run(written.clone()).await.map_err(anyhow::Error::from),
-            None => Ok(written.cancelled().await),
+            None => {
+                written.cancelled().await;
+                Ok(())
+            }
         }
     };
     let (metrics, readiness) = (Metrics::new(cloud.clone()), Readiness::default());
@@ -243,7 +246,9 @@ async fn work(
     };
     let driver = DriverService::new(Counted::new(cloud.driver(), metrics.clone()));
     let (health, health_server) = tonic_health::server::health_reporter();
-    health.set_serving::<DriverServer<DriverService<Counted<FakeDriver>>>>().await;
+    health
+        .set_serving::<DriverServer<DriverService<Counted<FakeDriver>>>>()
+        .await;
     health.set_serving::<CloudServer<ControlService>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(mcm_driver::DESCRIPTOR)

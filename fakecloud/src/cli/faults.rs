@@ -64,7 +64,10 @@ impl Row for RuleRow {
     const COLUMNS: &'static [&'static str] = &["ID", "CALL", "MACHINE", "ANSWER", "MATCHED", "STRUCK"];
 
     fn cells(&self) -> Vec<String> {
-        let call = self.rule.operation.map_or_else(|| "any".to_owned(), |operation| operation.to_string());
+        let call = self
+            .rule
+            .operation
+            .map_or_else(|| "any".to_owned(), |operation| operation.to_string());
         vec![
             self.id.clone(),
             call,
@@ -88,7 +91,9 @@ impl Action {
                     Shown::Yaml => {
                         let rules: Vec<&FaultRule> = rows.iter().map(|row| &row.rule).collect();
                         let text = serde_saphyr::to_string(&rules).context("the rules are no YAML")?;
-                        return out.write_all(text.as_bytes()).context("cannot write to standard output");
+                        return out
+                            .write_all(text.as_bytes())
+                            .context("cannot write to standard output");
                     }
                 };
                 output::print(format, &rows, out)
@@ -101,8 +106,12 @@ impl Action {
                 };
                 for id in ids {
                     let fault = call(client.remove_fault(proto::RemoveFaultRequest { id })).await?;
-                    writeln!(out, "{} is removed: {} calls matched, {} were struck", fault.id, fault.seen, fault.hits)
-                        .context("cannot write to standard output")?;
+                    writeln!(
+                        out,
+                        "{} is removed: {} calls matched, {} were struck",
+                        fault.id, fault.seen, fault.hits
+                    )
+                    .context("cannot write to standard output")?;
                 }
                 Ok(())
             }
@@ -136,7 +145,10 @@ async fn add(files: &[PathBuf], client: &mut Client, out: &mut impl Write) -> an
             Err(error) => {
                 // All or none; a rule that cannot be taken back is named.
                 for id in added {
-                    if call(client.remove_fault(proto::RemoveFaultRequest { id: id.clone() })).await.is_err() {
+                    if call(client.remove_fault(proto::RemoveFaultRequest { id: id.clone() }))
+                        .await
+                        .is_err()
+                    {
                         bail!("{error}; and the rule {id} was added and cannot be removed again");
                     }
                 }
@@ -153,7 +165,9 @@ async fn add(files: &[PathBuf], client: &mut Client, out: &mut impl Write) -> an
 fn read(file: &Path) -> anyhow::Result<(String, String)> {
     if file == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
         return Ok(("standard input".to_owned(), text));
     }
     let name = file.display().to_string();

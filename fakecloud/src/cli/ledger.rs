@@ -185,7 +185,9 @@ impl Row for LimitRow {
 
     fn cells(&self) -> Vec<String> {
         let own = [self.machine_type.clone(), self.zone.clone()];
-        own.into_iter().chain([self.vms.to_string(), self.used.to_string()]).collect()
+        own.into_iter()
+            .chain([self.vms.to_string(), self.used.to_string()])
+            .collect()
     }
 }
 
@@ -261,7 +263,16 @@ struct RecordRow {
 
 impl Row for RecordRow {
     const COLUMNS: &'static [&'static str] = &[
-        "NUMBER", "TIME", "CALLER", "OPERATION", "MACHINE", "VM", "CODE", "LATENCY", "FAULT", "MESSAGE",
+        "NUMBER",
+        "TIME",
+        "CALLER",
+        "OPERATION",
+        "MACHINE",
+        "VM",
+        "CODE",
+        "LATENCY",
+        "FAULT",
+        "MESSAGE",
     ];
 
     fn cells(&self) -> Vec<String> {
@@ -276,7 +287,10 @@ impl Row for RecordRow {
             &self.fault,
             &self.message,
         ];
-        [self.number.to_string()].into_iter().chain(own.map(String::clone)).collect()
+        [self.number.to_string()]
+            .into_iter()
+            .chain(own.map(String::clone))
+            .collect()
     }
 }
 
@@ -356,7 +370,9 @@ impl Row for FindingRow {
     const COLUMNS: &'static [&'static str] = &["FINDING", "SUBJECT", "MACHINE", "TIME", "MESSAGE"];
 
     fn cells(&self) -> Vec<String> {
-        [&self.finding, &self.subject, &self.machine, &self.time, &self.message].map(String::clone).to_vec()
+        [&self.finding, &self.subject, &self.machine, &self.time, &self.message]
+            .map(String::clone)
+            .to_vec()
     }
 }
 
@@ -390,7 +406,9 @@ impl Ledger {
 fn read(file: &Path) -> anyhow::Result<String> {
     if file == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
         return Ok(text);
     }
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))

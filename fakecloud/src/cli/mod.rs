@@ -33,7 +33,13 @@ type Client = CloudClient<Channel>;
 #[derive(Args, Clone, Debug)]
 pub struct Connection {
     /// Address of the cloud: grpc://HOST:PORT on loopback, grpcs://HOST:PORT with certificates
-    #[arg(long, env = "FAKECLOUD_CLOUD", default_value = "grpc://127.0.0.1:7300", value_name = "ADDRESS", global = true)]
+    #[arg(
+        long,
+        env = "FAKECLOUD_CLOUD",
+        default_value = "grpc://127.0.0.1:7300",
+        value_name = "ADDRESS",
+        global = true
+    )]
     cloud: String,
     /// Certificates of the authorities that sign the cloud's certificate (PEM)
     #[arg(long, value_name = "FILE", global = true)]

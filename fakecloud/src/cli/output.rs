@@ -31,15 +31,24 @@ pub(super) fn print<R: Row>(format: Format, rows: &[R], out: &mut impl Write) ->
         Format::Json => serde_json::to_string_pretty(rows).context("the rows are no JSON")? + "\n",
         Format::Table => table(R::COLUMNS, rows.iter().map(Row::cells).collect()),
     };
-    out.write_all(text.as_bytes()).context("cannot write to standard output")
+    out.write_all(text.as_bytes())
+        .context("cannot write to standard output")
 }
 
 /// Columns as wide as their widest cells; what is empty is a dash.
 fn table(columns: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut lines = vec![columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()];
     lines.extend(rows);
-    let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns.len()).map(|column| width(column).unwrap_or_default().max(1)).collect();
+    let width = |column: usize| {
+        lines
+            .iter()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|column| width(column).unwrap_or_default().max(1))
+        .collect();
     let mut text = String::new();
     for line in &lines {
         let cells = line.iter().zip(&widths).map(|(cell, width)| {
@@ -68,7 +77,10 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_needed_and_nothing_is_a_dash() {
-        let rows = vec![vec!["a".to_owned(), String::new()], vec!["bcd".to_owned(), "e".to_owned()]];
+        let rows = vec![
+            vec!["a".to_owned(), String::new()],
+            vec!["bcd".to_owned(), "e".to_owned()],
+        ];
         assert_eq!(table(&["X", "Y"], rows), "X    Y\na    -\nbcd  e\n");
     }
 

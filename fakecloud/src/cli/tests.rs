@@ -35,7 +35,10 @@ async fn with_cloud(story: impl AsyncFnOnce(&Fakecloud, &str)) {
 }
 
 async fn run(address: &str, line: &str) -> anyhow::Result<String> {
-    let words = ["fakecloud"].into_iter().chain(line.split(' ')).chain(["--cloud", address]);
+    let words = ["fakecloud"]
+        .into_iter()
+        .chain(line.split(' '))
+        .chain(["--cloud", address]);
     let mut out = Vec::new();
     let done = Line::try_parse_from(words)?.control.perform(&mut out).await;
     let text = String::from_utf8(out).unwrap();
@@ -57,7 +60,13 @@ async fn vms_are_listed_and_driven() {
         assert!(run(address, "vm step a").await.unwrap().contains("running"));
         assert!(run(address, "vm kill a").await.unwrap().contains("it died"));
         assert!(run(address, "vm start a").await.unwrap().contains("it was switched on"));
-        assert!(run(address, "vm reboot default/a").await.unwrap().contains("it rebooted"));
+        run(address, "vm release a").await.unwrap();
+        assert!(
+            run(address, "vm reboot default/a")
+                .await
+                .unwrap()
+                .contains("it rebooted")
+        );
         assert!(run(address, "vm tag a owner=me kubernetes.io/role/node-").await.is_ok());
         let tagged = run(address, "vms --tag owner=me -o json").await.unwrap();
         let tagged: serde_json::Value = serde_json::from_str(&tagged).unwrap();
@@ -81,14 +90,26 @@ async fn rules_come_and_go_all_or_none() {
             std::fs::write(&path, text).unwrap();
             path.display().to_string()
         };
-        let good = file("good.yaml", "- {id: a, code: Internal}\n- {id: b, operation: list, stale: {by: 1m}}\n");
+        let good = file(
+            "good.yaml",
+            "- {id: a, code: Internal}\n- {id: b, operation: list, stale: {by: 1m}}\n",
+        );
         run(address, &format!("faults add {good}")).await.unwrap();
         let again = file("again.yaml", "- {id: c, code: Internal}\n- {id: a, code: Internal}\n");
         let error = run(address, &format!("faults add {again}")).await.unwrap_err();
-        assert!(error.root_cause().to_string().contains("there is a fault rule \"a\" already"), "{error:#}");
+        assert!(
+            error
+                .root_cause()
+                .to_string()
+                .contains("there is a fault rule \"a\" already"),
+            "{error:#}"
+        );
         let bad = file("bad.yaml", "- {id: d, code: Internal}\n- {id: e, cod: x}\n");
         let error = run(address, &format!("faults add {bad}")).await.unwrap_err();
-        assert!(error.to_string().is_empty() && format!("{error:#}").contains("bad.yaml: line 2"), "{error:#}");
+        assert!(
+            error.to_string().is_empty() && format!("{error:#}").contains("bad.yaml: line 2"),
+            "{error:#}"
+        );
         let yaml = run(address, "faults list -o yaml").await.unwrap();
         let listed = crate::config::read_rules("listed", &yaml).unwrap();
         let ids: Vec<&str> = listed.iter().map(|rule| rule.id.as_str()).collect();
@@ -103,7 +124,9 @@ async fn rules_come_and_go_all_or_none() {
 #[tokio::test]
 async fn zones_quotas_the_log_and_the_ledger_are_shown() {
     with_cloud(async |cloud, address| {
-        let failed = run(address, "zone fail local-* --failure api --lasts 5m").await.unwrap();
+        let failed = run(address, "zone fail local-* --failure api --lasts 5m")
+            .await
+            .unwrap();
         assert!(failed.contains("local-*") && failed.contains("api"), "{failed}");
         cloud.driver().create_machine(request("a")).await.unwrap_err();
         assert_eq!(run(address, "zone mend local-*").await.unwrap().lines().count(), 1);
@@ -127,7 +150,10 @@ async fn zones_quotas_the_log_and_the_ledger_are_shown() {
         let audit = run(address, "audit --machine b -o json").await.unwrap();
         let audit: serde_json::Value = serde_json::from_str(&audit).unwrap();
         let last = audit.as_array().unwrap().last().unwrap();
-        assert_eq!((last["operation"].as_str(), last["code"].as_str()), (Some("CreateMachine"), Some("Internal")));
+        assert_eq!(
+            (last["operation"].as_str(), last["code"].as_str()),
+            (Some("CreateMachine"), Some("Internal"))
+        );
     })
     .await;
 }
@@ -138,7 +164,13 @@ async fn a_cloud_that_is_not_there_is_one_clear_line() {
     let address = format!("grpc://{}", taken.local_addr().unwrap());
     drop(taken);
     let error = run(&address, "vms").await.unwrap_err();
-    assert!(error.root_cause().to_string().starts_with("no cloud answers at grpc://127.0.0.1"), "{error:#}");
+    assert!(
+        error
+            .root_cause()
+            .to_string()
+            .starts_with("no cloud answers at grpc://127.0.0.1"),
+        "{error:#}"
+    );
     let error = run("127.0.0.1:1", "vms").await.unwrap_err();
     assert!(error.root_cause().to_string().starts_with("--cloud:"), "{error:#}");
 }

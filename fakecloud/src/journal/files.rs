@@ -43,7 +43,9 @@ pub enum JournalError {
     #[error("{0} is in use by another fakecloud: end it, or give another folder by --data")]
     InUse(PathBuf),
     /// A file is not what was written.
-    #[error("{path}, line {line}, is damaged: {reason}; restore the folder from a copy, or give an empty one by --data")]
+    #[error(
+        "{path}, line {line}, is damaged: {reason}; restore the folder from a copy, or give an empty one by --data"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -125,7 +127,12 @@ impl Files {
         })?;
         let (mut state, mut number, whole) = read_whole(&folder.join(LEDGER))?;
         let path = folder.join(CHANGES);
-        let changes = private().create(true).truncate(false).read(true).write(true).open(&path);
+        let changes = private()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path);
         let mut changes = changes.map_err(failed("open", &path))?;
         let (frames, length) = read_frames(&mut changes, &path)?;
         let written = number;
@@ -211,7 +218,9 @@ impl Files {
         let new = self.folder.join(format!("{name}.new"));
         let file = private().create(true).truncate(true).read(true).write(true).open(&new);
         let mut file = file.map_err(failed("open", &new))?;
-        file.write_all(text).and_then(|()| file.sync_all()).map_err(failed("write", &new))?;
+        file.write_all(text)
+            .and_then(|()| file.sync_all())
+            .map_err(failed("write", &new))?;
         std::fs::rename(&new, &path).map_err(failed("replace", &path))?;
         let folder = File::open(&self.folder).and_then(|folder| folder.sync_all());
         folder.map_err(failed("write", &self.folder))?;
@@ -302,12 +311,17 @@ fn read_audit(file: &mut File, last: u64) -> io::Result<Vec<Record>> {
     let mut records = VecDeque::<Record>::new();
     for line in BufReader::new(&mut *file).split(b'\n') {
         // The first line may be half of one, and lines may be torn where processes died.
-        let Ok(record) = serde_json::from_slice::<Record>(&line?) else { continue };
+        let Ok(record) = serde_json::from_slice::<Record>(&line?) else {
+            continue;
+        };
         // A number that comes again: what was there before was never told to anybody.
         while records.back().is_some_and(|before| before.sequence >= record.sequence) {
             records.pop_back();
         }
-        if records.back().is_some_and(|before| before.sequence + 1 != record.sequence) {
+        if records
+            .back()
+            .is_some_and(|before| before.sequence + 1 != record.sequence)
+        {
             records.clear();
         }
         if record.sequence <= last {

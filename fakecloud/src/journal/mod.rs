@@ -67,7 +67,12 @@ impl Journal {
     /// # Errors
     /// When it cannot be used, another process uses it, or its files are damaged.
     pub(crate) fn open(folder: &Path) -> Result<Found, JournalError> {
-        let Opened { files, state, records, number } = Files::open(folder)?;
+        let Opened {
+            files,
+            state,
+            records,
+            number,
+        } = Files::open(folder)?;
         let journal = Self(Arc::new(Shared {
             pending: Mutex::new(Pending {
                 batch: Batch::default(),
@@ -77,11 +82,19 @@ impl Journal {
             needed: AtomicU64::new(number),
             safe: watch::Sender::new(number),
             more: Notify::new(),
-            // The first step writes all of it: the log begins anew with each process.
-            long: AtomicBool::new(true),
+            // A folder that is new gets the whole ledger with the first step.
+            long: AtomicBool::new(state.is_none()),
         }));
-        let writer = Writer { journal: journal.clone(), files };
-        Ok(Found { journal, writer, state, records })
+        let writer = Writer {
+            journal: journal.clone(),
+            files,
+        };
+        Ok(Found {
+            journal,
+            writer,
+            state,
+            records,
+        })
     }
 
     /// Takes what the step before has changed. Must be called for every step, in their order.
@@ -163,7 +176,9 @@ impl Writer {
                 let written = files.write(batch);
                 (files, written)
             });
-            let (returned, written) = written.await.map_err(|error| JournalError::Interrupted(error.to_string()))?;
+            let (returned, written) = written
+                .await
+                .map_err(|error| JournalError::Interrupted(error.to_string()))?;
             files = returned;
             match written {
                 Ok(long) => journal.0.long.store(long, Ordering::Relaxed),

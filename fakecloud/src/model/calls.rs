@@ -98,7 +98,10 @@ impl Cloud {
                 Effect::Later(delay) => Some(delay),
                 _ => Some(cloud.config.termination_delay.0),
             };
-            let vms = cloud.live_of(&machine).into_iter().map(|vm| (vm.ordinal, vm.id.clone()));
+            let vms = cloud
+                .live_of(&machine)
+                .into_iter()
+                .map(|vm| (vm.ordinal, vm.id.clone()));
             let vms: Vec<(u64, String)> = vms.collect();
             cloud.remove_parts(&machine, None, now);
             for (ordinal, id) in vms {
@@ -368,14 +371,20 @@ impl Cloud {
             Err(DriverError::new(code, text))
         };
         let Some(token) = secret.get(API_TOKEN).filter(|token| !token.0.is_empty()) else {
-            return refused(Code::InvalidArgument, "is missing; any value will do, unless the cloud is set to accept some only");
+            return refused(
+                Code::InvalidArgument,
+                "is missing; any value will do, unless the cloud is set to accept some only",
+            );
         };
         if token.0 == EXPIRED_TOKEN.as_bytes() {
             return refused(Code::Unauthenticated, "has expired; put a new token there");
         }
         let accepted = &self.config.api_tokens;
         if !accepted.is_empty() && !accepted.iter().any(|accepted| accepted.is(&token.0)) {
-            return refused(Code::Unauthenticated, "is not known here; put one there that the cloud is set to accept");
+            return refused(
+                Code::Unauthenticated,
+                "is not known here; put one there that the cloud is set to accept",
+            );
         }
         Ok(())
     }
@@ -426,5 +435,9 @@ pub(super) fn class_of(request: &MachineRequest) -> &str {
 
 /// The zone that a class names; empty when it names none.
 pub(super) fn zone_of(class: &MachineClass) -> &str {
-    class.provider_spec.get("zone").and_then(serde_json::Value::as_str).unwrap_or_default()
+    class
+        .provider_spec
+        .get("zone")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default()
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::{
-    Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultKind, FaultRule, KubeletFault, LimitKind, Record, RecordKind,
-    Vm, VmState,
+    Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultKind, FaultRule, KubeletFault, LimitKind, Record,
+    RecordKind, Vm, VmState,
 };
 use crate::config::Token;
 use crate::glob;

@@ -61,7 +61,13 @@ impl Cloud {
         if let Some(vm) = self.vms.get_mut(&ordinal) {
             vm.panicked = true;
         }
-        self.say(ordinal, Caller::Control, "KernelPanic", "nothing on it runs until it boots again", now);
+        self.say(
+            ordinal,
+            Caller::Control,
+            "KernelPanic",
+            "nothing on it runs until it boots again",
+            now,
+        );
         self.answer(ordinal, reference)
     }
 

@@ -317,7 +317,11 @@ impl FaultRule {
             ("partial", self.partial.is_some()),
             ("stale", self.stale.is_some()),
         ];
-        let given: Vec<&str> = effects.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+        let given: Vec<&str> = effects
+            .iter()
+            .filter(|(_, given)| *given)
+            .map(|(name, _)| *name)
+            .collect();
         if given.len() > 1 {
             return Err(format!("{} exclude each other: write two rules", given.join(" and ")));
         }
@@ -331,7 +335,10 @@ impl FaultRule {
         }
         let no_code = delayed || self.stuck || self.lie || self.stale.is_some();
         if no_code && code != Code::Ok {
-            return Err(format!("{} goes with a call that succeeds: leave the code out", given.join("")));
+            return Err(format!(
+                "{} goes with a call that succeeds: leave the code out",
+                given.join("")
+            ));
         }
         let changes = matches!(self.operation, Some(Operation::Create | Operation::Delete));
         if (delayed || self.stuck) && !changes {
@@ -366,9 +373,14 @@ impl FaultRule {
         if let Some(probability) = self.probability
             && !(probability > 0.0 && probability <= 1.0)
         {
-            return Err(format!("probability is {probability}, and must be more than 0 and at most 1"));
+            return Err(format!(
+                "probability is {probability}, and must be more than 0 and at most 1"
+            ));
         }
-        if let Some(Window { from, until: Some(until) }) = self.window
+        if let Some(Window {
+            from,
+            until: Some(until),
+        }) = self.window
             && until <= from
         {
             return Err("window.until must be later than window.from".to_owned());
@@ -393,10 +405,16 @@ mod tests {
     #[case("{code: Internal, window: {from: 2m, until: 1m}}", "window.until must be later")]
     #[case("{code: Internal, throttle: {perSecond: 0}}", "throttle.perSecond is 0")]
     #[case("{throttle: {perSecond: 1}}", "answers no error")]
-    #[case("{operation: create, code: Internal, lie: true}", "lie goes with a call that succeeds")]
+    #[case(
+        "{operation: create, code: Internal, lie: true}",
+        "lie goes with a call that succeeds"
+    )]
     #[case("{operation: create, stuck: true, lie: true}", "stuck and lie exclude each other")]
     #[case("{operation: list, stuck: true}", "stuck is for creations and deletions")]
-    #[case("{operation: delete, code: Internal, partial: nics}", "partial does not go with this operation")]
+    #[case(
+        "{operation: delete, code: Internal, partial: nics}",
+        "partial does not go with this operation"
+    )]
     #[case("{operation: create, partial: nics}", "answers no error")]
     #[case("{operation: create, stale: {by: 1m}}", "stale is for calls that look")]
     #[case("{operation: list, stale: {calls: 0}}", "stale by nothing")]
@@ -409,7 +427,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case("{operation: create, error: capacity, probability: 0.5, zone: local-1}", Code::ResourceExhausted)]
+    #[case(
+        "{operation: create, error: capacity, probability: 0.5, zone: local-1}",
+        Code::ResourceExhausted
+    )]
     #[case("{lostReply: true}", Code::Unavailable)]
     #[case("{operation: delete, stuck: true}", Code::Ok)]
     #[case("{latency: 1s-3s}", Code::Ok)]

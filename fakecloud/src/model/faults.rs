@@ -152,7 +152,13 @@ impl Faults {
 
     /// What happens to a call. The first rule that fires decides; rules after it do not see it.
     pub(super) fn decide(&mut self, asked: &Asked<'_>, seed: &Seed, opened: Timestamp) -> Option<Fired> {
-        for Fault { rule, seen, hits, added } in &mut self.faults {
+        for Fault {
+            rule,
+            seen,
+            hits,
+            added,
+        } in &mut self.faults
+        {
             if !rule.matches(asked) || !rule.is_in_force(asked.now, opened) {
                 continue;
             }
@@ -178,7 +184,11 @@ impl Faults {
                     let calls = self.calls.entry(rule.id.clone()).or_default();
                     calls.push_back(asked.now);
                     let full = calls.len() > back as usize;
-                    Effect::Stale(if full { calls.pop_front().unwrap_or(*added) } else { *added })
+                    Effect::Stale(if full {
+                        calls.pop_front().unwrap_or(*added)
+                    } else {
+                        *added
+                    })
                 }
                 None => rule.effect(),
             };
@@ -205,7 +215,9 @@ impl FaultRule {
         let fits = |pattern: &str, text: &str| pattern.is_empty() || glob::matches(pattern, text);
         self.operation.is_none_or(|wanted| wanted == asked.operation)
             && (self.machine.is_empty()
-                || asked.machine.is_some_and(|machine| glob::matches_machine(&self.machine, machine)))
+                || asked
+                    .machine
+                    .is_some_and(|machine| glob::matches_machine(&self.machine, machine)))
             && fits(&self.class, asked.class)
             && fits(&self.zone, asked.zone)
             && fits(&self.caller, asked.caller)
@@ -375,7 +387,10 @@ mod tests {
         let struck: Vec<i64> = [59, 60, 119, 120]
             .into_iter()
             .filter(|second| {
-                let asked = Asked { now: at(*second), ..asked(Operation::List, None) };
+                let asked = Asked {
+                    now: at(*second),
+                    ..asked(Operation::List, None)
+                };
                 faults.decide(&asked, &Seed::new(1), at(0)).is_some()
             })
             .collect();
@@ -390,7 +405,9 @@ mod tests {
             ..FaultRule::new(id, Some(Operation::Create), Code::Internal)
         };
         let struck = |faults: &mut Faults| -> Vec<bool> {
-            (0..1000).map(|_| fired(faults, Operation::Create, None) == Some(Code::Internal)).collect()
+            (0..1000)
+                .map(|_| fired(faults, Operation::Create, None) == Some(Code::Internal))
+                .collect()
         };
         let alone = struck(&mut rules([rule("a")]));
         let count = alone.iter().filter(|struck| **struck).count();
@@ -403,13 +420,19 @@ mod tests {
     #[test]
     fn a_throttle_lets_so_many_calls_pass_and_strikes_the_others() {
         let mut faults = rules([FaultRule {
-            throttle: Some(Throttle { per_second: 0.5, burst: 2 }),
+            throttle: Some(Throttle {
+                per_second: 0.5,
+                burst: 2,
+            }),
             ..FaultRule::new("a", None, Code::Unavailable)
         }]);
         let passed: Vec<i64> = [0, 0, 0, 1, 2, 3, 10, 10, 10]
             .into_iter()
             .filter(|second| {
-                let asked = Asked { now: at(*second), ..asked(Operation::List, None) };
+                let asked = Asked {
+                    now: at(*second),
+                    ..asked(Operation::List, None)
+                };
                 faults.decide(&asked, &Seed::new(1), at(0)).is_none()
             })
             .collect();
@@ -425,7 +448,10 @@ mod tests {
         let shown: Vec<Effect> = [10, 20, 30, 40]
             .into_iter()
             .filter_map(|second| {
-                let asked = Asked { now: at(second), ..asked(Operation::List, None) };
+                let asked = Asked {
+                    now: at(second),
+                    ..asked(Operation::List, None)
+                };
                 faults.decide(&asked, &Seed::new(1), at(0)).map(|fired| fired.effect)
             })
             .collect();
@@ -434,7 +460,9 @@ mod tests {
 
     #[test]
     fn a_rule_that_changes_nothing_is_refused() {
-        let error = Faults::default().add(FaultRule::new("a", None, Code::Ok), at(0)).unwrap_err();
+        let error = Faults::default()
+            .add(FaultRule::new("a", None, Code::Ok), at(0))
+            .unwrap_err();
         assert!(error.to_string().contains("a latency"), "{error}");
     }
 }

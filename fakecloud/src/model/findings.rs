@@ -96,14 +96,20 @@ impl Cloud {
         let mut found = self.remembered.findings.clone();
         if let Some(uids) = &looking.machine_uids {
             // A deletion for a machine that is gone took what nobody owned.
-            found.retain(|finding| {
-                finding.kind != FindingKind::HealthyVmDeleted || uids.contains(&finding.machine_uid)
-            });
+            found
+                .retain(|finding| finding.kind != FindingKind::HealthyVmDeleted || uids.contains(&finding.machine_uid));
         }
-        let live: Vec<_> = self.live.values().flatten().filter_map(|ordinal| self.vms.get(ordinal)).collect();
+        let live: Vec<_> = self
+            .live
+            .values()
+            .flatten()
+            .filter_map(|ordinal| self.vms.get(ordinal))
+            .collect();
         if let Some(uids) = &looking.machine_uids {
             // Nodes of somebody else's have no class, and no machine.
-            let orphan = live.iter().filter(|vm| !vm.owner.class.is_empty() && !uids.contains(&vm.owner.uid));
+            let orphan = live
+                .iter()
+                .filter(|vm| !vm.owner.class.is_empty() && !uids.contains(&vm.owner.uid));
             found.extend(orphan.filter(|vm| settled(vm.created)).map(|vm| Finding {
                 kind: FindingKind::OrphanVm,
                 subject: vm.id.clone(),
@@ -129,7 +135,10 @@ impl Cloud {
                 });
             }
         }
-        let disks = self.disks.values().filter(|disk| disk.vm.is_none() && settled(disk.created));
+        let disks = self
+            .disks
+            .values()
+            .filter(|disk| disk.vm.is_none() && settled(disk.created));
         found.extend(disks.map(|disk| Finding {
             kind: FindingKind::OrphanDisk,
             subject: disk.id.clone(),
@@ -138,7 +147,10 @@ impl Cloud {
             time: disk.created,
             message: format!("disk {} ({}) belongs to no VM", disk.id, disk.name),
         }));
-        let nics = self.nics.values().filter(|nic| nic.vm.is_none() && settled(nic.created));
+        let nics = self
+            .nics
+            .values()
+            .filter(|nic| nic.vm.is_none() && settled(nic.created));
         found.extend(nics.map(|nic| Finding {
             kind: FindingKind::OrphanNic,
             subject: nic.id.clone(),
@@ -166,7 +178,11 @@ impl Cloud {
     /// A driver's call changes VMs: what only this moment tells is remembered.
     pub(super) fn watch_call(&mut self, operation: Operation, request: &MachineRequest, caller: &str, now: Timestamp) {
         let owner = super::calls::owner(request);
-        let by = if caller.is_empty() { String::new() } else { format!(" by {caller}") };
+        let by = if caller.is_empty() {
+            String::new()
+        } else {
+            format!(" by {caller}")
+        };
         if self.remembered.frozen.is_some() {
             self.remember(Finding {
                 kind: FindingKind::CallWhileFrozen,
@@ -183,7 +199,9 @@ impl Cloud {
         let healthy: Vec<String> = self
             .live_of(&owner.key())
             .into_iter()
-            .filter(|vm| vm.state == VmState::Running && vm.joined && vm.kubelet.availability(now).0 == super::Availability::Up)
+            .filter(|vm| {
+                vm.state == VmState::Running && vm.joined && vm.kubelet.availability(now).0 == super::Availability::Up
+            })
             .map(|vm| vm.id.clone())
             .collect();
         for id in healthy {

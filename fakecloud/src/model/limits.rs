@@ -113,7 +113,9 @@ impl RateLimit {
 /// Whether a rate makes sense.
 pub(super) fn check_rate(per_second: f64, burst: u32) -> Result<(), String> {
     if !(per_second.is_finite() && per_second > 0.0) {
-        return Err(format!("perSecond is {per_second}, and must be more than 0, for example 0.5"));
+        return Err(format!(
+            "perSecond is {per_second}, and must be more than 0, for example 0.5"
+        ));
     }
     if burst == 0 {
         return Err("burst is 0, so that no call ever passes: make it at least 1".to_owned());
@@ -143,10 +145,7 @@ impl Bucket {
 }
 
 /// The tags that make no sense: the key, where one is at fault, and why.
-pub(super) fn check_tags(
-    tags: &BTreeMap<String, String>,
-    limits: &PartLimits,
-) -> Result<(), (Option<String>, String)> {
+pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -> Result<(), (Option<String>, String)> {
     at_most("tags", tags.len(), limits.tags).map_err(|reason| (None, reason))?;
     for (key, value) in tags {
         for (what, text, most) in [("key", key, limits.tag_key), ("value", value, limits.tag_value)] {
@@ -179,7 +178,10 @@ impl Cloud {
             LimitKind::Quota => &self.config.quotas,
             LimitKind::Capacity => &self.config.capacity,
         };
-        limits.iter().map(|limit| (limit.clone(), self.used(kind, limit))).collect()
+        limits
+            .iter()
+            .map(|limit| (limit.clone(), self.used(kind, limit)))
+            .collect()
     }
 
     fn used(&self, kind: LimitKind, limit: &VmLimit) -> u32 {
@@ -259,8 +261,6 @@ impl Cloud {
         let limits = self.config.rate_limits.iter().zip(&mut self.buckets).enumerate();
         limits
             .filter(|(_, (limit, _))| limit.operation.is_none_or(|wanted| wanted == operation))
-            .find_map(|(place, (limit, bucket))| {
-                (!bucket.take(limit.per_second, limit.burst, now)).then_some(place)
-            })
+            .find_map(|(place, (limit, bucket))| (!bucket.take(limit.per_second, limit.burst, now)).then_some(place))
     }
 }

@@ -143,7 +143,11 @@ impl ProviderSpec {
             return Err(wrong("region", &reason));
         }
         if !config.images.is_empty() && !config.images.contains(&spec.image) {
-            let reason = format!("{:?} is unknown; this cloud has {}", spec.image, config.images.join(", "));
+            let reason = format!(
+                "{:?} is unknown; this cloud has {}",
+                spec.image,
+                config.images.join(", ")
+            );
             return Err(wrong("image", &reason));
         }
         if let Some(missing) = config.required_tags.iter().find(|key| !spec.tags.contains_key(*key)) {
@@ -172,10 +176,16 @@ fn disks(fields: &Map<String, Value>, config: &Config) -> Result<Vec<DiskSpec>, 
             tags: tags(item, &format!("{path}."), config)?,
         };
         if !is_quantity(&disk.size) {
-            return Err(wrong(&format!("{path}.size"), "must be a positive quantity, for example 50Gi"));
+            return Err(wrong(
+                &format!("{path}.size"),
+                "must be a positive quantity, for example 50Gi",
+            ));
         }
         if disk.boot && disks.iter().any(|other| other.boot) {
-            return Err(wrong(&format!("{path}.boot"), "is set for a second disk; a VM boots from one"));
+            return Err(wrong(
+                &format!("{path}.boot"),
+                "is set for a second disk; a VM boots from one",
+            ));
         }
         unique(disks.iter().map(|other| other.name.as_str()), &disk.name, &path)?;
         disks.push(disk);
@@ -301,7 +311,10 @@ fn texts(fields: &Map<String, Value>, path: &str, field: &str) -> Result<BTreeMa
     };
     let entry = |(key, value): (&String, &Value)| match value {
         Value::String(text) => Ok((key.clone(), text.clone())),
-        _ => Err(wrong(&format!("{path}{field}[{key}]"), "must be a text; put it in quotes")),
+        _ => Err(wrong(
+            &format!("{path}{field}[{key}]"),
+            "must be a text; put it in quotes",
+        )),
     };
     entries.iter().map(entry).collect()
 }
@@ -396,9 +409,15 @@ mod tests {
     #[case::image("images: [linux-1]", "providerSpec.image: \"i\" is unknown; this cloud has linux-1")]
     #[case::required_tag("requiredTags: [owner]", "providerSpec.tags[owner]: is missing")]
     #[case::too_many_nics("limits: {nics: 1}", "providerSpec.nics: there are 2 nics; at most 1 are possible")]
-    #[case::too_many_disks("limits: {disks: 1}", "providerSpec.disks: there are 2 disks; at most 1 are possible")]
+    #[case::too_many_disks(
+        "limits: {disks: 1}",
+        "providerSpec.disks: there are 2 disks; at most 1 are possible"
+    )]
     #[case::too_many_tags("limits: {tags: 1}", "providerSpec.tags: there are 2 tags; at most 1 are possible")]
-    #[case::other_region("regions: {near: [a], far: [b]}", "providerSpec.region: \"far\" is not the region of zone a, which is near")]
+    #[case::other_region(
+        "regions: {near: [a], far: [b]}",
+        "providerSpec.region: \"far\" is not the region of zone a, which is near"
+    )]
     fn what_this_cloud_refuses_is_named(#[case] config: &str, #[case] said: &str) {
         let config = Config::from_yaml("test", config).unwrap();
         let value = json!({

@@ -148,7 +148,12 @@ impl Cloud {
         cloud.log = Log::restored(records, state.log);
         cloud.last_ordinal = state.small.last_ordinal;
         cloud.holds = state.small.holds;
-        cloud.outages = state.small.outages.into_iter().map(|outage| (outage.zone.clone(), outage)).collect();
+        cloud.outages = state
+            .small
+            .outages
+            .into_iter()
+            .map(|outage| (outage.zone.clone(), outage))
+            .collect();
         cloud.remembered = state.small.remembered;
         cloud.take_over(state.small.overrides);
         for (id, disk) in state.disks {

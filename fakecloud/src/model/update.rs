@@ -29,7 +29,9 @@ impl Cloud {
     /// then a part may have.
     pub fn update_vm(&mut self, reference: &Reference, update: &VmUpdate, now: Timestamp) -> Result<&Vm, DriverError> {
         self.advance(now);
-        let vm = self.find(reference).map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
+        let vm = self
+            .find(reference)
+            .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
         let vm = vm.clone();
         let machine = vm.owner.key();
         let fired = self.admit(&Asked {
@@ -56,13 +58,18 @@ impl Cloud {
         record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
         self.log.append(record);
         result?;
-        self.vms.get(&vm.ordinal).ok_or_else(|| DriverError::new(Code::NotFound, format!("VM {} is gone", vm.id)))
+        self.vms
+            .get(&vm.ordinal)
+            .ok_or_else(|| DriverError::new(Code::NotFound, format!("VM {} is gone", vm.id)))
     }
 
     fn apply(&mut self, vm: &Vm, update: &VmUpdate, tags_only: bool) -> Result<(), DriverError> {
         let wrong = |text: String| DriverError::new(Code::InvalidArgument, text);
         if !vm.state.is_live() {
-            let text = format!("VM {} is {}, and must be pending, running or stopped for that", vm.id, vm.state);
+            let text = format!(
+                "VM {} is {}, and must be pending, running or stopped for that",
+                vm.id, vm.state
+            );
             return Err(DriverError::new(Code::FailedPrecondition, text));
         }
         let mut tags = vm.tags.clone();
@@ -71,7 +78,9 @@ impl Cloud {
         limits::check_tags(&tags, &self.config.limits)
             .map_err(|(key, reason)| wrong(format!("set_tags[{}]: {reason}", key.unwrap_or_default())))?;
         if let Some(missing) = self.config.required_tags.iter().find(|key| !tags.contains_key(*key)) {
-            return Err(wrong(format!("remove_tags: this cloud's VMs must have the tag {missing}")));
+            return Err(wrong(format!(
+                "remove_tags: this cloud's VMs must have the tag {missing}"
+            )));
         }
         let of_vm: BTreeMap<String, String> = self
             .nics
@@ -81,7 +90,10 @@ impl Cloud {
             .collect();
         if let Some(unknown) = update.nics.keys().find(|name| !of_vm.contains_key(*name)) {
             let known: Vec<&str> = of_vm.keys().map(String::as_str).collect();
-            return Err(wrong(format!("nics[{unknown}]: there is none; the VM has {}", known.join(", "))));
+            return Err(wrong(format!(
+                "nics[{unknown}]: there is none; the VM has {}",
+                known.join(", ")
+            )));
         }
         if let Some(vm) = self.vms.get_mut(&vm.ordinal) {
             vm.tags = tags;

@@ -33,7 +33,9 @@ impl Cloud {
 
     /// The volumes that a VM has.
     pub fn volumes_of<'a>(&'a self, vm: &'a Vm) -> impl Iterator<Item = &'a Volume> {
-        self.volumes.values().filter(|volume| volume.vm.as_ref() == Some(&vm.id))
+        self.volumes
+            .values()
+            .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
     }
 
     /// Makes a volume; one that exists is answered if it is the same.
@@ -47,7 +49,9 @@ impl Cloud {
             return wrong("id: must have 1 to 253 characters".to_owned());
         }
         if !is_zone(zone) {
-            return wrong(format!("zone: {zone:?} is none: write lower-case letters, digits and dashes"));
+            return wrong(format!(
+                "zone: {zone:?} is none: write lower-case letters, digits and dashes"
+            ));
         }
         if !is_quantity(size) {
             return wrong(format!("size: {size:?} must be a positive quantity, for example 50Gi"));
@@ -80,14 +84,22 @@ impl Cloud {
     /// fault rule answers.
     pub fn attach_volume(&mut self, id: &str, vm: &Reference, now: Timestamp) -> Result<Volume, DriverError> {
         self.advance(now);
-        let vm = self.find(vm).map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
+        let vm = self
+            .find(vm)
+            .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
         let vm = vm.clone();
-        self.volume_call(Operation::Attach, id, &vm.owner.key(), &vm.zone, now, |cloud| cloud.attach(id, &vm))
+        self.volume_call(Operation::Attach, id, &vm.owner.key(), &vm.zone, now, |cloud| {
+            cloud.attach(id, &vm)
+        })
     }
 
     fn attach(&mut self, id: &str, vm: &Vm) -> Result<(), DriverError> {
         let refused = |text: String| Err(DriverError::new(Code::FailedPrecondition, text));
-        let attached = self.volumes.values().filter(|volume| volume.vm.as_ref() == Some(&vm.id)).count();
+        let attached = self
+            .volumes
+            .values()
+            .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
+            .count();
         let most = self.config.csi.volumes_per_node as usize;
         let Some(volume) = self.volumes.get_mut(&id.to_owned()) else {
             return Err(no_volume(id));
@@ -101,10 +113,16 @@ impl Cloud {
             return refused(format!("VM {} is {}", vm.id, vm.state));
         }
         if volume.zone != vm.zone {
-            return refused(format!("volume {id} is in zone {}, and VM {} in {}", volume.zone, vm.id, vm.zone));
+            return refused(format!(
+                "volume {id} is in zone {}, and VM {} in {}",
+                volume.zone, vm.id, vm.zone
+            ));
         }
         if attached >= most {
-            return refused(format!("VM {} has {attached} volumes; at most {most} are possible", vm.id));
+            return refused(format!(
+                "VM {} has {attached} volumes; at most {most} are possible",
+                vm.id
+            ));
         }
         volume.vm = Some(vm.id.clone());
         Ok(())
@@ -116,7 +134,11 @@ impl Cloud {
     /// `NotFound`, or what a fault rule answers.
     pub fn detach_volume(&mut self, id: &str, now: Timestamp) -> Result<Volume, DriverError> {
         self.advance(now);
-        let vm = self.volumes.get(id).and_then(|volume| volume.vm.as_ref()).and_then(|vm| self.vm(vm));
+        let vm = self
+            .volumes
+            .get(id)
+            .and_then(|volume| volume.vm.as_ref())
+            .and_then(|vm| self.vm(vm));
         let (machine, zone) = vm.map(|vm| (vm.owner.key(), vm.zone.clone())).unwrap_or_default();
         self.volume_call(Operation::Detach, id, &machine, &zone, now, |cloud| {
             let volume = cloud.volumes.get_mut(&id.to_owned()).ok_or_else(|| no_volume(id))?;
@@ -141,10 +163,37 @@ impl Cloud {
         Ok(())
     }
 
+    /// Whether the cloud does what the storage of a cluster asks for: nothing that strikes calls strikes this one. What
+    /// strikes stands in the log.
+    pub fn lets_storage(&mut self, operation: Operation, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
+        let fired = self.admit(&Asked {
+            operation,
+            machine: Some(node),
+            class: "",
+            zone,
+            caller: "",
+            now,
+        });
+        let Some(fired) = fired.filter(|fired| fired.code != Code::Ok) else {
+            return true;
+        };
+        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.name(), now);
+        node.clone_into(&mut record.machine);
+        record.code = Some(fired.code);
+        record.fault = Some(fired.id);
+        self.log.append(record.saying(volume));
+        false
+    }
+
     /// A VM is gone: its volumes are free.
     pub(super) fn free_volumes(&mut self, vm: &str) {
         let of_vm = |volume: &&Volume| volume.vm.as_deref() == Some(vm);
-        let ids: Vec<String> = self.volumes.values().filter(of_vm).map(|volume| volume.id.clone()).collect();
+        let ids: Vec<String> = self
+            .volumes
+            .values()
+            .filter(of_vm)
+            .map(|volume| volume.id.clone())
+            .collect();
         for id in ids {
             if let Some(volume) = self.volumes.get_mut(&id) {
                 volume.vm = None;
@@ -177,7 +226,12 @@ impl Cloud {
             Some(fired) => Err(DriverError::new(fired.code, fired.message)),
             None => effect(self),
         };
-        let mut record = Record::new(super::RecordKind::Command, super::Caller::Control, operation.name(), now);
+        let mut record = Record::new(
+            super::RecordKind::Command,
+            super::Caller::Control,
+            operation.name(),
+            now,
+        );
         machine.clone_into(&mut record.machine);
         record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
         self.log.append(record.saying(id));

@@ -103,7 +103,12 @@ impl Cloud {
     ///
     /// # Errors
     /// When a value makes no sense, or no known zone matches.
-    pub fn fail_zone(&mut self, outage: ZoneOutage, lasts: Option<Duration>, now: Timestamp) -> Result<(), CommandError> {
+    pub fn fail_zone(
+        &mut self,
+        outage: ZoneOutage,
+        lasts: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
         let unusable = |reason: String| Err(CommandError::Unusable(reason));
         if outage.zone.is_empty() {
             return unusable("zone: is empty: give a zone, or a glob such as *".to_owned());
@@ -117,13 +122,16 @@ impl Cloud {
             ));
         }
         if !(1..=100).contains(&outage.error_percent) {
-            return unusable(format!("error_percent: is {}, and must be from 1 to 100", outage.error_percent));
+            return unusable(format!(
+                "error_percent: is {}, and must be from 1 to 100",
+                outage.error_percent
+            ));
         }
         if lasts.is_some_and(|lasts| lasts.is_zero()) {
             return unusable("lasts: must be longer than zero; leave it out for a failure without end".to_owned());
         }
         self.advance(now);
-        self.return_zone(&outage.zone.clone(), now);
+        self.return_zone(&outage.zone, now);
         let text = match lasts {
             Some(lasts) => format!("{}: {} for {}", outage.zone, outage.failure, GoDuration(lasts)),
             None => format!("{}: {}", outage.zone, outage.failure),
@@ -165,7 +173,12 @@ impl Cloud {
     /// Ends the failures whose time has come.
     pub(super) fn end_outages(&mut self, at: Timestamp) {
         let over = |outage: &&ZoneOutage| outage.until.is_some_and(|until| until <= at);
-        let zones: Vec<String> = self.outages.values().filter(over).map(|outage| outage.zone.clone()).collect();
+        let zones: Vec<String> = self
+            .outages
+            .values()
+            .filter(over)
+            .map(|outage| outage.zone.clone())
+            .collect();
         for zone in zones {
             let record = Record::new(RecordKind::Part, Caller::Cloud, "ZoneReturned", at);
             self.log.append(record.saying(zone.clone()));
@@ -175,7 +188,9 @@ impl Cloud {
 
     /// Whether hosts of the zone are down.
     pub(super) fn is_down(&self, zone: &str) -> bool {
-        self.outages.values().any(|outage| outage.failure.stops_vms() && outage.is_about(zone))
+        self.outages
+            .values()
+            .any(|outage| outage.failure.stops_vms() && outage.is_about(zone))
     }
 
     /// What the zone's failure makes of a call.
@@ -239,7 +254,9 @@ impl Cloud {
     }
 
     fn return_zone(&mut self, zone: &str, now: Timestamp) {
-        let Some(outage) = self.outages.remove(zone) else { return };
+        let Some(outage) = self.outages.remove(zone) else {
+            return;
+        };
         if !outage.failure.stops_vms() {
             return;
         }

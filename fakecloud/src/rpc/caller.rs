@@ -56,7 +56,10 @@ where
 fn client(headers: &HeaderMap) -> String {
     let value = headers.get(CLIENT).or_else(|| headers.get(http::header::USER_AGENT));
     let text = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.chars().filter(|character| !character.is_control()).take(LENGTH).collect()
+    text.chars()
+        .filter(|character| !character.is_control())
+        .take(LENGTH)
+        .collect()
 }
 
 #[cfg(test)]

@@ -119,7 +119,12 @@ impl ControlService {
     fn limits(&self) -> proto::LimitList {
         self.cloud.step(|cloud, now| {
             cloud.advance(now);
-            let of = |kind| cloud.limits(kind).into_iter().map(move |entry| ledger::limit(kind, entry));
+            let of = |kind| {
+                cloud
+                    .limits(kind)
+                    .into_iter()
+                    .map(move |entry| ledger::limit(kind, entry))
+            };
             proto::LimitList {
                 limits: of(LimitKind::Quota).chain(of(LimitKind::Capacity)).collect(),
             }
@@ -256,8 +261,11 @@ impl proto::cloud_server::Cloud for ControlService {
         request: Request<proto::CreateVolumeRequest>,
     ) -> Result<Response<proto::Volume>, Status> {
         let proto::CreateVolumeRequest { id, zone, size } = request.into_inner();
-        let made = self.cloud.step(|cloud, now| cloud.create_volume(&id, &zone, &size, now));
-        made.map(|made| Response::new(ledger::volume(&made))).map_err(convert::refusal)
+        let made = self
+            .cloud
+            .step(|cloud, now| cloud.create_volume(&id, &zone, &size, now));
+        made.map(|made| Response::new(ledger::volume(&made)))
+            .map_err(convert::refusal)
     }
 
     async fn delete_volume(
@@ -266,7 +274,9 @@ impl proto::cloud_server::Cloud for ControlService {
     ) -> Result<Response<proto::DeleteVolumeReply>, Status> {
         let id = request.into_inner().id;
         let deleted = self.cloud.step(|cloud, now| cloud.delete_volume(&id, now));
-        deleted.map(|()| Response::new(proto::DeleteVolumeReply {})).map_err(convert::refusal)
+        deleted
+            .map(|()| Response::new(proto::DeleteVolumeReply {}))
+            .map_err(convert::refusal)
     }
 
     async fn list_volumes(
@@ -294,13 +304,17 @@ impl proto::cloud_server::Cloud for ControlService {
         let proto::AttachVolumeRequest { id, vm } = request.into_inner();
         let vm = convert::reference(vm.unwrap_or_default())?;
         let attached = self.cloud.step(|cloud, now| cloud.attach_volume(&id, &vm, now));
-        attached.map(|volume| Response::new(ledger::volume(&volume))).map_err(convert::refusal)
+        attached
+            .map(|volume| Response::new(ledger::volume(&volume)))
+            .map_err(convert::refusal)
     }
 
     async fn detach_volume(&self, request: Request<proto::VolumeReference>) -> Result<Response<proto::Volume>, Status> {
         let id = request.into_inner().id;
         let detached = self.cloud.step(|cloud, now| cloud.detach_volume(&id, now));
-        detached.map(|volume| Response::new(ledger::volume(&volume))).map_err(convert::refusal)
+        detached
+            .map(|volume| Response::new(ledger::volume(&volume)))
+            .map_err(convert::refusal)
     }
 
     async fn list_limits(&self, _: Request<proto::ListLimitsRequest>) -> Result<Response<proto::LimitList>, Status> {
@@ -308,11 +322,17 @@ impl proto::cloud_server::Cloud for ControlService {
     }
 
     async fn set_limit(&self, request: Request<proto::SetLimitRequest>) -> Result<Response<proto::LimitList>, Status> {
-        let proto::SetLimitRequest { kind, machine_type, zone, vms } = request.into_inner();
+        let proto::SetLimitRequest {
+            kind,
+            machine_type,
+            zone,
+            vms,
+        } = request.into_inner();
         let kind = ledger::read_limit_kind(kind)?;
         let glob = |text: String| if text.is_empty() { "*".to_owned() } else { text };
         let (machine_type, zone) = (glob(machine_type), glob(zone));
-        self.cloud.step(|cloud, now| cloud.set_limit(kind, &machine_type, &zone, vms, now));
+        self.cloud
+            .step(|cloud, now| cloud.set_limit(kind, &machine_type, &zone, vms, now));
         Ok(Response::new(self.limits()))
     }
 
@@ -320,7 +340,9 @@ impl proto::cloud_server::Cloud for ControlService {
         let request = request.into_inner();
         self.cloud.step(|cloud, now| {
             let (outage, lasts) = ledger::read_outage(request, now)?;
-            cloud.fail_zone(outage, lasts, now).map_err(|error| convert::command_error(&error))
+            cloud
+                .fail_zone(outage, lasts, now)
+                .map_err(|error| convert::command_error(&error))
         })?;
         Ok(Response::new(self.zones()))
     }
@@ -347,7 +369,10 @@ impl proto::cloud_server::Cloud for ControlService {
         }))
     }
 
-    async fn set_frozen(&self, request: Request<proto::SetFrozenRequest>) -> Result<Response<proto::InfoReply>, Status> {
+    async fn set_frozen(
+        &self,
+        request: Request<proto::SetFrozenRequest>,
+    ) -> Result<Response<proto::InfoReply>, Status> {
         let frozen = request.into_inner().frozen;
         self.cloud.step(|cloud, now| cloud.set_frozen(frozen, now));
         Ok(Response::new(self.info()))

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use tonic::Status;
 
-use crate::DuplicateCreates;
 use super::ledger;
+use crate::DuplicateCreates;
 use crate::model::{
     Cloud, CommandError, FaultError, Forgotten, NodesSpec, Record, RecordKind, Reference, Taint, Vm, VmState,
 };

@@ -164,7 +164,9 @@ pub(super) fn finding(finding: Finding) -> proto::Finding {
 
 pub(super) fn read_looking(request: proto::AuditLedgerRequest) -> Looking {
     Looking {
-        machine_uids: request.machines.map(|machines| machines.uids.into_iter().collect::<BTreeSet<_>>()),
+        machine_uids: request
+            .machines
+            .map(|machines| machines.uids.into_iter().collect::<BTreeSet<_>>()),
         grace: Duration::from_nanos(request.grace_nanos),
     }
 }

@@ -50,9 +50,9 @@ fn value_of<T: Copy, P: Copy + Into<i32>>(table: &[(T, P)], number: i32, field: 
         return Ok(None);
     }
     let entry = table.iter().find(|(_, known)| (*known).into() == number);
-    entry.map(|(value, _)| Some(*value)).ok_or_else(|| {
-        Status::invalid_argument(format!("{field}: {number} is none; 0 to {} are", table.len()))
-    })
+    entry
+        .map(|(value, _)| Some(*value))
+        .ok_or_else(|| Status::invalid_argument(format!("{field}: {number} is none; 0 to {} are", table.len())))
 }
 
 /// A rule with its counters.
@@ -123,7 +123,9 @@ pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
                 "latency and latency_nanos are both given: leave one out",
             ));
         }
-        text => text.parse().map_err(|reason| Status::invalid_argument(format!("latency: {reason}")))?,
+        text => text
+            .parse()
+            .map_err(|reason| Status::invalid_argument(format!("latency: {reason}")))?,
     };
     let nanos = |nanos| GoDuration(Duration::from_nanos(nanos));
     let stale = match fault.stale {

@@ -139,7 +139,14 @@ async fn the_log_is_read_by_pages_and_followed_live() {
         control.clone().kill_vm(machine("a")).await.unwrap();
     };
     let (operations, ()) = tokio::join!(follow, act);
-    let expected = ["NicCreated", "DiskCreated", "Pending", "CreateMachine", "Running", "KillVm"];
+    let expected = [
+        "NicCreated",
+        "DiskCreated",
+        "Pending",
+        "CreateMachine",
+        "Running",
+        "KillVm",
+    ];
     assert_eq!(operations, expected);
     let page = proto::AuditRequest {
         after: 1,
@@ -227,7 +234,14 @@ async fn without_kubelets_vms_still_boot_in_time() {
         token.cancel();
     };
     tokio::join!(cloud.run_without_kubelets(token.clone()), act);
-    let operation = cloud.step(|cloud, _| cloud.log().after(4).unwrap().next().map(|record| record.operation.clone()));
+    let operation = cloud.step(|cloud, _| {
+        cloud
+            .log()
+            .after(4)
+            .unwrap()
+            .next()
+            .map(|record| record.operation.clone())
+    });
     assert_eq!(operation.as_deref(), Some("Running"));
 }
 

@@ -65,7 +65,12 @@ async fn call(
 /// The live VMs by machine.
 async fn live(process: &Process) -> BTreeMap<String, Vec<String>> {
     let mut vms: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let list = process.control().list_vms(ListVmsRequest::default()).await.unwrap().into_inner();
+    let list = process
+        .control()
+        .list_vms(ListVmsRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
     for vm in list.vms {
         if matches!(vm.state(), VmState::Pending | VmState::Running | VmState::Stopped) {
             vms.entry(vm.machine).or_default().push(vm.provider_id);
@@ -79,7 +84,11 @@ async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back
     let folder = tempfile::tempdir().unwrap();
     let seed = Seed::new(7);
     let mut known: Vec<BTreeMap<String, Known>> = (0..CALLERS)
-        .map(|caller| (0..MACHINES).map(|machine| (format!("m-{caller}-{machine}"), Known::Gone)).collect())
+        .map(|caller| {
+            (0..MACHINES)
+                .map(|machine| (format!("m-{caller}-{machine}"), Known::Gone))
+                .collect()
+        })
         .collect();
     let mut deleted = BTreeSet::new();
     let mut made = 0;
@@ -107,18 +116,29 @@ async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back
             let enough = (enough, Arc::clone(&reached));
             callers.spawn(call(process.driver(), knows, stream, Arc::clone(&answered), enough));
         }
-        tokio::time::timeout(LIMIT, reached.notified()).await.expect("the program answers no more");
+        tokio::time::timeout(LIMIT, reached.notified())
+            .await
+            .expect("the program answers no more");
         process.kill().await;
-        let ended = tokio::time::timeout(LIMIT, callers.join_all()).await.expect("a call neither ends nor fails");
+        let ended = tokio::time::timeout(LIMIT, callers.join_all())
+            .await
+            .expect("a call neither ends nor fails");
         for (knows, gone) in ended {
             deleted.extend(gone);
             known.push(knows);
         }
         made += answered.load(Ordering::Relaxed);
     }
-    assert!(made > KILLS && deleted.len() > 100, "{made} calls were answered, {} deleted", deleted.len());
+    assert!(
+        made > KILLS && deleted.len() > 100,
+        "{made} calls were answered, {} deleted",
+        deleted.len()
+    );
     let process = Process::start(Some(folder.path()), KILLS).await;
-    let left_behind = ListPartsRequest { left_behind: true, ..ListPartsRequest::default() };
+    let left_behind = ListPartsRequest {
+        left_behind: true,
+        ..ListPartsRequest::default()
+    };
     let left = process.control().list_nics(left_behind).await.unwrap().into_inner();
     assert!(left.nics.is_empty());
 }
@@ -128,9 +148,14 @@ async fn a_folder_that_is_in_use_is_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Process::start(Some(folder.path()), 1).await;
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_fakecloud"));
-    command.args(["serve", "--without-kubelets", "--address=127.0.0.1:0", "--data"]).arg(folder.path());
+    command
+        .args(["serve", "--without-kubelets", "--address=127.0.0.1:0", "--data"])
+        .arg(folder.path());
     let ended = tokio::time::timeout(LIMIT, command.output()).await.unwrap().unwrap();
     let text = String::from_utf8(ended.stderr).unwrap();
-    assert!(!ended.status.success() && text.contains("in use by another fakecloud"), "{text}");
+    assert!(
+        !ended.status.success() && text.contains("in use by another fakecloud"),
+        "{text}"
+    );
     assert_eq!(text.trim_end().lines().count(), 1, "{text}");
 }

@@ -23,7 +23,9 @@ async fn is_served(process: &Process) {
         driver.delete_machine(request("well-behaved")).await.unwrap();
         process.control().info(InfoRequest {}).await.unwrap();
     };
-    tokio::time::timeout(PATIENCE, work).await.expect("others keep a well-behaved client waiting");
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .expect("others keep a well-behaved client waiting");
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ fn corpus() -> Vec<(usize, Vec<u8>)> {
     let list = proto::ListVmsRequest {
         machine: "m-*".to_owned(),
         include_terminated: true,
-        tags: tags.clone().into(),
+        tags: tags.into(),
         zone: "local-?".to_owned(),
         page_size: 2,
         page_token: "00000000000000000001".to_owned(),
@@ -108,7 +108,10 @@ fn corpus() -> Vec<(usize, Vec<u8>)> {
         size: "5Gi".to_owned(),
     };
     corpus.push((5, volume.encode_to_vec()));
-    let attach = proto::AttachVolumeRequest { id: "v".to_owned(), vm: machine("m-1") };
+    let attach = proto::AttachVolumeRequest {
+        id: "v".to_owned(),
+        vm: machine("m-1"),
+    };
     corpus.push((6, attach.encode_to_vec()));
     let broken = proto::BreakKubeletRequest {
         vm: machine("m-1"),
@@ -122,10 +125,15 @@ fn corpus() -> Vec<(usize, Vec<u8>)> {
         lasts_nanos: Some(5_000_000_000),
     };
     corpus.push((7, broken.encode_to_vec()));
-    let preempt = proto::PreemptVmRequest { vm: machine("m-1"), notice_nanos: 5_000_000_000 };
+    let preempt = proto::PreemptVmRequest {
+        vm: machine("m-1"),
+        notice_nanos: 5_000_000_000,
+    };
     corpus.push((8, preempt.encode_to_vec()));
     let ledger = proto::AuditLedgerRequest {
-        machines: Some(proto::MachineUids { uids: vec!["uid-of-m-1".to_owned()] }),
+        machines: Some(proto::MachineUids {
+            uids: vec!["uid-of-m-1".to_owned()],
+        }),
         grace_nanos: 1_000_000_000,
     };
     corpus.push((9, ledger.encode_to_vec()));
@@ -180,17 +188,32 @@ async fn no_message_makes_the_cloud_panic() {
         let driver = cloud.driver();
         let name = format!("m-{}", stream.below(4));
         let limit = Duration::from_secs(3600);
-        tokio::time::timeout(limit, driver.create_machine(request(&name))).await.ok();
-        tokio::time::timeout(limit, driver.get_machine_status(request(&name))).await.ok();
-        tokio::time::timeout(limit, driver.delete_machine(request(&name))).await.ok();
+        tokio::time::timeout(limit, driver.create_machine(request(&name)))
+            .await
+            .ok();
+        tokio::time::timeout(limit, driver.get_machine_status(request(&name)))
+            .await
+            .ok();
+        tokio::time::timeout(limit, driver.delete_machine(request(&name)))
+            .await
+            .ok();
         cloud.step(|cloud, now| cloud.advance(now));
     }
-    assert!(taken > 0 && refused > 0, "{taken} messages were taken and {refused} refused");
+    assert!(
+        taken > 0 && refused > 0,
+        "{taken} messages were taken and {refused} refused"
+    );
 }
 
 #[test]
 fn no_file_makes_the_reader_panic() {
-    let config = include_str!("../../README.md").split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let config = include_str!("../../README.md")
+        .split("```yaml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let rules = "- {id: a, operation: create, skip: 1, times: 2, code: Internal, latency: 1s-3s, probability: 0.5}\n\
                  - {id: b, operation: list, stale: {by: 1m}, window: {from: 1s, until: 1h}}\n";
     let mut read = 0;

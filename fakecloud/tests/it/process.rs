@@ -30,12 +30,20 @@ impl Process {
     /// Starts the program, and waits until it serves.
     pub async fn start(data: Option<&Path>, seed: u64) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fakecloud"));
-        command.args(["serve", "--without-kubelets", "--address=127.0.0.1:0", "--boot-delay=0s"]);
+        command.args([
+            "serve",
+            "--without-kubelets",
+            "--address=127.0.0.1:0",
+            "--boot-delay=0s",
+        ]);
         command.arg(format!("--seed={seed}"));
         if let Some(data) = data {
             command.arg("--data").arg(data);
         }
-        command.env("RUST_LOG", "warn").stdout(Stdio::piped()).kill_on_drop(true);
+        command
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap();

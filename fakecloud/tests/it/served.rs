@@ -19,7 +19,9 @@ async fn both_contracts_are_healthy_and_described() {
     let process = Process::start(None, 1).await;
     let mut health = HealthClient::new(process.channel());
     for service in ["drydock.driver.v1.Driver", "drydock.fakecloud.v1.Cloud"] {
-        let request = HealthCheckRequest { service: service.to_owned() };
+        let request = HealthCheckRequest {
+            service: service.to_owned(),
+        };
         let answer = health.check(request).await.unwrap().into_inner();
         assert_eq!(answer.status(), ServingStatus::Serving, "{service}");
     }
@@ -30,7 +32,9 @@ async fn both_contracts_are_healthy_and_described() {
     };
     let asked = tokio_stream::iter([
         ask(MessageRequest::ListServices(String::new())),
-        ask(MessageRequest::FileContainingSymbol("drydock.fakecloud.v1.Fault".to_owned())),
+        ask(MessageRequest::FileContainingSymbol(
+            "drydock.fakecloud.v1.Fault".to_owned(),
+        )),
     ]);
     let mut answers = reflection.server_reflection_info(asked).await.unwrap().into_inner();
     let first = answers.next().await.unwrap().unwrap().message_response.unwrap();
@@ -38,9 +42,15 @@ async fn both_contracts_are_healthy_and_described() {
         panic!("{first:?}");
     };
     let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
-    assert!(names.contains(&"drydock.driver.v1.Driver") && names.contains(&"drydock.fakecloud.v1.Cloud"), "{names:?}");
+    assert!(
+        names.contains(&"drydock.driver.v1.Driver") && names.contains(&"drydock.fakecloud.v1.Cloud"),
+        "{names:?}"
+    );
     let second = answers.next().await.unwrap().unwrap().message_response.unwrap();
-    assert!(matches!(second, MessageResponse::FileDescriptorResponse(_)), "{second:?}");
+    assert!(
+        matches!(second, MessageResponse::FileDescriptorResponse(_)),
+        "{second:?}"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +60,15 @@ async fn the_log_says_who_called_over_grpc() {
     let mut request = Request::new(mcm_driver::proto::VolumesRequest::default());
     request.metadata_mut().insert("x-client", "operator-7".parse().unwrap());
     driver.get_volume_ids(request).await.unwrap();
-    let page = process.control().audit(AuditRequest::default()).await.unwrap().into_inner();
+    let page = process
+        .control()
+        .audit(AuditRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
     let record = page.records.last().unwrap();
-    assert_eq!((record.operation.as_str(), record.client.as_str()), ("GetVolumeIDs", "operator-7"));
+    assert_eq!(
+        (record.operation.as_str(), record.client.as_str()),
+        ("GetVolumeIDs", "operator-7")
+    );
 }

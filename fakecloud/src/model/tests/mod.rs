@@ -147,9 +147,15 @@ fn only_vms_with_the_classs_tags_are_listed() {
     assert_eq!(listed, BTreeMap::from([(vm.provider_id, "a".to_owned())]));
     let mut untagged = class;
     untagged.provider_spec["tags"] = json!({});
-    assert_eq!(cloud.list_machines(&untagged, &secret, "", at(1)).result.unwrap().len(), 2);
+    assert_eq!(
+        cloud.list_machines(&untagged, &secret, "", at(1)).result.unwrap().len(),
+        2
+    );
     untagged.metadata.name = Some("other-pool".to_owned());
-    assert_eq!(cloud.list_machines(&untagged, &secret, "", at(1)).result.unwrap().len(), 0);
+    assert_eq!(
+        cloud.list_machines(&untagged, &secret, "", at(1)).result.unwrap().len(),
+        0
+    );
 }
 
 #[test]
