@@ -2,8 +2,9 @@
 CARGO ?= cargo
 SEEDS ?= 20
 SEED ?= 7
+FUZZ_ROUNDS ?= 1000000
 
-.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
+.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test fuzz conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -37,6 +38,9 @@ chaos: build     ## random worlds, users and faults in virtual time over SEEDS s
 
 test:            ## unit, property, sequence, contract and simulation tests
 	INSTA_UPDATE=no $(CARGO) test --workspace
+
+fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS of each kind
+	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations
 
 conformance: conformance-apiserver conformance-controllers ## both contracts on a cluster with controllers, of DRYDOCK_CONTRACT_KUBECONFIG
 

@@ -2,7 +2,8 @@
 //!
 //! What lives here: the configuration's shape, its defaults and its checks. What must not: state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use mcm_api::duration::GoDuration;
@@ -12,16 +13,32 @@ use serde::{Deserialize, Serialize};
 use crate::csi::CsiSettings;
 use crate::delay::Delay;
 use crate::glob;
-use crate::model::{FaultRule, KubeletFaultRule};
+use crate::model::{FaultRule, KubeletFaultRule, PartLimits, RateLimit, VmLimit};
 
 /// The whole configuration. Every field has a default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Config {
-    /// The region of VMs whose provider spec names none.
+    /// The region of VMs whose provider spec names none, and of zones that stand below no region.
     pub region: String,
-    /// The zones that exist; empty: any zone that a provider spec names.
+    /// The zones that exist; empty, and `regions` too: any zone that a provider spec names.
     pub zones: Vec<String>,
+    /// Regions with their zones.
+    pub regions: BTreeMap<String, Vec<String>>,
+    /// The images that exist; empty: any image that a provider spec names.
+    pub images: Vec<String>,
+    /// Tags without which no VM is made.
+    pub required_tags: Vec<String>,
+    /// What one VM can have at most.
+    pub limits: PartLimits,
+    /// How many VMs the account may have.
+    pub quotas: Vec<VmLimit>,
+    /// For how many VMs there is room.
+    pub capacity: Vec<VmLimit>,
+    /// How often calls may be made.
+    pub rate_limits: Vec<RateLimit>,
+    /// The credentials that are accepted; empty: any that have not expired.
+    pub api_tokens: Vec<Token>,
     /// The machine types that exist.
     pub machine_types: BTreeMap<String, MachineType>,
     /// How long a VM is pending.
@@ -63,6 +80,32 @@ pub struct MachineType {
     /// `amd64` or `arm64`.
     #[serde(default = "default_architecture")]
     pub architecture: String,
+    /// What an hour costs, in whatever currency; a decimal number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<String>,
+}
+
+/// A credential that the cloud accepts; it is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Token(String);
+
+impl Token {
+    /// Wraps the text of a credential.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Whether those bytes are it.
+    pub(crate) fn is(&self, bytes: &[u8]) -> bool {
+        self.0.as_bytes() == bytes
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<credential>")
+    }
 }
 
 fn default_pods() -> u32 {
@@ -164,12 +207,21 @@ impl Default for Config {
                 gpu: None,
                 pods: default_pods(),
                 architecture: default_architecture(),
+                price: None,
             };
             (name.to_owned(), machine_type)
         });
         Self {
             region: "local".to_owned(),
             zones: Vec::new(),
+            regions: BTreeMap::new(),
+            images: Vec::new(),
+            required_tags: Vec::new(),
+            limits: PartLimits::default(),
+            quotas: Vec::new(),
+            capacity: Vec::new(),
+            rate_limits: Vec::new(),
+            api_tokens: Vec::new(),
             machine_types: machine_types.collect(),
             boot_delay: Delay::Constant(Duration::from_secs(2)),
             boot_delays: Vec::new(),
@@ -298,12 +350,42 @@ impl Config {
                 }
             }
         }
-        for (index, zone) in self.zones.iter().enumerate() {
-            if !is_zone(zone) {
+        for (name, machine_type) in &self.machine_types {
+            let price = machine_type.price.as_deref();
+            if price.is_some_and(|price| {
+                !price
+                    .parse::<f64>()
+                    .is_ok_and(|price| price.is_finite() && price >= 0.0)
+            }) {
                 return wrong(
-                    format!("zones[{index}]"),
-                    "must consist of lower-case letters, digits and dashes",
+                    format!("machineTypes.{name}.price"),
+                    "must be a number that is not negative, in quotes, for example \"0.096\"",
                 );
+            }
+        }
+        let own = self
+            .zones
+            .iter()
+            .enumerate()
+            .map(|(index, zone)| (format!("zones[{index}]"), zone));
+        let of_regions = self.regions.iter().flat_map(|(region, zones)| {
+            zones
+                .iter()
+                .enumerate()
+                .map(move |(index, zone)| (format!("regions.{region}[{index}]"), zone))
+        });
+        let mut seen = BTreeSet::new();
+        for (field, zone) in own.chain(of_regions) {
+            if !is_zone(zone) {
+                return wrong(field, "must consist of lower-case letters, digits and dashes");
+            }
+            if !seen.insert(zone) {
+                return wrong(field, "stands there twice; a zone has one region");
+            }
+        }
+        for (index, limit) in self.rate_limits.iter().enumerate() {
+            if let Err(reason) = limit.check() {
+                return wrong(format!("rateLimits[{index}]"), &reason);
             }
         }
         for (index, rule) in self.faults.iter().enumerate() {
@@ -312,6 +394,24 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// All zones that exist; none: any.
+    pub(crate) fn all_zones(&self) -> Vec<String> {
+        self.zones
+            .iter()
+            .chain(self.regions.values().flatten())
+            .cloned()
+            .collect()
+    }
+
+    /// The region of a zone.
+    pub(crate) fn region_of(&self, zone: &str) -> String {
+        let region = self
+            .regions
+            .iter()
+            .find(|(_, zones)| zones.iter().any(|known| known == zone));
+        region.map_or_else(|| self.region.clone(), |(region, _)| region.clone())
     }
 
     /// The boot delay of VMs of that type in that zone.
@@ -323,6 +423,38 @@ impl Config {
             .find(matching)
             .map_or(self.boot_delay, |other| other.delay)
     }
+}
+
+/// Reads fault rules from a YAML text: one, or a list of them. `file` is named in errors.
+///
+/// # Errors
+/// With line and field when the text is none, and with the rule when one makes no sense.
+pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError> {
+    let begin = text
+        .lines()
+        .map(str::trim_start)
+        .find(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("---") && !line.starts_with('%'));
+    let is_list = begin.is_some_and(|line| line.starts_with('-') || line.starts_with('['));
+    let rules = if is_list {
+        serde_saphyr::from_str::<Vec<FaultRule>>(text)
+    } else {
+        serde_saphyr::from_str::<FaultRule>(text).map(|rule| vec![rule])
+    };
+    let rules = rules.map_err(|error| ConfigError::Syntax {
+        file: file.to_owned(),
+        cause: one_line(&error.to_string(), text),
+    })?;
+    for (index, rule) in rules.iter().enumerate() {
+        rule.check().map_err(|reason| ConfigError::Value {
+            field: if rule.id.is_empty() {
+                format!("{file}: rule {}", index + 1)
+            } else {
+                format!("{file}: rule {}", rule.id)
+            },
+            reason,
+        })?;
+    }
+    Ok(rules)
 }
 
 /// The first line of the parser's report, which gives line and column, with the text of that line.
@@ -344,7 +476,7 @@ pub(crate) fn is_zone(zone: &str) -> bool {
     !zone.is_empty() && zone.len() <= 63 && zone.bytes().all(inner) && !zone.starts_with('-') && !zone.ends_with('-')
 }
 
-fn is_quantity(text: &str) -> bool {
+pub(crate) fn is_quantity(text: &str) -> bool {
     text.parse::<Quantity>().is_ok_and(|amount| amount.milli() > 0)
 }
 
@@ -379,10 +511,37 @@ mod tests {
         "kubelet.externalCloudProvider: needs"
     )]
     #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
+    #[case::zone_of_two_regions("regions: {a: [z-1], b: [z-1]}\n", "regions.b[0]: stands there twice")]
+    #[case::bad_price(
+        "machineTypes:\n  big: {cpu: '1', memory: 1Gi, price: cheap}\n",
+        "machineTypes.big.price"
+    )]
+    #[case::no_rate("rateLimits: [{perSecond: 0}]\n", "rateLimits[0]: perSecond is 0")]
+    #[case::unknown_limit("quotas: [{type: a, vms: 1}]\n", "type")]
     #[case::bad_code("faults:\n- {id: a, operation: create, code: Broken}\n", "Broken")]
     fn what_is_wrong_is_named(#[case] text: &str, #[case] said: &str) {
         let error = Config::from_yaml("cloud.yaml", text).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_file_has_one_rule_or_a_list_of_them() {
+        let one = read_rules("a.yaml", "# why\nid: a\ncode: Internal\n").unwrap();
+        let list = read_rules("b.yaml", "---\n- {id: a, code: Internal}\n- {id: b, latency: 1s}\n").unwrap();
+        assert_eq!((one.len(), list.len()), (1, 2));
+        assert_eq!(one[0], list[0]);
+    }
+
+    #[rstest]
+    #[case("- {id: a, code: Internal}\n- {id: b, cod: Internal}\n", "rules.yaml: line 2")]
+    #[case(
+        "- {id: a, code: Internal}\n- {id: b}\n",
+        "rules.yaml: rule b: the rule changes nothing"
+    )]
+    #[case("{code: Internal, probability: 7}", "rules.yaml: rule 1: probability is 7")]
+    fn a_file_of_rules_that_cannot_be_used_says_where(#[case] text: &str, #[case] said: &str) {
+        let error = read_rules("rules.yaml", text).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
     }
 
     #[test]

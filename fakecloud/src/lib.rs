@@ -6,11 +6,13 @@
 //! of kubelets (in `kubelet`), machine controllers, and the harness.
 
 pub mod certificates;
+pub mod cli;
 mod cloud_controller;
 mod config;
 pub mod csi;
 mod delay;
 pub mod glob;
+mod journal;
 pub mod kubelet;
 mod metrics;
 pub mod model;
@@ -20,6 +22,7 @@ pub mod serve;
 mod tls;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clock::{Clock, Seed};
@@ -28,13 +31,16 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{
-    BootDelay, CloudControllerSettings, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType,
+    BootDelay, CloudControllerSettings, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType, Token,
+    read_rules,
 };
 pub use delay::Delay;
-pub use rpc::{ControlService, FakeDriver, calling_as};
+pub use journal::{JournalError, Writer};
+pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
 
+use self::journal::{Found, Journal, Unsafe};
 use self::kubelet::Kubelets;
-use self::model::Cloud;
+use self::model::{Cloud, Snapshot, StateError};
 
 /// The generated messages, client and server of `proto/fakecloud.proto`.
 #[allow(clippy::all, clippy::pedantic, missing_docs, missing_debug_implementations)]
@@ -43,6 +49,8 @@ pub mod proto {
     include!("proto/drydock.fakecloud.v1.rs");
 }
 
+/// `proto/fakecloud.proto` as an encoded `FileDescriptorSet`, for reflection.
+pub const DESCRIPTOR: &[u8] = include_bytes!("proto/descriptor.bin");
 /// The name under which PersistentVolumes of this cloud name their CSI driver.
 pub const CSI_DRIVER: &str = "csi.fakecloud.drydock";
 /// The key of a machine class's Secret that every call needs.
@@ -65,6 +73,25 @@ struct Shared {
     /// When the ledger began, and what tells this cloud from others.
     opened: Timestamp,
     instance: String,
+    /// None: the ledger ends with the process.
+    journal: Option<Journal>,
+}
+
+/// Why a cloud cannot go on from a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The files cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Their content cannot.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// What tells a cloud from others.
+fn instance_of(seed: &Seed, opened: Timestamp) -> String {
+    let mut stream = seed.stream(&format!("instance/{}", opened.as_nanosecond()));
+    stream.text(12, b"0123456789abcdef")
 }
 
 impl fmt::Debug for Fakecloud {
@@ -79,16 +106,52 @@ impl Fakecloud {
     /// An empty cloud. `config` should have passed [`Config::check`].
     pub fn new(config: Config, clock: Clock, seed: Seed) -> Self {
         let opened = clock.now();
-        let mut stream = seed.stream(&format!("instance/{}", opened.as_nanosecond()));
-        let instance = stream.text(12, b"0123456789abcdef");
+        let instance = instance_of(&seed, opened);
         Self(Arc::new(Shared {
-            cloud: Mutex::new(Cloud::new(config, seed)),
+            cloud: Mutex::new(Cloud::new(config, seed, opened)),
             last: watch::Sender::new(0),
             clock,
             kubelets: Kubelets::default(),
             opened,
             instance,
+            journal: None,
         }))
+    }
+
+    /// A cloud whose ledger is in a folder and goes on from what is there. Nothing is safe unless the writer runs.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, another process uses it, or its files are damaged.
+    pub fn open(config: Config, clock: Clock, seed: Seed, folder: &Path) -> Result<(Self, Writer), OpenError> {
+        let Found {
+            journal,
+            writer,
+            state,
+            records,
+        } = Journal::open(folder)?;
+        let now = clock.now();
+        let state = state.unwrap_or_else(|| Snapshot::empty(instance_of(&seed, now), now));
+        let (opened, instance) = (state.opened, state.instance.clone());
+        let cloud = Cloud::restored(config, seed, state, records, now)?;
+        let last = cloud.log().last();
+        let fakecloud = Self(Arc::new(Shared {
+            cloud: Mutex::new(cloud),
+            last: watch::Sender::new(last),
+            clock,
+            kubelets: Kubelets::default(),
+            opened,
+            instance,
+            journal: Some(journal),
+        }));
+        Ok((fakecloud, writer))
+    }
+
+    /// Waits until all that has changed so far would outlive the process; at once in a cloud without a folder.
+    pub(crate) async fn settled(&self) -> Result<(), Unsafe> {
+        match &self.0.journal {
+            Some(journal) => journal.settled().await,
+            None => Ok(()),
+        }
     }
 
     /// A driver that calls this cloud directly.
@@ -170,7 +233,11 @@ impl Fakecloud {
     /// Looks at the model or steps it, at the current time.
     pub fn step<T>(&self, action: impl FnOnce(&mut Cloud, Timestamp) -> T) -> T {
         let mut cloud = self.0.cloud.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = action(&mut cloud, self.0.clock.now());
+        let now = self.0.clock.now();
+        let result = action(&mut cloud, now);
+        if let Some(journal) = &self.0.journal {
+            journal.take(&mut cloud, &self.0.instance, now);
+        }
         let last = cloud.log().last();
         drop(cloud);
         self.0

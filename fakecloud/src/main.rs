@@ -1,6 +1,6 @@
 //! The program `fakecloud`.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,6 +8,7 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use clock::Clock;
 use fakecloud::certificates::{Certificates, Subject};
+use fakecloud::cli::Control;
 use fakecloud::serve::{ServeOptions, serve};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,8 @@ enum Command {
     Serve(Box<ServeOptions>),
     /// Makes certificates for gRPC over mutual TLS: two Secrets as YAML on standard output, or files
     Certificates(CertificatesOptions),
+    #[command(flatten)]
+    Control(Control),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Serve(options) => start(*options),
         Command::Certificates(options) => certificates(options),
+        Command::Control(control) => ask(control),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,6 +79,17 @@ fn certificates(options: CertificatesOptions) -> anyhow::Result<()> {
             .context("cannot write to standard output")?,
     }
     Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn ask(control: Control) -> anyhow::Result<()> {
+    // What is printed is gathered first, so that a pipe that closes early spoils no command.
+    let mut text = Vec::new();
+    let done = control.perform(&mut text).await;
+    match std::io::stdout().lock().write_all(&text) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to standard output"),
+        Ok(()) | Err(_) => done,
+    }
 }
 
 #[tokio::main]

@@ -81,6 +81,7 @@ impl Metrics {
             "Requests of simulated kubelets to the API server by status code; 0: no answer",
             Family::clone(&requests),
         );
+        registry.register_collector(Box::new(LedgerCollector(cloud.clone())));
         registry.register_collector(Box::new(VmCollector(cloud)));
         Self(Arc::new(Inner {
             registry: Mutex::new(registry),
@@ -147,6 +148,61 @@ impl Collector for VmCollector {
     }
 }
 
+/// What else is in the ledger at the moment of the scrape: parts, fault rules, failures of zones.
+struct LedgerCollector(Fakecloud);
+
+impl fmt::Debug for LedgerCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LedgerCollector")
+    }
+}
+
+impl Collector for LedgerCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (parts, faults, zones) = self.0.step(|cloud, now| {
+            cloud.advance(now);
+            let parts = [
+                ("disk", cloud.disks().count()),
+                ("nic", cloud.nics().count()),
+                ("volume", cloud.volumes().count()),
+            ];
+            let faults: Vec<(String, u64)> = cloud
+                .faults()
+                .list()
+                .iter()
+                .map(|fault| (fault.rule.id.clone(), fault.hits))
+                .collect();
+            let zones: Vec<(String, &'static str)> = cloud
+                .zone_outages()
+                .map(|outage| (outage.zone.clone(), outage.failure.name()))
+                .collect();
+            (parts, faults, zones)
+        });
+        let mut family = encoder.encode_descriptor(
+            "parts",
+            "Disks, network interfaces and volumes",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (kind, count) in parts {
+            let gauge = ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
+            gauge.encode(family.encode_family(&[("kind", kind)])?)?;
+        }
+        let help = "Calls that a fault rule in force has struck";
+        let mut family = encoder.encode_descriptor("fault_hits", help, None, MetricType::Gauge)?;
+        for (rule, hits) in faults {
+            let gauge = ConstGauge::new(i64::try_from(hits).unwrap_or(i64::MAX));
+            gauge.encode(family.encode_family(&[("rule", rule.as_str())])?)?;
+        }
+        let help = "Failures of zones that are under way";
+        let mut family = encoder.encode_descriptor("zone_failing", help, None, MetricType::Gauge)?;
+        for (zone, failure) in zones {
+            ConstGauge::new(1_i64).encode(family.encode_family(&[("zone", zone.as_str()), ("failure", failure)])?)?;
+        }
+        Ok(())
+    }
+}
+
 /// A driver whose answers are counted.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted<D> {
@@ -201,12 +257,25 @@ impl<D: Driver> Driver for Counted<D> {
 mod tests {
     use clock::{Clock, Seed};
 
+    use std::time::Duration;
+
     use super::*;
-    use crate::Config;
+    use crate::model::{FaultRule, ZoneFailure, ZoneOutage};
+    use crate::{Config, Delay};
 
     #[tokio::test]
     async fn calls_requests_and_vms_are_counted() {
         let cloud = Fakecloud::new(Config::default(), Clock::wall(), Seed::new(1));
+        cloud.step(|cloud, now| {
+            let rule = FaultRule {
+                latency: Delay::Constant(Duration::from_millis(1)),
+                ..FaultRule::new("slow", None, Code::Ok)
+            };
+            cloud.add_fault(rule, now).unwrap();
+            cloud
+                .fail_zone(ZoneOutage::new("local-*", ZoneFailure::Api, now), None, now)
+                .unwrap();
+        });
         let metrics = Metrics::new(cloud.clone());
         let driver = Counted::new(cloud.driver(), metrics.clone());
         driver.get_volume_ids(Vec::new()).await.unwrap();
@@ -227,6 +296,9 @@ mod tests {
             "fakecloud_driver_calls_total{call=\"ListMachines\",code=\"",
             "fakecloud_kubelet_api_requests_total{method=\"GET\",code=\"404\"} 1",
             "fakecloud_vms{state=\"running\"} 0",
+            "fakecloud_parts{kind=\"nic\"} 0",
+            "fakecloud_fault_hits{rule=\"slow\"} 2",
+            "fakecloud_zone_failing{zone=\"local-*\",failure=\"api\"} 1",
         ] {
             assert!(text.contains(line), "{line} is missing:\n{text}");
         }

@@ -15,6 +15,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mcm_api::duration::GoDuration;
+use mcm_driver::proto::driver_server::DriverServer;
 use mcm_driver::server::DriverService;
 use mcm_driver::tls::TlsFiles;
 use tokio::net::TcpListener;
@@ -24,13 +25,18 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::metrics::{Counted, Metrics};
 use crate::probes::{self, Readiness};
+use crate::proto::cloud_server::CloudServer;
+use crate::rpc::caller::CallerLayer;
+use crate::rpc::settled::SettledLayer;
 use crate::tls::{self, Secured};
-use crate::{Config, Delay, DuplicateCreates, Fakecloud};
+use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 
 /// How long the API server may take to answer at the start.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a client that follows the log is probed, and how long its answer may take.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// How many calls of one connection are under way at once: one that floods waits for itself, not others for it.
+const CONCURRENCY: usize = 256;
 /// How long calls that are under way may take at the end.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -68,6 +74,10 @@ pub struct ServeOptions {
     /// A configuration file in YAML
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// A folder for the ledger, which then outlives the process: every change is on disk before it is answered.
+    /// It is made when it is not there
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
     /// The seed of all random choices; unpredictable without it
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -176,7 +186,24 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
         Some(seed) => Seed::new(seed),
         None => Seed::from_entropy().map_err(anyhow::Error::msg)?,
     };
-    let cloud = Fakecloud::new(config, Clock::wall(), seed);
+    let (cloud, writer) = match &options.data {
+        Some(folder) => {
+            let (cloud, writer) = Fakecloud::open(config, Clock::wall(), seed, folder)?;
+            (cloud, Some(writer))
+        }
+        None => (Fakecloud::new(config, Clock::wall(), seed), None),
+    };
+    // Ends after everything else, so that the last change is written too.
+    let written = CancellationToken::new();
+    let writing = async {
+        match writer {
+            Some(writer) => writer.run(written.clone()).await.map_err(anyhow::Error::from),
+            None => {
+                written.cancelled().await;
+                Ok(())
+            }
+        }
+    };
     let (metrics, readiness) = (Metrics::new(cloud.clone()), Readiness::default());
     let probes = async {
         match health {
@@ -186,10 +213,20 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     };
     let work = Box::pin(work(&options, &cloud, incoming, &metrics, &readiness, &token));
     // Probes that are being answered do not keep a process alive that has nothing more to do.
+    let serving = async {
+        let served = tokio::select! {
+            biased;
+            result = work => result,
+            Err(error) = probes => Err(error),
+        };
+        written.cancel();
+        served
+    };
+    tokio::pin!(serving, writing);
     tokio::select! {
         biased;
-        result = work => result,
-        Err(error) = probes => Err(error),
+        served = &mut serving => served.and(writing.await),
+        failed = &mut writing => failed,
     }
 }
 
@@ -208,11 +245,28 @@ async fn work(
         client = options.client(metrics) => client?,
     };
     let driver = DriverService::new(Counted::new(cloud.driver(), metrics.clone()));
+    let (health, health_server) = tonic_health::server::health_reporter();
+    health
+        .set_serving::<DriverServer<DriverService<Counted<FakeDriver>>>>()
+        .await;
+    health.set_serving::<CloudServer<ControlService>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(mcm_driver::DESCRIPTOR)
+        .register_encoded_file_descriptor_set(DESCRIPTOR)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("the contracts cannot be described")?;
     let server = Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .concurrency_limit_per_connection(CONCURRENCY)
+        .max_concurrent_streams(Some(CONCURRENCY as u32))
+        .layer(CallerLayer)
+        .layer(SettledLayer(cloud.clone()))
         .add_service(driver.into_server())
-        .add_service(cloud.control_server());
+        .add_service(cloud.control_server())
+        .add_service(health_server)
+        .add_service(reflection);
     let (signal, announcement) = (token.clone().cancelled_owned(), incoming.announcement());
     let server = async {
         match incoming.connections {

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::settings::CsiSettings;
 use self::world::{Action, Task, World};
 use crate::Fakecloud;
-use crate::model::{VmState, later};
+use crate::model::{Operation, VmState, later};
 
 /// How many API calls are under way at once.
 const CONCURRENCY: usize = 16;
@@ -144,11 +144,41 @@ impl Tasks {
                 })
             };
             if let Some(action) = self.world.decide(&task, &runs) {
+                if !self.is_let(cloud, &task, &action, now) {
+                    self.due.insert(task, later(now, self.world.settings.retry_delay.0));
+                    continue;
+                }
                 self.busy.insert(task.clone());
                 return Some((task, action));
             }
         }
         None
+    }
+
+    /// Whether no fault rule of the cloud strikes what is to be done.
+    fn is_let(&self, cloud: &Fakecloud, task: &Task, action: &Action, now: Timestamp) -> bool {
+        let (operation, name) = match (task, action) {
+            (Task::Attach(name), Action::AttachmentStatus(..)) => (Operation::Attach, name),
+            (Task::Detach(name), _) => (Operation::Detach, name),
+            _ => return true,
+        };
+        let Some(attachment) = self.world.attachments.get(name) else {
+            return true;
+        };
+        let node = &attachment.spec.node_name;
+        let zone = self
+            .world
+            .nodes
+            .get(node)
+            .and_then(|node| node.labels().get(world::ZONE));
+        let volume = attachment
+            .spec
+            .source
+            .persistent_volume_name
+            .as_deref()
+            .unwrap_or_default();
+        let zone = zone.map(String::as_str).unwrap_or_default();
+        cloud.step(|cloud, _| cloud.lets_storage(operation, volume, node, zone, now))
     }
 
     /// A call has ended. What is still wanted once the watch has shown its effect comes again; what

@@ -13,8 +13,11 @@ use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::MachineRequest;
 
-use super::fault::Fired;
-use super::{Caller, Cloud, DuplicateCreates, Operation, Owner, ProviderSpec, Record, RecordKind, UserData, Vm};
+use super::faults::{Asked, Effect, Fired};
+use super::{
+    Caller, Cloud, Creation, DuplicateCreates, Operation, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble,
+    UserData, Vm,
+};
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
 /// The prefixes of the tags that say to which cluster and role a VM belongs.
@@ -47,60 +50,84 @@ pub(super) struct Call {
 impl Cloud {
     /// Makes the machine's VM at once, also where a rule would have it made later.
     pub fn create_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
-        let owner = owner(request);
-        self.call(Operation::Create, Some(owner.key()), now, |cloud| {
-            cloud.create(owner, request, now)
-        })
+        match self.begin_creation(request, "", now) {
+            Creation::Done(reply) => reply,
+            Creation::Later(ticket) => {
+                let reply = self.end_creation(ticket, ticket.due);
+                reply.unwrap_or_else(|| Reply {
+                    result: Err(DriverError::new(Code::Internal, "the creation has left no result")),
+                    delay: Duration::ZERO,
+                })
+            }
+        }
     }
 
-    /// Finishes the machine's VM.
-    pub fn initialize_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
+    /// Finishes the machine's VM: its network interfaces are switched as its class asks for.
+    pub fn initialize_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
+        let call = self.begin(Operation::Initialize, request, client, now);
         let machine = owner(request).key();
-        self.call(Operation::Initialize, Some(machine.clone()), now, |cloud| {
-            check_credentials(&request.secret)?;
-            let ordinal = cloud.only(&machine)?.ordinal;
+        self.perform(call, now, |cloud, effect| {
+            cloud.check_credentials(&request.secret)?;
+            let vm = cloud.only(&machine)?;
+            if effect == Effect::Lie {
+                return Ok(vm.identity());
+            }
+            let (ordinal, id) = (vm.ordinal, vm.id.clone());
+            let spec = ProviderSpec::read(&request.class.provider_spec, &cloud.config)?;
+            let part = effect == Effect::Part(Partial::Nics);
+            cloud.switch_nics(&machine, &id, &spec.nics, part);
             let vm = cloud.vms.get_mut(&ordinal).ok_or_else(|| not_found(&machine))?;
-            vm.initialized = true;
+            vm.initialized |= !part;
             Ok(vm.identity())
         })
     }
 
-    /// Deletes all VMs of the machine.
-    pub fn delete_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<Option<String>> {
-        self.delete_machine_as(request, "", now)
-    }
-
-    /// The same, and the log says that `client` did it.
-    pub fn delete_machine_as(
-        &mut self,
-        request: &MachineRequest,
-        client: &str,
-        now: Timestamp,
-    ) -> Reply<Option<String>> {
-        let machine = owner(request).key();
+    /// Deletes all VMs of the machine, and whatever was left behind for it.
+    pub fn delete_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<Option<String>> {
         self.advance(now);
-        let call = Call {
-            operation: Operation::Delete,
-            machine: Some(machine.clone()),
-            client: client.to_owned(),
-            fired: self.faults.decide(Operation::Delete, Some(&machine)),
-        };
-        self.perform(call, now, |cloud| {
-            check_credentials(&request.secret)?;
-            let ordinals: Vec<u64> = cloud.live_of(&machine).into_iter().map(|vm| vm.ordinal).collect();
-            for ordinal in ordinals {
-                cloud.remove(ordinal, "it was deleted by DeleteMachine", Caller::Driver, now);
+        self.watch_call(Operation::Delete, request, client, now);
+        let call = self.begin(Operation::Delete, request, client, now);
+        let machine = owner(request).key();
+        self.perform(call, now, |cloud, effect| {
+            cloud.check_credentials(&request.secret)?;
+            if effect == Effect::Lie {
+                return Ok(None);
+            }
+            let delay = match effect {
+                Effect::Stuck => None,
+                Effect::Later(delay) => Some(delay),
+                _ => Some(cloud.config.termination_delay.0),
+            };
+            let vms = cloud
+                .live_of(&machine)
+                .into_iter()
+                .map(|vm| (vm.ordinal, vm.id.clone()));
+            let vms: Vec<(u64, String)> = vms.collect();
+            cloud.remove_parts(&machine, None, now);
+            for (ordinal, id) in vms {
+                if effect == Effect::Part(Partial::Vm) {
+                    cloud.leave_parts(&machine, &id);
+                }
+                cloud.remove_after(ordinal, delay, "it was deleted by DeleteMachine", Caller::Driver, now);
             }
             Ok(None)
         })
     }
 
     /// Looks for the machine's VM.
-    pub fn machine_status(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
+    pub fn machine_status(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
+        let call = self.begin(Operation::GetStatus, request, client, now);
         let machine = owner(request).key();
-        self.call(Operation::GetStatus, Some(machine.clone()), now, |cloud| {
-            check_credentials(&request.secret)?;
-            let vm = cloud.only(&machine)?;
+        self.perform(call, now, |cloud, effect| {
+            cloud.check_credentials(&request.secret)?;
+            let vm = match effect {
+                Effect::Lie => return Err(not_found(&machine)),
+                Effect::Stale(then) => {
+                    let of_machine = cloud.vms.values().filter(|vm| vm.owner.key() == machine);
+                    one_of(&machine, &of_machine.filter(|vm| vm.was_live(then)).collect::<Vec<_>>())?
+                }
+                _ => cloud.only(&machine)?,
+            };
             if vm.initialized {
                 return Ok(vm.identity());
             }
@@ -116,17 +143,33 @@ impl Cloud {
         &mut self,
         class: &MachineClass,
         secret: &BTreeMap<String, ByteString>,
+        client: &str,
         now: Timestamp,
     ) -> Reply<BTreeMap<String, String>> {
-        self.call(Operation::List, None, now, |cloud| {
-            check_credentials(secret)?;
+        self.advance(now);
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        let fired = self.admit(&Asked {
+            operation: Operation::List,
+            machine: None,
+            class: name,
+            zone: zone_of(class),
+            caller: client,
+            now,
+        });
+        let call = Call {
+            operation: Operation::List,
+            machine: None,
+            client: client.to_owned(),
+            fired,
+        };
+        self.perform(call, now, |cloud, effect| {
+            cloud.check_credentials(secret)?;
             let spec = ProviderSpec::read(&class.provider_spec, &cloud.config)?;
             let tags: Vec<_> = spec
                 .tags
                 .into_iter()
                 .filter(|(key, _)| OWNERSHIP_TAGS.iter().any(|prefix| key.starts_with(prefix)))
                 .collect();
-            let name = class.metadata.name.as_deref().unwrap_or_default();
             let namespace = class.metadata.namespace.as_deref().unwrap_or_default();
             let belongs = |vm: &&Vm| {
                 if tags.is_empty() {
@@ -135,45 +178,83 @@ impl Cloud {
                     tags.iter().all(|(key, value)| vm.tags.get(key) == Some(value))
                 }
             };
-            let live = cloud
-                .live
-                .values()
-                .flatten()
-                .filter_map(|ordinal| cloud.vms.get(ordinal));
-            Ok(live
-                .filter(belongs)
-                .map(|vm| (vm.provider_id.clone(), vm.owner.name.clone()))
-                .collect())
+            let entry = |vm: &Vm| (vm.provider_id.clone(), vm.owner.name.clone());
+            match effect {
+                Effect::Lie => Ok(BTreeMap::new()),
+                Effect::Stale(then) => {
+                    let then_live = cloud.vms.values().filter(|vm| vm.was_live(then));
+                    Ok(then_live.filter(belongs).map(entry).collect())
+                }
+                _ => {
+                    let live = cloud.live.values().flatten();
+                    let live = live.filter_map(|ordinal| cloud.vms.get(ordinal));
+                    Ok(live.filter(belongs).map(entry).collect())
+                }
+            }
         })
     }
 
     /// The volume handles of this cloud's own volumes.
-    pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], now: Timestamp) -> Reply<Vec<String>> {
-        self.call(Operation::Volumes, None, now, |_| {
+    pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], client: &str, now: Timestamp) -> Reply<Vec<String>> {
+        self.advance(now);
+        let fired = self.admit(&Asked {
+            operation: Operation::Volumes,
+            machine: None,
+            class: "",
+            zone: "",
+            caller: client,
+            now,
+        });
+        let call = Call {
+            operation: Operation::Volumes,
+            machine: None,
+            client: client.to_owned(),
+            fired,
+        };
+        self.perform(call, now, |_, effect| {
             let own = specs
                 .iter()
                 .filter_map(|spec| spec.csi.as_ref())
-                .filter(|csi| csi.driver == CSI_DRIVER);
+                .filter(|csi| csi.driver == CSI_DRIVER && effect != Effect::Lie);
             Ok(own.map(|csi| csi.volume_handle.clone()).collect())
         })
     }
 
-    /// One call: time, fault rules, effect, log.
-    fn call<T>(
-        &mut self,
-        operation: Operation,
-        machine: Option<String>,
-        now: Timestamp,
-        effect: impl FnOnce(&mut Self) -> Result<T, DriverError>,
-    ) -> Reply<T> {
+    /// A call about one machine: time passes, and what strikes the call is decided.
+    fn begin(&mut self, operation: Operation, request: &MachineRequest, client: &str, now: Timestamp) -> Call {
         self.advance(now);
-        let call = Call {
+        let machine = owner(request).key();
+        let fired = self.admit(&Asked {
             operation,
-            fired: self.faults.decide(operation, machine.as_deref()),
-            machine,
-            client: String::new(),
-        };
-        self.perform(call, now, effect)
+            machine: Some(&machine),
+            class: class_of(request),
+            zone: zone_of(&request.class),
+            caller: client,
+            now,
+        });
+        Call {
+            operation,
+            machine: Some(machine),
+            client: client.to_owned(),
+            fired,
+        }
+    }
+
+    /// What strikes a call: its zone's failure, a rate limit, or a fault rule, in this order.
+    pub(super) fn admit(&mut self, asked: &Asked<'_>) -> Option<Fired> {
+        if let Some(fired) = self.zone_strikes(asked.zone) {
+            return Some(fired);
+        }
+        if let Some(place) = self.over_rate(asked.operation, asked.now) {
+            return Some(Fired {
+                id: format!("rate-limit/{place}"),
+                code: Trouble::Throttled.code(),
+                message: Trouble::Throttled.text().to_owned(),
+                latency: Duration::ZERO,
+                effect: Effect::Plain,
+            });
+        }
+        self.faults.decide(asked, &self.seed, self.opened)
     }
 
     /// A call whose fault is decided: effect and log.
@@ -181,7 +262,7 @@ impl Cloud {
         &mut self,
         call: Call,
         now: Timestamp,
-        effect: impl FnOnce(&mut Self) -> Result<T, DriverError>,
+        effect: impl FnOnce(&mut Self, Effect) -> Result<T, DriverError>,
     ) -> Reply<T> {
         let Call {
             operation,
@@ -189,11 +270,16 @@ impl Cloud {
             client,
             fired,
         } = call;
-        let result = match fired.as_ref().filter(|fired| fired.code != Code::Ok) {
-            None => effect(self),
+        let result = match &fired {
+            None => effect(self, Effect::Plain),
+            Some(fired) if fired.code == Code::Ok => effect(self, fired.effect),
             Some(fired) => {
-                let done = fired.effect_before_error.then(|| effect(self)).transpose();
-                done.and_then(|_| Err(DriverError::new(fired.code, fired.message.clone())))
+                let done = match fired.effect {
+                    Effect::Done => effect(self, Effect::Plain).map(drop),
+                    Effect::Part(part) => effect(self, Effect::Part(part)).map(drop),
+                    _ => Ok(()),
+                };
+                done.and_then(|()| Err(DriverError::new(fired.code, fired.message.clone())))
             }
         };
         let result = result.map_err(|error| self.with_vm(error, machine.as_deref()));
@@ -228,9 +314,10 @@ impl Cloud {
         &mut self,
         owner: Owner,
         request: &MachineRequest,
+        effect: Effect,
         now: Timestamp,
     ) -> Result<VmIdentity, DriverError> {
-        check_credentials(&request.secret)?;
+        self.check_credentials(&request.secret)?;
         if owner.name.is_empty() {
             return Err(DriverError::new(Code::InvalidArgument, "the machine has no name"));
         }
@@ -246,8 +333,27 @@ impl Cloud {
                 )),
             };
         }
+        match effect {
+            Effect::Lie => {
+                return Ok(not_there(&owner, &spec));
+            }
+            Effect::Part(part) => {
+                self.make_nics(&owner, &spec, now);
+                if part == Partial::Disks {
+                    self.make_disks(&owner, &spec, now);
+                }
+                return Ok(not_there(&owner, &spec));
+            }
+            _ => self.check_room_for(&spec)?,
+        }
         let user_data = UserData::new(request.secret.get("userData").map_or(&[], |bytes| &bytes.0));
         let ordinal = self.make(owner, spec, user_data, now);
+        if effect == Effect::Stuck {
+            self.unschedule(ordinal);
+            if let Some(vm) = self.vms.get_mut(&ordinal) {
+                vm.deadline = None;
+            }
+        }
         let identity = self.vms.get(&ordinal).map(Vm::identity);
         self.advance(now);
         identity.ok_or_else(|| not_found(&machine))
@@ -255,16 +361,55 @@ impl Cloud {
 
     /// The only live VM of a machine.
     fn only(&self, machine: &str) -> Result<&Vm, DriverError> {
-        match *self.live_of(machine) {
-            [] => Err(not_found(machine)),
-            [vm] => Ok(vm),
-            ref several => {
-                let ids: Vec<_> = several.iter().map(|vm| vm.id.as_str()).collect();
-                Err(DriverError::new(
-                    Code::OutOfRange,
-                    format!("machine {machine} has {} VMs: {}", ids.len(), ids.join(", ")),
-                ))
-            }
+        one_of(machine, &self.live_of(machine))
+    }
+
+    /// Whether the class's Secret lets the call in.
+    fn check_credentials(&self, secret: &BTreeMap<String, ByteString>) -> Result<(), DriverError> {
+        let refused = |code, text: &str| {
+            let text = format!("the key {API_TOKEN} of the machine class's Secret {text}");
+            Err(DriverError::new(code, text))
+        };
+        let Some(token) = secret.get(API_TOKEN).filter(|token| !token.0.is_empty()) else {
+            return refused(
+                Code::InvalidArgument,
+                "is missing; any value will do, unless the cloud is set to accept some only",
+            );
+        };
+        if token.0 == EXPIRED_TOKEN.as_bytes() {
+            return refused(Code::Unauthenticated, "has expired; put a new token there");
+        }
+        let accepted = &self.config.api_tokens;
+        if !accepted.is_empty() && !accepted.iter().any(|accepted| accepted.is(&token.0)) {
+            return refused(
+                Code::Unauthenticated,
+                "is not known here; put one there that the cloud is set to accept",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A VM that was said to be made, and was not.
+fn not_there(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
+    VmIdentity {
+        provider_id: format!("fakecloud:///{}/vm-{}", spec.zone, owner.name),
+        node_name: owner.name.clone(),
+        addresses: Vec::new(),
+        last_known_state: None,
+    }
+}
+
+fn one_of<'a>(machine: &str, vms: &[&'a Vm]) -> Result<&'a Vm, DriverError> {
+    match *vms {
+        [] => Err(not_found(machine)),
+        [vm] => Ok(vm),
+        ref several => {
+            let ids: Vec<_> = several.iter().map(|vm| vm.id.as_str()).collect();
+            Err(DriverError::new(
+                Code::OutOfRange,
+                format!("machine {machine} has {} VMs: {}", ids.len(), ids.join(", ")),
+            ))
         }
     }
 }
@@ -283,16 +428,16 @@ pub(super) fn owner(request: &MachineRequest) -> Owner {
     }
 }
 
-fn check_credentials(secret: &BTreeMap<String, ByteString>) -> Result<(), DriverError> {
-    match secret.get(API_TOKEN) {
-        Some(token) if token.0 == EXPIRED_TOKEN.as_bytes() => Err(DriverError::new(
-            Code::Unauthenticated,
-            format!("the key {API_TOKEN} of the machine class's Secret has expired; put a new token there"),
-        )),
-        Some(token) if !token.0.is_empty() => Ok(()),
-        _ => Err(DriverError::new(
-            Code::InvalidArgument,
-            format!("the key {API_TOKEN} of the machine class's Secret is missing; any value will do"),
-        )),
-    }
+/// The name of the machine's class.
+pub(super) fn class_of(request: &MachineRequest) -> &str {
+    request.class.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The zone that a class names; empty when it names none.
+pub(super) fn zone_of(class: &MachineClass) -> &str {
+    class
+        .provider_spec
+        .get("zone")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default()
 }

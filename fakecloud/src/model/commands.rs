@@ -5,9 +5,10 @@ use std::fmt;
 use jiff::Timestamp;
 
 use super::{
-    Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultKind, FaultRule, KubeletFault, Record, RecordKind, Vm,
-    VmState,
+    Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultKind, FaultRule, KubeletFault, LimitKind, Record,
+    RecordKind, Vm, VmState,
 };
+use crate::config::Token;
 use crate::glob;
 
 /// Which VM a command is about.
@@ -61,6 +62,20 @@ pub enum CommandError {
     /// A value of the command makes no sense.
     #[error("{0}")]
     Unusable(String),
+    /// Nothing has failed there.
+    #[error("no failure of {0:?} is under way: name it as it was failed")]
+    NoOutage(String),
+    /// The zone's hosts are down.
+    #[error("VM {vm} cannot boot: the hosts of its zone {zone} are down")]
+    ZoneDown {
+        /// The VM's id.
+        vm: String,
+        /// Its zone.
+        zone: String,
+    },
+    /// There is no room for it.
+    #[error("{0}")]
+    NoRoom(String),
     /// A hold needs a pattern.
     #[error("the pattern is empty: give a VM's id, or a glob on machine names such as *")]
     EmptyPattern,
@@ -136,8 +151,15 @@ impl Cloud {
     /// A stopped VM runs again, with a new boot id.
     ///
     /// # Errors
-    /// When no single VM fits, or it is not stopped.
+    /// When no single VM fits, it is not stopped, its zone is down, or there is no capacity for it.
     pub fn start_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
+        self.advance(now);
+        let vm = self.find(reference)?;
+        self.check_hosts(vm)?;
+        if vm.state == VmState::Stopped {
+            self.check_room(&vm.machine_type, &vm.zone, &[LimitKind::Capacity])
+                .map_err(|error| CommandError::NoRoom(error.message))?;
+        }
         let ordinal = self.command(reference, "StartVm", &[VmState::Stopped], "stopped", now)?;
         self.boot(ordinal, "it was switched on", Caller::Control, now);
         self.answer(ordinal, reference)
@@ -151,6 +173,16 @@ impl Cloud {
         let ordinal = self.command(reference, "RebootVm", &[VmState::Running], "running", now)?;
         self.boot(ordinal, "it rebooted", Caller::Control, now);
         self.answer(ordinal, reference)
+    }
+
+    fn check_hosts(&self, vm: &Vm) -> Result<(), CommandError> {
+        if self.is_down(&vm.zone) {
+            return Err(CommandError::ZoneDown {
+                vm: vm.id.clone(),
+                zone: vm.zone.clone(),
+            });
+        }
+        Ok(())
     }
 
     /// The VM is deleted behind the back of whoever made it.
@@ -172,8 +204,13 @@ impl Cloud {
     /// Lets one VM make the step that it would make by itself, held or not.
     ///
     /// # Errors
-    /// When no single VM fits, or it makes no steps by itself.
+    /// When no single VM fits, it makes no steps by itself, or it is to boot and its zone is down.
     pub fn step_vm(&mut self, reference: &Reference, now: Timestamp) -> Result<&Vm, CommandError> {
+        self.advance(now);
+        let vm = self.find(reference)?;
+        if vm.state == VmState::Pending {
+            self.check_hosts(vm)?;
+        }
         let states = [VmState::Pending, VmState::Stopping];
         let ordinal = self.command(reference, "Step", &states, "pending or stopping", now)?;
         self.progress(ordinal, Caller::Control, now);
@@ -243,7 +280,7 @@ impl Cloud {
     /// When it makes no sense, or its id is taken.
     pub fn add_fault(&mut self, rule: FaultRule, now: Timestamp) -> Result<Fault, FaultError> {
         self.advance(now);
-        let fault = self.faults.add(rule)?.clone();
+        let fault = self.faults.add(rule, now)?.clone();
         self.note("AddFault", &fault.rule.id, now);
         Ok(fault)
     }
@@ -263,6 +300,7 @@ impl Cloud {
     pub fn set_duplicate_creates(&mut self, duplicates: DuplicateCreates, now: Timestamp) {
         self.advance(now);
         self.config.duplicate_creates = duplicates;
+        self.overrides.duplicate_creates = Some(duplicates);
         let text = match duplicates {
             DuplicateCreates::One => "one",
             DuplicateCreates::Two => "two",
@@ -301,7 +339,15 @@ impl Cloud {
         self.log.append(record.saying(message));
     }
 
-    fn note(&mut self, operation: &'static str, subject: &str, now: Timestamp) {
+    /// From now on only these credentials are accepted; without any, all are.
+    pub fn set_credentials(&mut self, tokens: Vec<Token>, now: Timestamp) {
+        self.advance(now);
+        self.note("SetCredentials", &format!("{} are accepted", tokens.len()), now);
+        self.overrides.api_tokens = Some(tokens.clone());
+        self.config.api_tokens = tokens;
+    }
+
+    pub(super) fn note(&mut self, operation: &'static str, subject: &str, now: Timestamp) {
         let record = Record::new(RecordKind::Command, Caller::Control, operation, now);
         self.log.append(record.saying(subject));
     }

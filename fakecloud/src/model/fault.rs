@@ -1,15 +1,17 @@
-//! Rules by which driver calls fail or are slow.
+//! Rules by which calls fail, are slow, or do half of what they should: what stands in one, and whether it makes sense.
+//!
+//! What must not live here: which call a rule strikes (in `faults`), and what a struck call does (in `calls`).
 
 use std::fmt;
-use std::time::Duration;
 
 use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::glob;
+use super::limits::check_rate;
+use crate::delay::Delay;
 
-/// A call of the driver contract.
+/// A call that rules and rate limits can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -25,6 +27,12 @@ pub enum Operation {
     List,
     /// `GetVolumeIDs`.
     Volumes,
+    /// `UpdateVm` of the control contract: tags and flags of a VM that runs.
+    Update,
+    /// Attaching a volume.
+    Attach,
+    /// Detaching a volume.
+    Detach,
 }
 
 impl Operation {
@@ -37,6 +45,9 @@ impl Operation {
             Self::GetStatus => "GetMachineStatus",
             Self::List => "ListMachines",
             Self::Volumes => "GetVolumeIDs",
+            Self::Update => "UpdateVm",
+            Self::Attach => "AttachVolume",
+            Self::Detach => "DetachVolume",
         }
     }
 }
@@ -47,7 +58,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Of the calls that match, let `skip` pass, then change at most `times`.
+/// Of the calls that match, let `skip` pass, then strike at most `times`, each with `probability`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FaultRule {
@@ -59,30 +70,172 @@ pub struct FaultRule {
     pub operation: Option<Operation>,
     /// A glob on the machine's `NAME` or `NAMESPACE/NAME`. Empty: any call, also those about no
     /// machine.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub machine: String,
+    /// A glob on the machine class's name. Empty: any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub class: String,
+    /// A glob on the zone of the class. Empty: any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// A glob on who calls, where that is known. Empty: anybody.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub caller: String,
     /// How many matching calls pass first.
     #[serde(default)]
     pub skip: u64,
-    /// How many are changed at most. Absent: without end.
+    /// How many are struck at most. Absent: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// What is answered; `OK` only delays the call.
+    /// How likely a matching call is struck, more than 0 and at most 1. Absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// When the rule is in force. Absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
+    /// So many matching calls pass; only those beyond are struck.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
+    /// What is answered; `OK` changes the answer in no way.
     #[serde(default = "ok", with = "code_name")]
     pub code: Code,
+    /// The code and the text of a common trouble, instead of `code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Trouble>,
     /// What the error says; empty: a text is given.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// By how much the reply, not the effect, is delayed.
     #[serde(default)]
-    pub latency: GoDuration,
+    pub latency: Delay,
     /// The call does its work, and its reply is the error all the same.
     #[serde(default)]
     pub effect_before_error: bool,
-    /// Of creations: by how much the effect, and the reply with it, comes later. It comes whether or not the caller
-    /// still waits.
+    /// The call does its work, and its reply never arrives: the caller sees its connection end.
+    #[serde(default)]
+    pub lost_reply: bool,
+    /// Of creations and deletions: by how much the effect comes later. That of a creation comes whether or not the
+    /// caller still waits for its reply; the reply to a deletion comes at once.
     #[serde(default)]
     pub effect_delay: GoDuration,
+    /// Of creations: the VM never boots. Of deletions: the VM is stopping and never ends. Until it is stepped.
+    #[serde(default)]
+    pub stuck: bool,
+    /// The call does nothing, and its reply says that all is well: a deleted VM lives, a living one is not found.
+    #[serde(default)]
+    pub lie: bool,
+    /// The call does a part of its work, and its reply is the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
+    /// Of GetMachineStatus and ListMachines: the answer shows the past.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<Stale>,
+}
+
+/// When a rule is in force, counted from the beginning of the ledger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Window {
+    /// Inclusive.
+    pub from: GoDuration,
+    /// Exclusive; absent: without end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<GoDuration>,
+}
+
+/// How many calls pass.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Throttle {
+    /// So many in a second in the long run; more than 0.
+    pub per_second: f64,
+    /// So many at once after a rest; at least 1.
+    #[serde(default = "one")]
+    pub burst: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A common trouble with its code and its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Trouble {
+    /// The account's quota is used up.
+    Quota,
+    /// The zone has no room for the machine type.
+    Capacity,
+    /// Too many calls.
+    Throttled,
+    /// The credentials have expired.
+    CredentialsExpired,
+    /// The credentials are not known.
+    CredentialsWrong,
+    /// The credentials do not allow it.
+    Denied,
+    /// The API is down.
+    Outage,
+}
+
+impl Trouble {
+    /// What is answered.
+    pub fn code(self) -> Code {
+        match self {
+            Self::Quota | Self::Capacity => Code::ResourceExhausted,
+            Self::Throttled | Self::Outage => Code::Unavailable,
+            Self::CredentialsExpired | Self::CredentialsWrong => Code::Unauthenticated,
+            Self::Denied => Code::PermissionDenied,
+        }
+    }
+
+    /// What the error says.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Quota => "the quota is used up",
+            Self::Capacity => "there is no capacity for this machine type in this zone",
+            Self::Throttled => "too many calls; make fewer, or come again later",
+            Self::CredentialsExpired => "the credentials have expired",
+            Self::CredentialsWrong => "the credentials are not known",
+            Self::Denied => "the credentials do not allow this",
+            Self::Outage => "the API is down",
+        }
+    }
+}
+
+/// How far a call gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Partial {
+    /// A creation makes the network interfaces only; an initialization switches the first one only.
+    Nics,
+    /// A creation makes network interfaces and disks, and no VM.
+    Disks,
+    /// A deletion ends the VM and leaves its disks and network interfaces.
+    Vm,
+    /// An update sets the tags and not the flags.
+    Tags,
+}
+
+impl Partial {
+    fn belongs_to(self, operation: Option<Operation>) -> bool {
+        match self {
+            Self::Nics => matches!(operation, Some(Operation::Create | Operation::Initialize)),
+            Self::Disks => operation == Some(Operation::Create),
+            Self::Vm => operation == Some(Operation::Delete),
+            Self::Tags => operation == Some(Operation::Update),
+        }
+    }
+}
+
+/// How far back an answer shows the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Stale {
+    /// As it was so long ago.
+    By(GoDuration),
+    /// As it was at the matching call so many calls before; where there was none, when the rule was added.
+    Calls(u32),
 }
 
 fn ok() -> Code {
@@ -117,13 +270,34 @@ impl FaultRule {
             id: id.into(),
             operation,
             machine: String::new(),
+            class: String::new(),
+            zone: String::new(),
+            caller: String::new(),
             skip: 0,
             times: None,
+            probability: None,
+            window: None,
+            throttle: None,
             code,
+            error: None,
             message: String::new(),
-            latency: GoDuration::default(),
+            latency: Delay::default(),
             effect_before_error: false,
+            lost_reply: false,
             effect_delay: GoDuration::default(),
+            stuck: false,
+            lie: false,
+            partial: None,
+            stale: None,
+        }
+    }
+
+    /// The code that a struck call answers; OK: what it answers by itself.
+    pub fn answered(&self) -> Code {
+        match self.error {
+            Some(error) => error.code(),
+            None if self.lost_reply && self.code == Code::Ok => Code::Unavailable,
+            None => self.code,
         }
     }
 
@@ -132,217 +306,139 @@ impl FaultRule {
     /// # Errors
     /// With what is wrong and how to mend it.
     pub fn check(&self) -> Result<(), String> {
+        self.check_match()?;
         let delayed = !self.effect_delay.0.is_zero();
-        if delayed && (self.operation != Some(Operation::Create) || self.code != Code::Ok) {
+        let effects = [
+            ("effectBeforeError", self.effect_before_error),
+            ("lostReply", self.lost_reply),
+            ("effectDelay", delayed),
+            ("stuck", self.stuck),
+            ("lie", self.lie),
+            ("partial", self.partial.is_some()),
+            ("stale", self.stale.is_some()),
+        ];
+        let given: Vec<&str> = effects
+            .iter()
+            .filter(|(_, given)| *given)
+            .map(|(name, _)| *name)
+            .collect();
+        if given.len() > 1 {
+            return Err(format!("{} exclude each other: write two rules", given.join(" and ")));
+        }
+        let code = self.answered();
+        if self.error.is_some() && self.code != Code::Ok {
+            return Err("error and code are both given: leave one out".to_owned());
+        }
+        let needs_code = self.effect_before_error || self.partial.is_some() || self.throttle.is_some();
+        if needs_code && code == Code::Ok {
+            return Err("the rule answers no error: give it a code other than OK, or an error".to_owned());
+        }
+        let no_code = delayed || self.stuck || self.lie || self.stale.is_some();
+        if no_code && code != Code::Ok {
+            return Err(format!(
+                "{} goes with a call that succeeds: leave the code out",
+                given.join("")
+            ));
+        }
+        let changes = matches!(self.operation, Some(Operation::Create | Operation::Delete));
+        if (delayed || self.stuck) && !changes {
+            return Err(format!(
+                "{} is for creations and deletions: set operation to create or delete",
+                given.join("")
+            ));
+        }
+        if self.partial.is_some_and(|partial| !partial.belongs_to(self.operation)) {
             return Err(
-                "effectDelay is for creations that succeed: set operation to create and leave the code out".to_owned(),
+                "partial does not go with this operation: nics and disks are for create, nics for initialize, vm for delete, tags for update"
+                    .to_owned(),
             );
         }
-        if self.code == Code::Ok && self.latency.0.is_zero() && !delayed {
-            return Err("the rule changes nothing: give it a code other than OK, or a latency".to_owned());
+        let reads = matches!(self.operation, Some(Operation::GetStatus | Operation::List));
+        if self.stale.is_some() && !reads {
+            return Err("stale is for calls that look: set operation to get_status or list".to_owned());
         }
-        if self.times == Some(0) {
-            return Err("times is 0, so the rule never fires: leave it out, or make it at least 1".to_owned());
+        if matches!(self.stale, Some(Stale::Calls(0))) || matches!(self.stale, Some(Stale::By(by)) if by.0.is_zero()) {
+            return Err("stale by nothing changes nothing: make it longer".to_owned());
+        }
+        if code == Code::Ok && self.latency == Delay::default() && given.is_empty() {
+            return Err("the rule changes nothing: give it a code other than OK, or a latency".to_owned());
         }
         Ok(())
     }
 
-    fn matches(&self, operation: Operation, machine: Option<&str>) -> bool {
-        self.operation.is_none_or(|wanted| wanted == operation)
-            && (self.machine.is_empty() || machine.is_some_and(|machine| glob::matches_machine(&self.machine, machine)))
-    }
-}
-
-/// A rule with its counters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fault {
-    /// The rule.
-    pub rule: FaultRule,
-    /// Matching calls so far.
-    pub seen: u64,
-    /// Of these, calls that the rule changed.
-    pub hits: u64,
-}
-
-/// What a rule that fired does to a call.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fired {
-    pub(super) id: String,
-    pub(super) code: Code,
-    pub(super) message: String,
-    pub(super) latency: Duration,
-    pub(super) effect_before_error: bool,
-    pub(super) effect_delay: Duration,
-}
-
-/// Why a rule was not accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultError {
-    /// The rule makes no sense.
-    #[error("the fault rule is not usable: {0}")]
-    Unusable(String),
-    /// There is such a rule already.
-    #[error("there is a fault rule {0:?} already: remove it first, or leave the id out")]
-    Exists(String),
-    /// There is no such rule.
-    #[error("there is no fault rule {0:?}")]
-    Unknown(String),
-}
-
-/// All rules in the order in which they are asked.
-#[derive(Debug, Default)]
-pub struct Faults {
-    faults: Vec<Fault>,
-    added: u64,
-}
-
-impl Faults {
-    /// Adds a rule behind the others.
-    ///
-    /// # Errors
-    /// When it makes no sense, or its id is taken.
-    pub fn add(&mut self, mut rule: FaultRule) -> Result<&Fault, FaultError> {
-        rule.check().map_err(FaultError::Unusable)?;
-        while rule.id.is_empty() {
-            self.added += 1;
-            let id = format!("fault-{}", self.added);
-            if self.faults.iter().all(|fault| fault.rule.id != id) {
-                rule.id = id;
-            }
+    fn check_match(&self) -> Result<(), String> {
+        if self.times == Some(0) {
+            return Err("times is 0, so the rule never fires: leave it out, or make it at least 1".to_owned());
         }
-        if self.faults.iter().any(|fault| fault.rule.id == rule.id) {
-            return Err(FaultError::Exists(rule.id));
+        if let Some(probability) = self.probability
+            && !(probability > 0.0 && probability <= 1.0)
+        {
+            return Err(format!(
+                "probability is {probability}, and must be more than 0 and at most 1"
+            ));
         }
-        self.faults.push(Fault { rule, seen: 0, hits: 0 });
-        Ok(&self.faults[self.faults.len() - 1])
-    }
-
-    /// Removes a rule and answers its counters.
-    ///
-    /// # Errors
-    /// When there is no such rule.
-    pub fn remove(&mut self, id: &str) -> Result<Fault, FaultError> {
-        let index = self.faults.iter().position(|fault| fault.rule.id == id);
-        index
-            .map(|index| self.faults.remove(index))
-            .ok_or_else(|| FaultError::Unknown(id.to_owned()))
-    }
-
-    /// All rules with their counters.
-    pub fn list(&self) -> &[Fault] {
-        &self.faults
-    }
-
-    /// What happens to a call. The first rule that fires decides; rules after it do not see it.
-    pub(super) fn decide(&mut self, operation: Operation, machine: Option<&str>) -> Option<Fired> {
-        for Fault { rule, seen, hits } in &mut self.faults {
-            if !rule.matches(operation, machine) {
-                continue;
-            }
-            *seen += 1;
-            if *seen <= rule.skip || rule.times.is_some_and(|times| *hits >= times) {
-                continue;
-            }
-            *hits += 1;
-            let message = if rule.message.is_empty() {
-                format!("{operation} failed by the fault rule {}", rule.id)
-            } else {
-                rule.message.clone()
-            };
-            return Some(Fired {
-                id: rule.id.clone(),
-                code: rule.code,
-                message,
-                latency: rule.latency.0,
-                effect_before_error: rule.effect_before_error,
-                effect_delay: rule.effect_delay.0,
-            });
+        if let Some(Window {
+            from,
+            until: Some(until),
+        }) = self.window
+            && until <= from
+        {
+            return Err("window.until must be later than window.from".to_owned());
         }
-        None
+        if let Some(throttle) = self.throttle {
+            check_rate(throttle.per_second, throttle.burst).map_err(|reason| format!("throttle.{reason}"))?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    fn rules(rules: impl IntoIterator<Item = FaultRule>) -> Faults {
-        let mut faults = Faults::default();
-        for rule in rules {
-            faults.add(rule).unwrap();
-        }
-        faults
+    #[rstest]
+    #[case("{}", "the rule changes nothing")]
+    #[case("{code: Internal, times: 0}", "times is 0")]
+    #[case("{code: Internal, probability: 1.5}", "probability is 1.5")]
+    #[case("{code: Internal, window: {from: 2m, until: 1m}}", "window.until must be later")]
+    #[case("{code: Internal, throttle: {perSecond: 0}}", "throttle.perSecond is 0")]
+    #[case("{throttle: {perSecond: 1}}", "answers no error")]
+    #[case(
+        "{operation: create, code: Internal, lie: true}",
+        "lie goes with a call that succeeds"
+    )]
+    #[case("{operation: create, stuck: true, lie: true}", "stuck and lie exclude each other")]
+    #[case("{operation: list, stuck: true}", "stuck is for creations and deletions")]
+    #[case(
+        "{operation: delete, code: Internal, partial: nics}",
+        "partial does not go with this operation"
+    )]
+    #[case("{operation: create, partial: nics}", "answers no error")]
+    #[case("{operation: create, stale: {by: 1m}}", "stale is for calls that look")]
+    #[case("{operation: list, stale: {calls: 0}}", "stale by nothing")]
+    #[case("{code: Internal, error: quota}", "error and code are both given")]
+    #[case("{effectBeforeError: true}", "answers no error")]
+    fn a_rule_that_makes_no_sense_says_what_to_mend(#[case] rule: &str, #[case] said: &str) {
+        let rule: FaultRule = serde_saphyr::from_str(rule).unwrap();
+        let error = rule.check().unwrap_err();
+        assert!(error.contains(said), "{error}");
     }
 
-    fn fired(faults: &mut Faults, operation: Operation, machine: Option<&str>) -> Option<Code> {
-        faults.decide(operation, machine).map(|fired| fired.code)
-    }
-
-    #[test]
-    fn a_rule_skips_then_fires_so_often_then_rests() {
-        let mut faults = rules([FaultRule {
-            skip: 1,
-            times: Some(2),
-            ..FaultRule::new("a", Some(Operation::Create), Code::Internal)
-        }]);
-        let outcomes: Vec<_> = (0..5)
-            .map(|_| fired(&mut faults, Operation::Create, Some("x")))
-            .collect();
-        assert_eq!(outcomes, [None, Some(Code::Internal), Some(Code::Internal), None, None]);
-        assert_eq!((faults.list()[0].seen, faults.list()[0].hits), (5, 2));
-    }
-
-    #[test]
-    fn rules_fire_one_after_the_other() {
-        let once = |id, code| FaultRule {
-            times: Some(1),
-            ..FaultRule::new(id, Some(Operation::Create), code)
-        };
-        let mut faults = rules([
-            once("a", Code::ResourceExhausted),
-            once("b", Code::Unavailable),
-            once("c", Code::Internal),
-        ]);
-        let outcomes: Vec<_> = (0..4)
-            .map(|_| fired(&mut faults, Operation::Create, Some("x")))
-            .collect();
-        let expected = [Code::ResourceExhausted, Code::Unavailable, Code::Internal].map(Some);
-        assert_eq!(outcomes[..3], expected);
-        assert_eq!(outcomes[3], None);
-    }
-
-    #[test]
-    fn a_rule_matches_by_operation_and_machine() {
-        let mut faults = rules([FaultRule {
-            machine: "worker-*".to_owned(),
-            ..FaultRule::new("a", Some(Operation::Delete), Code::Aborted)
-        }]);
-        assert_eq!(fired(&mut faults, Operation::Create, Some("default/worker-1")), None);
-        assert_eq!(fired(&mut faults, Operation::Delete, Some("default/other")), None);
-        assert_eq!(fired(&mut faults, Operation::List, None), None);
-        assert_eq!(
-            fired(&mut faults, Operation::Delete, Some("default/worker-1")),
-            Some(Code::Aborted)
-        );
-        let mut faults = rules([FaultRule::new("any", None, Code::Unavailable)]);
-        assert_eq!(fired(&mut faults, Operation::List, None), Some(Code::Unavailable));
-    }
-
-    #[test]
-    fn a_rule_gets_an_id_and_keeps_it_to_itself() {
-        let mut faults = Faults::default();
-        let rule = FaultRule::new("", None, Code::Internal);
-        assert_eq!(faults.add(rule.clone()).unwrap().rule.id, "fault-1");
-        assert_eq!(faults.add(rule).unwrap().rule.id, "fault-2");
-        let same = FaultRule::new("fault-1", None, Code::Internal);
-        assert_eq!(faults.add(same), Err(FaultError::Exists("fault-1".to_owned())));
-        faults.remove("fault-1").unwrap();
-        assert_eq!(faults.remove("fault-1"), Err(FaultError::Unknown("fault-1".to_owned())));
-    }
-
-    #[test]
-    fn a_rule_that_changes_nothing_is_refused() {
-        let error = Faults::default().add(FaultRule::new("a", None, Code::Ok)).unwrap_err();
-        assert!(error.to_string().contains("a latency"), "{error}");
+    #[rstest]
+    #[case(
+        "{operation: create, error: capacity, probability: 0.5, zone: local-1}",
+        Code::ResourceExhausted
+    )]
+    #[case("{lostReply: true}", Code::Unavailable)]
+    #[case("{operation: delete, stuck: true}", Code::Ok)]
+    #[case("{latency: 1s-3s}", Code::Ok)]
+    fn a_rule_that_makes_sense_survives_yaml(#[case] text: &str, #[case] answered: Code) {
+        let rule: FaultRule = serde_saphyr::from_str(text).unwrap();
+        rule.check().unwrap();
+        assert_eq!(rule.answered(), answered);
+        let written = serde_saphyr::to_string(&rule).unwrap();
+        assert_eq!(serde_saphyr::from_str::<FaultRule>(&written).unwrap(), rule);
     }
 }

@@ -15,7 +15,7 @@ use super::later;
 use crate::glob;
 
 /// Something that is wrong with a kubelet. Of those of one [`FaultKind`] it has one at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KubeletFault {
     /// It does not run; the containers on its VM do.
     Stopped,
@@ -38,7 +38,7 @@ pub enum KubeletFault {
 }
 
 /// Being down and up in turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flapping {
     /// How long one time down and one time up take together.
     pub period: Duration,
@@ -62,7 +62,7 @@ pub enum Down {
 }
 
 /// Which faults exclude each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FaultKind {
     /// Stopped, partitioned, frozen or flapping.
     Outage,
@@ -189,7 +189,7 @@ pub enum Availability {
 }
 
 /// All that is wrong with one kubelet.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KubeletFaults {
     outage: Option<(KubeletFault, Timestamp)>,
     slow: Duration,
@@ -296,7 +296,7 @@ impl Flapping {
 }
 
 /// A condition that a Node is to show.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCondition {
     /// `True`, `False` or `Unknown`.
     pub status: String,

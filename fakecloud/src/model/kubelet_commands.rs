@@ -17,6 +17,8 @@ pub(super) enum Planned {
     End(FaultKind),
     /// The fault of the configuration's rule of that number begins.
     Begin(usize),
+    /// The cloud takes the VM back.
+    Preempt,
 }
 
 const LIVE: [VmState; 3] = [VmState::Pending, VmState::Running, VmState::Stopped];
@@ -166,6 +168,11 @@ impl Cloud {
                 self.mend_now(ordinal, kind);
                 self.say(ordinal, Caller::Cloud, "KubeletMended", "the fault's time is over", now);
             }
+            Planned::Preempt => {
+                if self.vms.get(&ordinal).is_some_and(|vm| vm.preempted == Some(now)) {
+                    self.preempt_now(ordinal, now);
+                }
+            }
             Planned::Begin(index) => {
                 let Some(rule) = self.config.kubelet.faults.get(index) else {
                     return;
@@ -179,7 +186,7 @@ impl Cloud {
         }
     }
 
-    fn say(&mut self, ordinal: u64, caller: Caller, operation: &'static str, message: &str, now: Timestamp) {
+    pub(super) fn say(&mut self, ordinal: u64, caller: Caller, operation: &'static str, message: &str, now: Timestamp) {
         if let Some(vm) = self.vms.get(&ordinal) {
             let record = Record::new(RecordKind::Kubelet, caller, operation, now).about(vm);
             self.log.append(record.saying(message));
@@ -205,7 +212,7 @@ mod tests {
     }
 
     fn cloud(yaml: &str) -> Cloud {
-        let mut cloud = Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1));
+        let mut cloud = Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1), at(0));
         cloud.create_machine(&request("a"), at(0)).result.unwrap();
         cloud.advance(at(2));
         cloud

@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use mcm_api::cloud::VmIdentity;
 use mcm_driver::MachineRequest;
 
-use super::calls::{Call, owner};
-use super::fault::Fired;
+use super::calls::{Call, class_of, owner, zone_of};
+use super::faults::{Asked, Effect, Fired};
 use super::{Cloud, Operation, Reply, later};
 
 /// A creation that is to take effect later.
 struct LateCreation {
     request: MachineRequest,
-    fired: Fired,
+    fired: Option<Fired>,
     client: String,
 }
 
@@ -65,11 +65,23 @@ impl Cloud {
     pub fn begin_creation(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Creation {
         self.advance(now);
         let machine = owner(request).key();
-        let fired = self.faults.decide(Operation::Create, Some(&machine));
-        let Some(fired) = fired.clone().filter(|fired| !fired.effect_delay.is_zero()) else {
-            return Creation::Done(self.create_as(request, fired, client, now));
+        self.watch_call(Operation::Create, request, client, now);
+        let fired = self.admit(&Asked {
+            operation: Operation::Create,
+            machine: Some(&machine),
+            class: class_of(request),
+            zone: zone_of(&request.class),
+            caller: client,
+            now,
+        });
+        let (fired, delay) = match fired {
+            Some(Fired {
+                effect: Effect::Later(delay),
+                ..
+            }) => (fired, delay),
+            fired => return Creation::Done(self.create_as(request, fired, client, now)),
         };
-        let due = later(now, fired.effect_delay);
+        let due = later(now, delay);
         self.late.last += 1;
         let number = self.late.last;
         self.late.due.insert((due, number));
@@ -94,7 +106,7 @@ impl Cloud {
             return;
         };
         if let Some(creation) = self.late.under_way.remove(&number) {
-            let reply = self.create_as(&creation.request, Some(creation.fired), &creation.client, due);
+            let reply = self.create_as(&creation.request, creation.fired, &creation.client, due);
             self.late.ended.insert(number, reply);
         }
     }
@@ -113,6 +125,6 @@ impl Cloud {
             client: client.to_owned(),
             fired,
         };
-        self.perform(call, now, |cloud| cloud.create(owner, request, now))
+        self.perform(call, now, |cloud, effect| cloud.create(owner, request, effect, now))
     }
 }

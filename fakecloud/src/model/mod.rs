@@ -6,16 +6,26 @@
 
 mod calls;
 mod commands;
+mod events;
 mod fault;
+mod faults;
+mod findings;
 mod kubelet;
 mod kubelet_commands;
 mod late;
+mod limits;
 mod nodes;
+mod parts;
 mod record;
 mod spec;
+mod state;
+mod table;
 #[cfg(test)]
 mod tests;
+mod update;
 mod vm;
+mod volumes;
+mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +34,29 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use calls::Reply;
 pub use commands::{CommandError, Reference};
-pub use fault::{Fault, FaultError, FaultRule, Faults, Operation};
+pub use events::TERMINATION_SCHEDULED;
+pub use fault::{FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
+pub use faults::{Fault, FaultError, Faults};
+pub use findings::{Finding, FindingKind, Looking};
 pub use kubelet::{
     Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultRule, KubeletFaults, KubeletMode, NodeCondition,
 };
 pub use late::{Creation, Ticket};
+pub use limits::{LimitKind, PartLimits, RateLimit, VmLimit};
 pub use nodes::{NodesError, NodesSpec};
+pub use parts::{Disk, Nic, NicFlags};
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
-pub use spec::{Part, ProviderSpec, Taint};
+pub use spec::{DiskSpec, NicSpec, ProviderSpec, Taint};
+pub use state::{Change, Snapshot, StateError};
 #[cfg(test)]
 pub(crate) use tests::request as test_request;
+pub use update::VmUpdate;
 pub use vm::{Owner, UserData, Vm, VmState};
+pub use volumes::Volume;
+pub use zones::{ZoneFailure, ZoneOutage};
 
 use self::kubelet_commands::Planned;
+use self::table::Table;
 
 use crate::config::{Config, DuplicateCreates};
 use crate::glob;
@@ -49,7 +69,14 @@ const TERMINATED_KEPT: usize = 10_000;
 pub struct Cloud {
     config: Config,
     seed: Seed,
-    vms: BTreeMap<u64, Vm>,
+    /// When the ledger began; windows of fault rules count from it.
+    opened: Timestamp,
+    vms: Table<u64, Vm>,
+    disks: Table<String, Disk>,
+    nics: Table<String, Nic>,
+    volumes: Table<String, Volume>,
+    /// The disks and interfaces of each machine, by `NAMESPACE/NAME`.
+    parts_of: BTreeMap<String, BTreeSet<String>>,
     ids: BTreeMap<String, u64>,
     /// The live VMs of each machine, by `NAMESPACE/NAME`.
     live: BTreeMap<String, BTreeSet<u64>>,
@@ -60,27 +87,39 @@ pub struct Cloud {
     planned: BTreeSet<(Timestamp, u64, Planned)>,
     holds: BTreeSet<String>,
     faults: Faults,
+    outages: BTreeMap<String, ZoneOutage>,
+    buckets: Vec<limits::Bucket>,
+    remembered: findings::Remembered,
     late: late::Late,
     log: Log,
     last_ordinal: u64,
-    /// How many VMs each machine ever had: the name of the next one's random stream.
-    made: BTreeMap<String, u64>,
+    /// How many VMs each machine ever had, and how many of each part: the name of the next one's random stream.
+    made: Table<String, u64>,
+    /// What was set at run time and stands above the configuration.
+    overrides: state::Overrides,
+    /// The small state as it was written last; none while nothing is to be written.
+    written: Option<state::Small>,
 }
 
 impl Cloud {
     /// An empty cloud. The configuration must have passed [`Config::check`]; a fault rule whose id
     /// is taken is left out.
-    pub fn new(config: Config, seed: Seed) -> Self {
+    pub fn new(config: Config, seed: Seed, opened: Timestamp) -> Self {
         let mut faults = Faults::default();
         for rule in &config.faults {
-            if let Err(error) = faults.add(rule.clone()) {
+            if let Err(error) = faults.add(rule.clone(), opened) {
                 tracing::warn!(%error, "a configured fault rule is left out");
             }
         }
         Self {
             config,
             seed,
-            vms: BTreeMap::new(),
+            opened,
+            vms: Table::default(),
+            disks: Table::default(),
+            nics: Table::default(),
+            volumes: Table::default(),
+            parts_of: BTreeMap::new(),
             ids: BTreeMap::new(),
             live: BTreeMap::new(),
             terminated: BTreeSet::new(),
@@ -88,10 +127,15 @@ impl Cloud {
             planned: BTreeSet::new(),
             holds: BTreeSet::new(),
             faults,
+            outages: BTreeMap::new(),
+            buckets: Vec::new(),
+            remembered: findings::Remembered::default(),
             late: late::Late::default(),
             log: Log::default(),
             last_ordinal: 0,
-            made: BTreeMap::new(),
+            made: Table::default(),
+            overrides: state::Overrides::default(),
+            written: None,
         }
     }
 
@@ -147,7 +191,8 @@ impl Cloud {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
         let planned = self.planned.first().map(|(at, ..)| *at);
-        [deadline, planned, self.late.next()].into_iter().flatten().min()
+        let all = [deadline, planned, self.late.next(), self.next_return()];
+        all.into_iter().flatten().min()
     }
 
     /// Lets time pass: every VM whose deadline has come changes its state, in order and at its own
@@ -156,6 +201,8 @@ impl Cloud {
         while let Some(next) = self.next_deadline().filter(|at| *at <= now) {
             if self.late.next() == Some(next) {
                 self.carry_out_late();
+            } else if self.next_return() == Some(next) {
+                self.end_outages(next);
             } else if self.planned.first().is_some_and(|(at, ..)| *at == next) {
                 if let Some((at, ordinal, planned)) = self.planned.pop_first() {
                     self.carry_out(ordinal, planned, at);
@@ -172,15 +219,17 @@ impl Cloud {
         ordinals.filter_map(|ordinal| self.vms.get(ordinal)).collect()
     }
 
-    /// Makes a VM, pending until its boot delay is over.
+    /// Makes a VM of parts that are there or are made now, pending until its boot delay is over.
     fn make(&mut self, owner: Owner, spec: ProviderSpec, user_data: UserData, now: Timestamp) -> u64 {
         self.last_ordinal += 1;
         let ordinal = self.last_ordinal;
         let machine = owner.key();
-        let made = self.made.entry(machine.clone()).or_default();
-        *made += 1;
+        self.make_nics(&owner, &spec, now);
+        self.make_disks(&owner, &spec, now);
+        let made = self.count_up(machine.clone());
         let mut stream = self.seed.stream(&format!("vm/{machine}/{made}"));
         let id = self.unused_id(&mut stream);
+        self.take_parts(&machine, &spec, &id);
         let delay = self
             .config
             .boot_delay_of(&spec.machine_type, &spec.zone)
@@ -193,8 +242,8 @@ impl Cloud {
             state: VmState::Pending,
             reason: "it was created".to_owned(),
             initialized: !self.config.require_initialize,
+            region: spec.region.unwrap_or_else(|| self.config.region_of(&spec.zone)),
             zone: spec.zone,
-            region: spec.region.unwrap_or_else(|| self.config.region.clone()),
             machine_type: spec.machine_type,
             image: spec.image,
             tags: spec.tags,
@@ -207,6 +256,11 @@ impl Cloud {
             kubelet: KubeletFaults::default(),
             conditions: BTreeMap::new(),
             joined: false,
+            removed: None,
+            preempted: None,
+            returns: false,
+            panicked: false,
+            first_boot: None,
             deadline: Some(later(now, delay)),
             boots: 0,
             fault_ends: BTreeMap::new(),
@@ -218,6 +272,13 @@ impl Cloud {
         self.vms.insert(ordinal, vm);
         self.schedule(ordinal, now);
         ordinal
+    }
+
+    /// Counts one more of that name; answers how many there were with it.
+    fn count_up(&mut self, name: String) -> u64 {
+        let count = self.made.get(&name).copied().unwrap_or_default() + 1;
+        self.made.insert(name, count);
+        count
     }
 
     fn unused_id(&self, stream: &mut Stream) -> String {
@@ -235,7 +296,7 @@ impl Cloud {
         let Some(deadline) = vm.deadline.map(|deadline| deadline.max(now)) else {
             return;
         };
-        if self.is_held(vm) {
+        if self.is_held(vm) || vm.state != VmState::Stopping && self.is_down(&vm.zone) {
             return;
         }
         self.deadlines.insert((deadline, ordinal));
@@ -256,7 +317,8 @@ impl Cloud {
         match self.vms.get(&ordinal).map(|vm| vm.state) {
             Some(VmState::Pending) => self.boot(ordinal, "it booted", caller, now),
             Some(VmState::Stopping) => self.terminate(ordinal, caller, now),
-            Some(VmState::Running | VmState::Stopped | VmState::Terminated) | None => {}
+            Some(VmState::Stopped) => self.boot(ordinal, "its zone is back", caller, now),
+            Some(VmState::Running | VmState::Terminated) | None => {}
         }
     }
 
@@ -266,6 +328,12 @@ impl Cloud {
         vm.boots += 1;
         vm.boot_id = self.seed.stream(&format!("boot/{}/{}", vm.id, vm.boots)).uuid();
         let first = vm.boots == 1;
+        if first {
+            vm.first_boot = Some(now);
+        }
+        if std::mem::take(&mut vm.panicked) {
+            self.mend_now(ordinal, FaultKind::Outage);
+        }
         self.transition(ordinal, VmState::Running, reason, caller, now);
         if first {
             self.plan_faults(ordinal, now);
@@ -275,9 +343,22 @@ impl Cloud {
     /// Begins to delete the VM; ends it at once when there is no delay and no hold.
     fn remove(&mut self, ordinal: u64, reason: &str, caller: Caller, now: Timestamp) {
         let delay = self.config.termination_delay.0;
+        self.remove_after(ordinal, Some(delay), reason, caller, now);
+    }
+
+    /// Begins to delete the VM, which takes that long; without a delay it never ends by itself.
+    fn remove_after(
+        &mut self,
+        ordinal: u64,
+        delay: Option<std::time::Duration>,
+        reason: &str,
+        caller: Caller,
+        now: Timestamp,
+    ) {
         self.transition(ordinal, VmState::Stopping, reason, caller, now);
         let Some(vm) = self.vms.get_mut(&ordinal) else { return };
-        vm.deadline = Some(later(now, delay));
+        vm.removed = Some(now);
+        vm.deadline = delay.map(|delay| later(now, delay));
         let machine = vm.owner.key();
         if let Some(live) = self.live.get_mut(&machine) {
             live.remove(&ordinal);
@@ -294,6 +375,9 @@ impl Cloud {
         if let Some(vm) = self.vms.get_mut(&ordinal) {
             vm.user_data = UserData::default();
             vm.conditions.clear();
+            let (machine, id) = (vm.owner.key(), vm.id.clone());
+            self.remove_parts(&machine, Some(&id), now);
+            self.free_volumes(&id);
         }
         self.terminated.insert(ordinal);
         if self.terminated.len() > TERMINATED_KEPT
@@ -310,6 +394,7 @@ impl Cloud {
         let Some(vm) = self.vms.get_mut(&ordinal) else { return };
         let previous = std::mem::replace(&mut vm.state, state);
         vm.deadline = None;
+        vm.returns = false;
         vm.changed = now;
         reason.clone_into(&mut vm.reason);
         let operation = match state {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::spec::EFFECTS;
-use super::{Caller, Cloud, Owner, ProviderSpec, Record, RecordKind, Taint, UserData};
+use super::{Caller, Cloud, DiskSpec, Owner, ProviderSpec, Record, RecordKind, Taint, UserData};
 use crate::config::is_zone;
 
 /// The most VMs of one command.
@@ -70,6 +70,13 @@ impl Cloud {
                 zone: zone.clone(),
                 labels: spec.labels.clone(),
                 taints: spec.taints.clone(),
+                disks: vec![DiskSpec {
+                    name: "boot".to_owned(),
+                    size: "20Gi".to_owned(),
+                    kind: "standard".to_owned(),
+                    boot: true,
+                    ..DiskSpec::default()
+                }],
                 ..ProviderSpec::default()
             };
             self.make(owner, of_vm, UserData::default(), now);
@@ -106,7 +113,7 @@ impl Cloud {
             return wrong("name_prefix", reason);
         }
         if spec.zones.is_empty() {
-            spec.zones.clone_from(&self.config.zones);
+            spec.zones = self.config.all_zones();
         }
         if spec.zones.is_empty() {
             spec.zones.push(format!("{}-1", self.config.region));
@@ -116,8 +123,9 @@ impl Cloud {
                 let reason = format!("{zone:?} is none: write lower-case letters, digits and dashes");
                 return wrong(&format!("zones[{index}]"), reason);
             }
-            if !self.config.zones.is_empty() && !self.config.zones.contains(zone) {
-                let reason = format!("{zone:?} is unknown; this cloud has {}", self.config.zones.join(", "));
+            let known = self.config.all_zones();
+            if !known.is_empty() && !known.contains(zone) {
+                let reason = format!("{zone:?} is unknown; this cloud has {}", known.join(", "));
                 return wrong(&format!("zones[{index}]"), reason);
             }
         }
@@ -208,7 +216,7 @@ mod tests {
     }
 
     fn cloud(yaml: &str) -> Cloud {
-        Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1))
+        Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1), at(0))
     }
 
     fn three() -> NodesSpec {
@@ -253,12 +261,12 @@ mod tests {
             let mut untagged = class.clone();
             untagged.class.provider_spec["tags"] = serde_json::json!({});
             for request in [class, untagged] {
-                let listed = cloud.list_machines(&request.class, &request.secret, at(1));
+                let listed = cloud.list_machines(&request.class, &request.secret, "", at(1));
                 assert_eq!(listed.result.unwrap(), BTreeMap::new());
             }
         }
         cloud.create_machine(&request("node-0"), at(2)).result.unwrap();
-        cloud.delete_machine(&request("node-0"), at(3)).result.unwrap();
+        cloud.delete_machine(&request("node-0"), "", at(3)).result.unwrap();
         assert!(cloud.find(&Reference::Machine("node-0".to_owned())).is_ok());
     }
 

@@ -1,11 +1,13 @@
 //! The append-only log of all calls, commands and transitions: audit log and event stream in one.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::cloud::Code;
+use serde::{Deserialize, Serialize};
 
 use super::vm::{Vm, VmState};
 use crate::glob;
@@ -14,7 +16,7 @@ use crate::glob;
 const KEPT: usize = 1_000_000;
 
 /// What a record is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordKind {
     /// A driver call and its outcome.
     Call,
@@ -24,10 +26,12 @@ pub enum RecordKind {
     Transition,
     /// A simulated kubelet started, joined, was refused or stopped.
     Kubelet,
+    /// A disk or a network interface was made or removed, or a zone came back.
+    Part,
 }
 
 /// Who did it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Caller {
     /// A machine controller through the driver contract.
     Driver,
@@ -51,7 +55,7 @@ impl fmt::Display for Caller {
 }
 
 /// One line of the log. User data and credentials never stand in it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// 1, 2, 3, ... without gaps.
     pub sequence: u64,
@@ -62,7 +66,7 @@ pub struct Record {
     /// Who did it.
     pub caller: Caller,
     /// What was done: `CreateMachine`, `KillVm`, `Running`, `Joined`, ...
-    pub operation: &'static str,
+    pub operation: Cow<'static, str>,
     /// `NAMESPACE/NAME` of the machine; empty when it is about none.
     pub machine: String,
     /// The VM's id; empty when it is about none.
@@ -93,7 +97,7 @@ impl Record {
             time,
             kind,
             caller,
-            operation,
+            operation: Cow::Borrowed(operation),
             machine: String::new(),
             vm: String::new(),
             provider_id: String::new(),
@@ -146,6 +150,22 @@ impl Log {
         if self.records.len() > KEPT {
             self.records.pop_front();
         }
+    }
+
+    /// A log that goes on after these records.
+    pub(super) fn restored(records: Vec<Record>, last: u64) -> Self {
+        let mut records = VecDeque::from(records);
+        // What was said of steps that were lost with their process never happened.
+        while records.back().is_some_and(|record| record.sequence > last) {
+            records.pop_back();
+        }
+        if records.back().is_none_or(|record| record.sequence != last) {
+            records.clear();
+        }
+        while records.len() > KEPT {
+            records.pop_front();
+        }
+        Self { records, last }
     }
 
     /// The last record's number; 0 when there is none.

@@ -5,25 +5,28 @@
 use std::collections::BTreeMap;
 
 use mcm_api::cloud::{Code, DriverError};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::config::{Config, is_zone};
+use super::limits;
+use super::parts::NicFlags;
+use crate::config::{Config, is_quantity, is_zone};
 
 /// A checked provider spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderSpec {
     /// One of the configured machine types.
     pub machine_type: String,
-    /// Any name.
+    /// One of the configured images, or any when none is configured.
     pub image: String,
     /// One of the configured zones, or any when none is configured.
     pub zone: String,
-    /// The cloud's region when absent.
+    /// The zone's when absent.
     pub region: Option<String>,
-    /// Disks that are made and deleted with the VM.
-    pub disks: Vec<Part>,
-    /// Network interfaces that are made and deleted with the VM.
-    pub nics: Vec<Part>,
+    /// Disks that are made and deleted with the VM; never empty when read, and one is to boot from.
+    pub disks: Vec<DiskSpec>,
+    /// Network interfaces that are made and deleted with the VM; never empty when read.
+    pub nics: Vec<NicSpec>,
     /// Tags of the VM. Those of the cluster and the role decide what `ListMachines` shows.
     pub tags: BTreeMap<String, String>,
     /// Labels with which the kubelet registers.
@@ -32,17 +35,36 @@ pub struct ProviderSpec {
     pub taints: Vec<Taint>,
 }
 
-/// A disk or a network interface: a name and free text fields.
+/// A disk that is to be made with a VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
-    /// Unique among the VM's parts of its kind.
+pub struct DiskSpec {
+    /// Unique among the VM's disks.
     pub name: String,
-    /// Everything else that the spec says of it.
-    pub attributes: BTreeMap<String, String>,
+    /// In Kubernetes' syntax.
+    pub size: String,
+    /// For example `standard` or `ssd`; any name.
+    pub kind: String,
+    /// Whether the VM boots from it.
+    pub boot: bool,
+    /// The cloud's tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A network interface that is to be made with a VM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NicSpec {
+    /// Unique among the VM's interfaces.
+    pub name: String,
+    /// The network's name.
+    pub network: String,
+    /// How it is switched once the VM is initialized.
+    pub flags: NicFlags,
+    /// The cloud's tags.
+    pub tags: BTreeMap<String, String>,
 }
 
 /// A Node's taint.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Taint {
     /// Its key.
     pub key: String,
@@ -86,10 +108,10 @@ impl ProviderSpec {
             image: required(fields, "image")?,
             zone: required(fields, "zone")?,
             region: optional(fields, "region")?,
-            disks: parts(fields, "disks")?,
-            nics: parts(fields, "nics")?,
-            tags: texts(fields, "tags")?,
-            labels: texts(fields, "labels")?,
+            disks: disks(fields, config)?,
+            nics: nics(fields, config)?,
+            tags: tags(fields, "", config)?,
+            labels: texts(fields, "", "labels")?,
             taints: taints(fields)?,
         };
         if !config.machine_types.contains_key(&spec.machine_type) {
@@ -104,12 +126,160 @@ impl ProviderSpec {
         if !is_zone(&spec.zone) {
             return Err(wrong("zone", "must consist of lower-case letters, digits and dashes"));
         }
-        if !config.zones.is_empty() && !config.zones.contains(&spec.zone) {
-            let reason = format!("{:?} is unknown; this cloud has {}", spec.zone, config.zones.join(", "));
+        let zones = config.all_zones();
+        if !zones.is_empty() && !zones.contains(&spec.zone) {
+            let reason = format!("{:?} is unknown; this cloud has {}", spec.zone, zones.join(", "));
             return Err(wrong("zone", &reason));
+        }
+        if let Some(region) = &spec.region
+            && !config.regions.is_empty()
+            && *region != config.region_of(&spec.zone)
+        {
+            let reason = format!(
+                "{region:?} is not the region of zone {}, which is {}",
+                spec.zone,
+                config.region_of(&spec.zone)
+            );
+            return Err(wrong("region", &reason));
+        }
+        if !config.images.is_empty() && !config.images.contains(&spec.image) {
+            let reason = format!(
+                "{:?} is unknown; this cloud has {}",
+                spec.image,
+                config.images.join(", ")
+            );
+            return Err(wrong("image", &reason));
+        }
+        if let Some(missing) = config.required_tags.iter().find(|key| !spec.tags.contains_key(*key)) {
+            let reason = "is missing; this cloud makes no VM without this tag";
+            return Err(wrong(&format!("tags[{missing}]"), reason));
         }
         Ok(spec)
     }
+}
+
+const DISK_FIELDS: [&str; 5] = ["name", "size", "type", "boot", "tags"];
+const NIC_FIELDS: [&str; 5] = ["name", "network", "sourceDestinationCheck", "ipv6", "tags"];
+/// The size of a disk of which none is asked for.
+const DISK_SIZE: &str = "20Gi";
+
+/// The disks; without any, one to boot from. Where none says that it boots, the first does.
+fn disks(fields: &Map<String, Value>, config: &Config) -> Result<Vec<DiskSpec>, DriverError> {
+    let mut disks: Vec<DiskSpec> = Vec::new();
+    for (index, (path, item)) in objects(fields, "disks")?.into_iter().enumerate() {
+        known_fields(item, &path, &DISK_FIELDS)?;
+        let disk = DiskSpec {
+            name: part_name(item, &path, index)?,
+            size: text_or(item, &path, "size", DISK_SIZE)?,
+            kind: text_or(item, &path, "type", "standard")?,
+            boot: flag(item, &path, "boot", false)?,
+            tags: tags(item, &format!("{path}."), config)?,
+        };
+        if !is_quantity(&disk.size) {
+            return Err(wrong(
+                &format!("{path}.size"),
+                "must be a positive quantity, for example 50Gi",
+            ));
+        }
+        if disk.boot && disks.iter().any(|other| other.boot) {
+            return Err(wrong(
+                &format!("{path}.boot"),
+                "is set for a second disk; a VM boots from one",
+            ));
+        }
+        unique(disks.iter().map(|other| other.name.as_str()), &disk.name, &path)?;
+        disks.push(disk);
+    }
+    limits::at_most("disks", disks.len(), config.limits.disks).map_err(|reason| wrong("disks", &reason))?;
+    if disks.is_empty() {
+        disks.push(DiskSpec {
+            name: "boot".to_owned(),
+            size: DISK_SIZE.to_owned(),
+            kind: "standard".to_owned(),
+            ..DiskSpec::default()
+        });
+    }
+    if !disks.iter().any(|disk| disk.boot) {
+        disks[0].boot = true;
+    }
+    Ok(disks)
+}
+
+/// The network interfaces; without any, one.
+fn nics(fields: &Map<String, Value>, config: &Config) -> Result<Vec<NicSpec>, DriverError> {
+    let mut nics: Vec<NicSpec> = Vec::new();
+    for (index, (path, item)) in objects(fields, "nics")?.into_iter().enumerate() {
+        known_fields(item, &path, &NIC_FIELDS)?;
+        let nic = NicSpec {
+            name: part_name(item, &path, index)?,
+            network: text_or(item, &path, "network", "default")?,
+            flags: NicFlags {
+                source_destination_check: flag(item, &path, "sourceDestinationCheck", true)?,
+                ipv6: flag(item, &path, "ipv6", false)?,
+            },
+            tags: tags(item, &format!("{path}."), config)?,
+        };
+        unique(nics.iter().map(|other| other.name.as_str()), &nic.name, &path)?;
+        nics.push(nic);
+    }
+    limits::at_most("nics", nics.len(), config.limits.nics).map_err(|reason| wrong("nics", &reason))?;
+    if nics.is_empty() {
+        nics.push(NicSpec {
+            name: "primary".to_owned(),
+            network: "default".to_owned(),
+            ..NicSpec::default()
+        });
+    }
+    Ok(nics)
+}
+
+fn known_fields(item: &Map<String, Value>, path: &str, known: &[&str]) -> Result<(), DriverError> {
+    match item.keys().find(|field| !known.contains(&field.as_str())) {
+        Some(field) => {
+            let reason = format!("is unknown; the fields are {}", known.join(", "));
+            Err(wrong(&format!("{path}.{field}"), &reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The part's name; its place in the list where it has none.
+fn part_name(item: &Map<String, Value>, path: &str, index: usize) -> Result<String, DriverError> {
+    text_or(item, path, "name", &index.to_string())
+}
+
+fn text_or(item: &Map<String, Value>, path: &str, field: &str, default: &str) -> Result<String, DriverError> {
+    match item.get(field) {
+        None | Some(Value::Null) => Ok(default.to_owned()),
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(_) => Err(wrong(&format!("{path}.{field}"), "must be a text that is not empty")),
+    }
+}
+
+fn flag(item: &Map<String, Value>, path: &str, field: &str, default: bool) -> Result<bool, DriverError> {
+    match item.get(field) {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(wrong(&format!("{path}.{field}"), "must be true or false")),
+    }
+}
+
+fn unique<'a>(mut others: impl Iterator<Item = &'a str>, name: &str, path: &str) -> Result<(), DriverError> {
+    if others.any(|other| other == name) {
+        let reason = format!("{name:?} stands there twice; names are unique");
+        return Err(wrong(&format!("{path}.name"), &reason));
+    }
+    Ok(())
+}
+
+/// The tags of the object at `path`, within the cloud's limits.
+fn tags(item: &Map<String, Value>, path: &str, config: &Config) -> Result<BTreeMap<String, String>, DriverError> {
+    let tags = texts(item, path, "tags")?;
+    limits::check_tags(&tags, &config.limits).map_err(|(key, reason)| match key {
+        Some(key) => wrong(&format!("{path}tags[{key}]"), &reason),
+        None => wrong(&format!("{path}tags"), &reason),
+    })?;
+    Ok(tags)
 }
 
 fn wrong(field: &str, reason: &str) -> DriverError {
@@ -133,15 +303,18 @@ fn required(fields: &Map<String, Value>, field: &str) -> Result<String, DriverEr
     optional(fields, field)?.ok_or_else(|| wrong(field, "is missing; add it to the MachineClass"))
 }
 
-fn texts(fields: &Map<String, Value>, field: &str) -> Result<BTreeMap<String, String>, DriverError> {
+fn texts(fields: &Map<String, Value>, path: &str, field: &str) -> Result<BTreeMap<String, String>, DriverError> {
     let entries = match fields.get(field) {
         None | Some(Value::Null) => return Ok(BTreeMap::new()),
         Some(Value::Object(entries)) => entries,
-        Some(_) => return Err(wrong(field, "must be an object of texts")),
+        Some(_) => return Err(wrong(&format!("{path}{field}"), "must be an object of texts")),
     };
     let entry = |(key, value): (&String, &Value)| match value {
         Value::String(text) => Ok((key.clone(), text.clone())),
-        _ => Err(wrong(&format!("{field}[{key}]"), "must be a text; put it in quotes")),
+        _ => Err(wrong(
+            &format!("{path}{field}[{key}]"),
+            "must be a text; put it in quotes",
+        )),
     };
     entries.iter().map(entry).collect()
 }
@@ -163,36 +336,6 @@ fn objects<'a>(fields: &'a Map<String, Value>, field: &str) -> Result<Objects<'a
         }
     };
     items.iter().enumerate().map(item).collect()
-}
-
-fn parts(fields: &Map<String, Value>, field: &str) -> Result<Vec<Part>, DriverError> {
-    let mut parts: Vec<Part> = Vec::new();
-    for (index, (path, item)) in objects(fields, field)?.into_iter().enumerate() {
-        let mut part = Part {
-            name: index.to_string(),
-            ..Part::default()
-        };
-        for (key, value) in item {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Number(_) | Value::Bool(_) => value.to_string(),
-                _ => return Err(wrong(&format!("{path}.{key}"), "must be a text, a number or a boolean")),
-            };
-            if key == "name" {
-                part.name = text
-            } else {
-                part.attributes.insert(key.clone(), text).map_or((), drop)
-            }
-        }
-        if parts.iter().any(|other| other.name == part.name) {
-            return Err(wrong(
-                &format!("{path}.name"),
-                &format!("{:?} stands there twice; names are unique", part.name),
-            ));
-        }
-        parts.push(part);
-    }
-    Ok(parts)
 }
 
 fn taints(fields: &Map<String, Value>) -> Result<Vec<Taint>, DriverError> {
@@ -235,7 +378,8 @@ mod tests {
         });
         let spec = ProviderSpec::read(&value, &Config::default()).unwrap();
         assert_eq!(spec.disks[0].name, "boot");
-        assert_eq!(spec.nics[0].attributes["network"], "default");
+        assert!(spec.disks[0].boot);
+        assert_eq!(spec.nics[0].network, "default");
         assert_eq!(spec.taints[0].effect, "NoSchedule");
     }
 
@@ -248,11 +392,48 @@ mod tests {
     #[case::bad_tag(json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"n": 1}}), "providerSpec.tags[n]")]
     #[case::bad_disk(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"size": []}]}), "providerSpec.disks[0].size")]
     #[case::same_name(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"name": "a"}, {"name": "a"}]}), "disks[1].name")]
+    #[case::unknown_disk_field(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"sise": "1Gi"}]}), "disks[0].sise: is unknown; the fields are name, size, type, boot, tags")]
+    #[case::bad_size(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"size": "big"}]}), "disks[0].size: must be a positive quantity")]
+    #[case::two_to_boot(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"boot": true}, {"boot": true}]}), "disks[1].boot")]
+    #[case::bad_flag(json!({"machineType": "small", "image": "i", "zone": "a", "nics": [{"ipv6": "yes"}]}), "nics[0].ipv6: must be true or false")]
+    #[case::bad_disk_tag(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"tags": {"a": 1}}]}), "providerSpec.disks[0].tags[a]")]
+    #[case::long_tag(json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"a": "x".repeat(257)}}), "providerSpec.tags[a]: the value has 257 characters; at most 256")]
     #[case::bad_taint(json!({"machineType": "small", "image": "i", "zone": "a", "taints": [{"key": "a", "effect": "No"}]}), "taints[0].effect")]
     fn a_bad_field_is_named_with_its_fix(#[case] value: Value, #[case] said: &str) {
         let error = ProviderSpec::read(&value, &Config::default()).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
         assert!(error.message.contains(said), "{}", error.message);
+    }
+
+    #[rstest]
+    #[case::image("images: [linux-1]", "providerSpec.image: \"i\" is unknown; this cloud has linux-1")]
+    #[case::required_tag("requiredTags: [owner]", "providerSpec.tags[owner]: is missing")]
+    #[case::too_many_nics("limits: {nics: 1}", "providerSpec.nics: there are 2 nics; at most 1 are possible")]
+    #[case::too_many_disks(
+        "limits: {disks: 1}",
+        "providerSpec.disks: there are 2 disks; at most 1 are possible"
+    )]
+    #[case::too_many_tags("limits: {tags: 1}", "providerSpec.tags: there are 2 tags; at most 1 are possible")]
+    #[case::other_region(
+        "regions: {near: [a], far: [b]}",
+        "providerSpec.region: \"far\" is not the region of zone a, which is near"
+    )]
+    fn what_this_cloud_refuses_is_named(#[case] config: &str, #[case] said: &str) {
+        let config = Config::from_yaml("test", config).unwrap();
+        let value = json!({
+            "machineType": "small", "image": "i", "zone": "a", "region": "far", "tags": {"a": "1", "b": "2"},
+            "disks": [{"name": "a"}, {"name": "b"}], "nics": [{"name": "a"}, {"name": "b"}],
+        });
+        let error = ProviderSpec::read(&value, &config).unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument);
+        assert!(error.message.starts_with(said), "{}", error.message);
+    }
+
+    #[test]
+    fn a_vm_has_a_disk_to_boot_from_and_an_interface_without_asking() {
+        let value = json!({"machineType": "small", "image": "i", "zone": "a"});
+        let spec = ProviderSpec::read(&value, &Config::default()).unwrap();
+        assert_eq!((spec.disks.len(), spec.disks[0].boot, spec.nics.len()), (1, true, 1));
     }
 
     #[test]

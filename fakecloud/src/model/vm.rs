@@ -5,12 +5,13 @@ use std::fmt;
 
 use jiff::Timestamp;
 use mcm_api::cloud::VmIdentity;
+use serde::{Deserialize, Serialize};
 
 use super::kubelet::{FaultKind, KubeletFaults, NodeCondition};
 use super::spec::{ProviderSpec, Taint};
 
 /// The state of a VM: pending → running ⇄ stopped → stopping → terminated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum VmState {
     /// Made, and not booted yet.
     Pending,
@@ -48,8 +49,9 @@ impl fmt::Display for VmState {
     }
 }
 
-/// User data as the machine's class gave it. It holds a bootstrap token, so it is never shown.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// User data as the machine's class gave it. It holds a bootstrap token, so it is never shown; only the ledger's own
+/// files have it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserData(String);
 
 impl UserData {
@@ -71,7 +73,7 @@ impl fmt::Debug for UserData {
 }
 
 /// Which machine a VM was made for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// Also the name of the Node.
     pub name: String,
@@ -95,7 +97,7 @@ impl Owner {
 }
 
 /// A VM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vm {
     /// Its number in the ledger: 1, 2, 3, ...
     pub ordinal: u64,
@@ -139,6 +141,16 @@ pub struct Vm {
     pub conditions: BTreeMap<String, Option<NodeCondition>>,
     /// Its kubelet has registered the Node and needs no bootstrap token any more.
     pub joined: bool,
+    /// When its deletion began: from then on no call finds it.
+    pub removed: Option<Timestamp>,
+    /// When the cloud takes it back.
+    pub preempted: Option<Timestamp>,
+    /// Its zone failed, and it boots again when that returns.
+    pub(super) returns: bool,
+    /// Its kernel panicked, and nothing on it runs until it boots again.
+    pub(super) panicked: bool,
+    /// When it booted for the first time.
+    pub(super) first_boot: Option<Timestamp>,
     /// When the state changes by itself.
     pub(super) deadline: Option<Timestamp>,
     /// How often it booted.
@@ -156,6 +168,11 @@ impl Vm {
             addresses: Vec::new(),
             last_known_state: None,
         }
+    }
+
+    /// Whether a call at that time would have found it.
+    pub(super) fn was_live(&self, then: Timestamp) -> bool {
+        self.created <= then && self.removed.is_none_or(|removed| removed > then)
     }
 
     /// The internal IPv4 address; derived from the number, so that no two VMs share one.

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
-use super::{convert, kubelets};
-use crate::model::{Cloud, CommandError, Reference, Vm, VmState};
-use crate::{Fakecloud, glob, proto};
+use super::{convert, kubelets, ledger, rules};
+use crate::model::{Cloud, CommandError, LimitKind, Reference, Vm, VmState};
+use crate::{Fakecloud, Token, glob, proto};
 
 /// The most records of one page or one reading of the log.
 const PAGE: usize = 1000;
@@ -98,7 +98,44 @@ impl ControlService {
                 last_sequence: cloud.log().last(),
                 holds: cloud.holds().iter().cloned().collect(),
                 machine_types: config.machine_types.keys().cloned().collect(),
-                zones: config.zones.clone(),
+                zones: config.all_zones(),
+                types: config
+                    .machine_types
+                    .iter()
+                    .map(|(name, of)| (name.clone(), ledger::machine_type(of)))
+                    .collect(),
+                regions: config
+                    .regions
+                    .iter()
+                    .map(|(region, zones)| (region.clone(), proto::ZoneNames { names: zones.clone() }))
+                    .collect(),
+                images: config.images.clone(),
+                required_tags: config.required_tags.clone(),
+                frozen_unix_nanos: cloud.frozen().map_or(0, convert::time),
+            }
+        })
+    }
+
+    fn limits(&self) -> proto::LimitList {
+        self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let of = |kind| {
+                cloud
+                    .limits(kind)
+                    .into_iter()
+                    .map(move |entry| ledger::limit(kind, entry))
+            };
+            proto::LimitList {
+                limits: of(LimitKind::Quota).chain(of(LimitKind::Capacity)).collect(),
+            }
+        })
+    }
+
+    fn zones(&self) -> proto::ZoneList {
+        self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            proto::ZoneList {
+                outages: cloud.zone_outages().map(ledger::outage).collect(),
             }
         })
     }
@@ -113,19 +150,24 @@ impl proto::cloud_server::Cloud for ControlService {
     }
 
     async fn list_vms(&self, request: Request<proto::ListVmsRequest>) -> Result<Response<proto::VmList>, Status> {
-        let proto::ListVmsRequest {
-            machine,
-            include_terminated,
-        } = request.into_inner();
-        let vms = self.cloud.step(|cloud, now| {
+        let request = request.into_inner();
+        let list = self.cloud.step(|cloud, now| {
             cloud.advance(now);
             let wanted = |vm: &&Vm| {
-                (include_terminated || vm.state != VmState::Terminated)
-                    && (machine.is_empty() || glob::matches_machine(&machine, &vm.owner.key()))
+                (request.include_terminated || vm.state != VmState::Terminated)
+                    && (request.machine.is_empty() || glob::matches_machine(&request.machine, &vm.owner.key()))
+                    && (request.zone.is_empty() || glob::matches(&request.zone, &vm.zone))
+                    && ledger::has_tags(&vm.tags, &request.tags)
             };
-            cloud.vms().filter(wanted).map(|vm| convert::vm(cloud, vm)).collect()
+            let key = |vm: &&Vm| format!("{:020}", vm.ordinal);
+            let vms = cloud.vms().filter(wanted);
+            let (vms, next_page_token) = ledger::page(vms, key, request.page_size, &request.page_token);
+            proto::VmList {
+                vms: vms.into_iter().map(|vm| convert::vm(cloud, vm)).collect(),
+                next_page_token,
+            }
         });
-        Ok(Response::new(proto::VmList { vms }))
+        Ok(Response::new(list))
     }
 
     async fn get_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
@@ -153,6 +195,200 @@ impl proto::cloud_server::Cloud for ControlService {
 
     async fn delete_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
         self.command(request, Cloud::delete_vm)
+    }
+
+    async fn preempt_vm(&self, request: Request<proto::PreemptVmRequest>) -> Result<Response<proto::Vm>, Status> {
+        let proto::PreemptVmRequest { vm, notice_nanos } = request.into_inner();
+        let notice = Duration::from_nanos(notice_nanos);
+        self.command(Request::new(vm.unwrap_or_default()), |cloud, reference, now| {
+            cloud.preempt_vm(reference, notice, now)
+        })
+    }
+
+    async fn panic_vm(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::panic_vm)
+    }
+
+    async fn fill_disk(&self, request: Request<proto::VmReference>) -> Result<Response<proto::Vm>, Status> {
+        self.command(request, Cloud::fill_disk)
+    }
+
+    async fn update_vm(&self, request: Request<proto::UpdateVmRequest>) -> Result<Response<proto::Vm>, Status> {
+        let mut request = request.into_inner();
+        let reference = convert::reference(request.vm.take().unwrap_or_default())?;
+        let update = ledger::read_update(request);
+        self.cloud.step(|cloud, now| {
+            let updated = cloud.update_vm(&reference, &update, now).map(|vm| vm.ordinal);
+            let ordinal = updated.map_err(convert::refusal)?;
+            let vm = cloud.vms().find(|vm| vm.ordinal == ordinal);
+            let vm = vm.ok_or_else(|| Status::not_found("the VM is no longer kept"))?;
+            Ok(Response::new(convert::vm(cloud, vm)))
+        })
+    }
+
+    async fn list_disks(&self, request: Request<proto::ListPartsRequest>) -> Result<Response<proto::DiskList>, Status> {
+        let request = request.into_inner();
+        let (disks, next_page_token) = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let all = cloud.disks().filter(|disk| {
+                (request.machine.is_empty() || glob::matches_machine(&request.machine, &disk.owner.key()))
+                    && (!request.left_behind || disk.vm.is_none())
+                    && ledger::has_tags(&disk.tags, &request.tags)
+            });
+            let all = all.map(ledger::disk);
+            ledger::page(all, |disk| disk.id.clone(), request.page_size, &request.page_token)
+        });
+        Ok(Response::new(proto::DiskList { disks, next_page_token }))
+    }
+
+    async fn list_nics(&self, request: Request<proto::ListPartsRequest>) -> Result<Response<proto::NicList>, Status> {
+        let request = request.into_inner();
+        let (nics, next_page_token) = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let all = cloud.nics().filter(|nic| {
+                (request.machine.is_empty() || glob::matches_machine(&request.machine, &nic.owner.key()))
+                    && (!request.left_behind || nic.vm.is_none())
+                    && ledger::has_tags(&nic.tags, &request.tags)
+            });
+            let all = all.map(ledger::nic);
+            ledger::page(all, |nic| nic.id.clone(), request.page_size, &request.page_token)
+        });
+        Ok(Response::new(proto::NicList { nics, next_page_token }))
+    }
+
+    async fn create_volume(
+        &self,
+        request: Request<proto::CreateVolumeRequest>,
+    ) -> Result<Response<proto::Volume>, Status> {
+        let proto::CreateVolumeRequest { id, zone, size } = request.into_inner();
+        let made = self
+            .cloud
+            .step(|cloud, now| cloud.create_volume(&id, &zone, &size, now));
+        made.map(|made| Response::new(ledger::volume(&made)))
+            .map_err(convert::refusal)
+    }
+
+    async fn delete_volume(
+        &self,
+        request: Request<proto::VolumeReference>,
+    ) -> Result<Response<proto::DeleteVolumeReply>, Status> {
+        let id = request.into_inner().id;
+        let deleted = self.cloud.step(|cloud, now| cloud.delete_volume(&id, now));
+        deleted
+            .map(|()| Response::new(proto::DeleteVolumeReply {}))
+            .map_err(convert::refusal)
+    }
+
+    async fn list_volumes(
+        &self,
+        request: Request<proto::ListVolumesRequest>,
+    ) -> Result<Response<proto::VolumeList>, Status> {
+        let request = request.into_inner();
+        let (volumes, next_page_token) = self.cloud.step(|cloud, now| {
+            cloud.advance(now);
+            let all = cloud.volumes();
+            let all = all.filter(|volume| request.vm_id.is_empty() || volume.vm.as_ref() == Some(&request.vm_id));
+            let all = all.map(ledger::volume);
+            ledger::page(all, |volume| volume.id.clone(), request.page_size, &request.page_token)
+        });
+        Ok(Response::new(proto::VolumeList {
+            volumes,
+            next_page_token,
+        }))
+    }
+
+    async fn attach_volume(
+        &self,
+        request: Request<proto::AttachVolumeRequest>,
+    ) -> Result<Response<proto::Volume>, Status> {
+        let proto::AttachVolumeRequest { id, vm } = request.into_inner();
+        let vm = convert::reference(vm.unwrap_or_default())?;
+        let attached = self.cloud.step(|cloud, now| cloud.attach_volume(&id, &vm, now));
+        attached
+            .map(|volume| Response::new(ledger::volume(&volume)))
+            .map_err(convert::refusal)
+    }
+
+    async fn detach_volume(&self, request: Request<proto::VolumeReference>) -> Result<Response<proto::Volume>, Status> {
+        let id = request.into_inner().id;
+        let detached = self.cloud.step(|cloud, now| cloud.detach_volume(&id, now));
+        detached
+            .map(|volume| Response::new(ledger::volume(&volume)))
+            .map_err(convert::refusal)
+    }
+
+    async fn list_limits(&self, _: Request<proto::ListLimitsRequest>) -> Result<Response<proto::LimitList>, Status> {
+        Ok(Response::new(self.limits()))
+    }
+
+    async fn set_limit(&self, request: Request<proto::SetLimitRequest>) -> Result<Response<proto::LimitList>, Status> {
+        let proto::SetLimitRequest {
+            kind,
+            machine_type,
+            zone,
+            vms,
+        } = request.into_inner();
+        let kind = ledger::read_limit_kind(kind)?;
+        let glob = |text: String| if text.is_empty() { "*".to_owned() } else { text };
+        let (machine_type, zone) = (glob(machine_type), glob(zone));
+        self.cloud
+            .step(|cloud, now| cloud.set_limit(kind, &machine_type, &zone, vms, now));
+        Ok(Response::new(self.limits()))
+    }
+
+    async fn fail_zone(&self, request: Request<proto::FailZoneRequest>) -> Result<Response<proto::ZoneList>, Status> {
+        let request = request.into_inner();
+        self.cloud.step(|cloud, now| {
+            let (outage, lasts) = ledger::read_outage(request, now)?;
+            cloud
+                .fail_zone(outage, lasts, now)
+                .map_err(|error| convert::command_error(&error))
+        })?;
+        Ok(Response::new(self.zones()))
+    }
+
+    async fn mend_zone(&self, request: Request<proto::MendZoneRequest>) -> Result<Response<proto::ZoneList>, Status> {
+        let zone = request.into_inner().zone;
+        let mended = self.cloud.step(|cloud, now| cloud.mend_zone(&zone, now));
+        mended.map_err(|error| convert::command_error(&error))?;
+        Ok(Response::new(self.zones()))
+    }
+
+    async fn list_zones(&self, _: Request<proto::ListZonesRequest>) -> Result<Response<proto::ZoneList>, Status> {
+        Ok(Response::new(self.zones()))
+    }
+
+    async fn audit_ledger(
+        &self,
+        request: Request<proto::AuditLedgerRequest>,
+    ) -> Result<Response<proto::FindingList>, Status> {
+        let looking = ledger::read_looking(request.into_inner());
+        let findings = self.cloud.step(|cloud, now| cloud.audit_ledger(&looking, now));
+        Ok(Response::new(proto::FindingList {
+            findings: findings.into_iter().map(ledger::finding).collect(),
+        }))
+    }
+
+    async fn set_frozen(
+        &self,
+        request: Request<proto::SetFrozenRequest>,
+    ) -> Result<Response<proto::InfoReply>, Status> {
+        let frozen = request.into_inner().frozen;
+        self.cloud.step(|cloud, now| cloud.set_frozen(frozen, now));
+        Ok(Response::new(self.info()))
+    }
+
+    async fn set_credentials(
+        &self,
+        request: Request<proto::SetCredentialsRequest>,
+    ) -> Result<Response<proto::InfoReply>, Status> {
+        let tokens = request.into_inner().api_tokens;
+        if tokens.iter().any(String::is_empty) {
+            return Err(Status::invalid_argument("api_tokens: one is empty; leave it out"));
+        }
+        let tokens = tokens.into_iter().map(Token::new).collect();
+        self.cloud.step(|cloud, now| cloud.set_credentials(tokens, now));
+        Ok(Response::new(self.info()))
     }
 
     async fn create_nodes(
@@ -268,10 +504,10 @@ impl proto::cloud_server::Cloud for ControlService {
     }
 
     async fn add_fault(&self, request: Request<proto::Fault>) -> Result<Response<proto::Fault>, Status> {
-        let rule = convert::rule(request.into_inner())?;
+        let rule = rules::rule(request.into_inner())?;
         let fault = self.cloud.step(|cloud, now| cloud.add_fault(rule, now));
         fault
-            .map(|fault| Response::new(convert::fault(fault)))
+            .map(|fault| Response::new(rules::fault(fault)))
             .map_err(|error| convert::fault_error(&error))
     }
 
@@ -282,14 +518,14 @@ impl proto::cloud_server::Cloud for ControlService {
         let id = request.into_inner().id;
         let fault = self.cloud.step(|cloud, now| cloud.remove_fault(&id, now));
         fault
-            .map(|fault| Response::new(convert::fault(fault)))
+            .map(|fault| Response::new(rules::fault(fault)))
             .map_err(|error| convert::fault_error(&error))
     }
 
     async fn list_faults(&self, _: Request<proto::ListFaultsRequest>) -> Result<Response<proto::FaultList>, Status> {
         let faults = self.cloud.step(|cloud, _| cloud.faults().list().to_vec());
         Ok(Response::new(proto::FaultList {
-            faults: faults.into_iter().map(convert::fault).collect(),
+            faults: faults.into_iter().map(rules::fault).collect(),
         }))
     }
 

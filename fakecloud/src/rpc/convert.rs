@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mcm_api::cloud::Code;
-use mcm_api::duration::GoDuration;
+use mcm_api::cloud::{Code, DriverError};
 use tonic::Status;
 
+use super::ledger;
 use crate::DuplicateCreates;
 use crate::model::{
-    Cloud, CommandError, Fault, FaultError, FaultRule, Forgotten, NodesSpec, Operation, Record, RecordKind, Reference,
-    Taint, Vm, VmState,
+    Cloud, CommandError, FaultError, Forgotten, NodesSpec, Record, RecordKind, Reference, Taint, Vm, VmState,
 };
 use crate::proto;
 
@@ -18,7 +17,7 @@ pub(super) fn time(time: Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
 }
 
-fn span(span: Duration) -> u64 {
+pub(super) fn span(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -55,6 +54,10 @@ pub(super) fn vm(cloud: &Cloud, vm: &Vm) -> proto::Vm {
         changed_unix_nanos: time(vm.changed),
         kubelet_stopped: vm.kubelet.is_stopped(),
         joined: vm.joined,
+        preempted_unix_nanos: vm.preempted.map_or(0, time),
+        disks: cloud.disks_of(vm).map(ledger::disk).collect(),
+        nics: cloud.nics_of(vm).map(ledger::nic).collect(),
+        volumes: cloud.volumes_of(vm).map(|volume| volume.id.clone()).collect(),
     }
 }
 
@@ -64,6 +67,7 @@ pub(super) fn record(record: &Record) -> proto::Record {
         RecordKind::Command => proto::RecordKind::Command,
         RecordKind::Transition => proto::RecordKind::Transition,
         RecordKind::Kubelet => proto::RecordKind::Kubelet,
+        RecordKind::Part => proto::RecordKind::Part,
     };
     let state_of = |of: Option<VmState>| of.map_or(proto::VmState::Unspecified, state).into();
     proto::Record {
@@ -71,7 +75,7 @@ pub(super) fn record(record: &Record) -> proto::Record {
         time_unix_nanos: time(record.time),
         kind: kind.into(),
         caller: record.caller.to_string(),
-        operation: record.operation.to_owned(),
+        operation: record.operation.clone().into_owned(),
         machine: record.machine.clone(),
         vm_id: record.vm.clone(),
         provider_id: record.provider_id.clone(),
@@ -131,71 +135,14 @@ pub(super) fn read_duplicates(number: i32) -> Result<DuplicateCreates, Status> {
     }
 }
 
-pub(super) fn fault(fault: Fault) -> proto::Fault {
-    let Fault { rule, seen, hits } = fault;
-    let operation = rule
-        .operation
-        .map_or(proto::Operation::Unspecified, |operation| match operation {
-            Operation::Create => proto::Operation::Create,
-            Operation::Initialize => proto::Operation::Initialize,
-            Operation::Delete => proto::Operation::Delete,
-            Operation::GetStatus => proto::Operation::GetStatus,
-            Operation::List => proto::Operation::List,
-            Operation::Volumes => proto::Operation::Volumes,
-        });
-    proto::Fault {
-        id: rule.id,
-        operation: operation.into(),
-        machine: rule.machine,
-        skip: rule.skip,
-        times: rule.times,
-        code: rule.code.number(),
-        message: rule.message,
-        latency_nanos: span(rule.latency.0),
-        effect_before_error: rule.effect_before_error,
-        effect_delay_nanos: span(rule.effect_delay.0),
-        seen,
-        hits,
-    }
-}
-
-pub(super) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
-    let operation = match proto::Operation::try_from(fault.operation) {
-        Ok(proto::Operation::Unspecified) => None,
-        Ok(proto::Operation::Create) => Some(Operation::Create),
-        Ok(proto::Operation::Initialize) => Some(Operation::Initialize),
-        Ok(proto::Operation::Delete) => Some(Operation::Delete),
-        Ok(proto::Operation::GetStatus) => Some(Operation::GetStatus),
-        Ok(proto::Operation::List) => Some(Operation::List),
-        Ok(proto::Operation::Volumes) => Some(Operation::Volumes),
-        Err(_) => {
-            return Err(Status::invalid_argument(format!(
-                "operation: {} is none; 0 to 6 are",
-                fault.operation
-            )));
-        }
-    };
-    let code = Code::from_number(fault.code)
-        .ok_or_else(|| Status::invalid_argument(format!("code: {} is no machine code; 0 to 17 are", fault.code)))?;
-    Ok(FaultRule {
-        id: fault.id,
-        operation,
-        machine: fault.machine,
-        skip: fault.skip,
-        times: fault.times,
-        code,
-        message: fault.message,
-        latency: GoDuration(Duration::from_nanos(fault.latency_nanos)),
-        effect_before_error: fault.effect_before_error,
-        effect_delay: GoDuration(Duration::from_nanos(fault.effect_delay_nanos)),
-    })
-}
-
 pub(super) fn command_error(error: &CommandError) -> Status {
     let text = error.to_string();
     match error {
-        CommandError::NotFound(_) | CommandError::NoHold(_) => Status::not_found(text),
-        CommandError::Several { .. } | CommandError::State { .. } => Status::failed_precondition(text),
+        CommandError::NotFound(_) | CommandError::NoHold(_) | CommandError::NoOutage(_) => Status::not_found(text),
+        CommandError::Several { .. } | CommandError::State { .. } | CommandError::ZoneDown { .. } => {
+            Status::failed_precondition(text)
+        }
+        CommandError::NoRoom(_) => Status::resource_exhausted(text),
         CommandError::EmptyPattern | CommandError::Unusable(_) => Status::invalid_argument(text),
     }
 }
@@ -211,4 +158,9 @@ pub(super) fn fault_error(error: &FaultError) -> Status {
 
 pub(super) fn forgotten(forgotten: Forgotten) -> Status {
     Status::out_of_range(forgotten.to_string())
+}
+
+/// A refusal of the model; machine code 17, which gRPC has not, is none of this contract's calls.
+pub(super) fn refusal(error: DriverError) -> Status {
+    Status::new(tonic::Code::from_i32(error.code.number()), error.message)
 }

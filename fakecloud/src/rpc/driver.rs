@@ -18,7 +18,7 @@ tokio::task_local! {
     static CALLER: String;
 }
 
-/// Performs calls of the driver in process on behalf of `client`: the log then says who called.
+/// Performs calls of the driver on behalf of `client`: the log then says who called.
 pub async fn calling_as<F: Future>(client: String, calls: F) -> F::Output {
     CALLER.scope(client, calls).await
 }
@@ -39,8 +39,9 @@ impl FakeDriver {
         Self { cloud }
     }
 
-    async fn call<T>(&self, call: impl FnOnce(&mut Cloud, Timestamp) -> Reply<T>) -> Result<T, DriverError> {
-        let reply = self.cloud.step(call);
+    async fn call<T>(&self, call: impl FnOnce(&mut Cloud, &str, Timestamp) -> Reply<T>) -> Result<T, DriverError> {
+        let client = caller();
+        let reply = self.cloud.step(|cloud, now| call(cloud, &client, now));
         self.answer(reply).await
     }
 
@@ -75,17 +76,18 @@ impl Driver for FakeDriver {
     }
 
     async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.call(|cloud, now| cloud.initialize_machine(&request, now)).await
+        self.call(|cloud, client, now| cloud.initialize_machine(&request, client, now))
+            .await
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        let client = caller();
-        self.call(|cloud, now| cloud.delete_machine_as(&request, &client, now))
+        self.call(|cloud, client, now| cloud.delete_machine(&request, client, now))
             .await
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.call(|cloud, now| cloud.machine_status(&request, now)).await
+        self.call(|cloud, client, now| cloud.machine_status(&request, client, now))
+            .await
     }
 
     async fn list_machines(
@@ -93,10 +95,12 @@ impl Driver for FakeDriver {
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        self.call(|cloud, now| cloud.list_machines(&class, &secret, now)).await
+        self.call(|cloud, client, now| cloud.list_machines(&class, &secret, client, now))
+            .await
     }
 
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
-        self.call(|cloud, now| cloud.volume_ids(&specs, now)).await
+        self.call(|cloud, client, now| cloud.volume_ids(&specs, client, now))
+            .await
     }
 }

@@ -2,12 +2,18 @@
 //!
 //! What lives here: adapters and conversions. What must not: rules of behaviour.
 
+pub(crate) mod caller;
 mod control;
 mod convert;
 mod driver;
 mod kubelets;
+mod ledger;
+mod rules;
+pub(crate) mod settled;
 #[cfg(test)]
 mod tests;
 
 pub use control::ControlService;
 pub use driver::{FakeDriver, calling_as};
+pub use rules::message_of as message_of_rule;
+pub(crate) use rules::rule as rule_of_message;

@@ -139,7 +139,15 @@ async fn the_log_is_read_by_pages_and_followed_live() {
         control.clone().kill_vm(machine("a")).await.unwrap();
     };
     let (operations, ()) = tokio::join!(follow, act);
-    assert_eq!(operations, ["Pending", "CreateMachine", "Running", "KillVm"]);
+    let expected = [
+        "NicCreated",
+        "DiskCreated",
+        "Pending",
+        "CreateMachine",
+        "Running",
+        "KillVm",
+    ];
+    assert_eq!(operations, expected);
     let page = proto::AuditRequest {
         after: 1,
         limit: 2,
@@ -222,12 +230,19 @@ async fn without_kubelets_vms_still_boot_in_time() {
     let act = async {
         driver.create_machine(request("a")).await.unwrap();
         let mut changes = cloud.changes();
-        changes.wait_for(|last| *last == 3).await.unwrap();
+        changes.wait_for(|last| *last == 5).await.unwrap();
         token.cancel();
     };
     tokio::join!(cloud.run_without_kubelets(token.clone()), act);
-    let operation = cloud.step(|cloud, _| cloud.log().after(2).unwrap().next().map(|record| record.operation));
-    assert_eq!(operation, Some("Running"));
+    let operation = cloud.step(|cloud, _| {
+        cloud
+            .log()
+            .after(4)
+            .unwrap()
+            .next()
+            .map(|record| record.operation.clone())
+    });
+    assert_eq!(operation.as_deref(), Some("Running"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -180,8 +180,8 @@ impl CloudClient {
     pub async fn vms(&self) -> Result<Vec<Vm>, String> {
         let info = limited(self.0.clone().info(proto::InfoRequest {})).await?;
         let list = proto::ListVmsRequest {
-            machine: String::new(),
             include_terminated: true,
+            ..proto::ListVmsRequest::default()
         };
         let vms = limited(self.0.clone().list_vms(list)).await?.vms;
         Ok(vms

@@ -25,6 +25,9 @@ pub mod proto {
     include!("proto/drydock.driver.v1.rs");
 }
 
+/// `proto/driver.proto` as an encoded `FileDescriptorSet`, for reflection.
+pub const DESCRIPTOR: &[u8] = include_bytes!("proto/descriptor.bin");
+
 /// What a call about one machine is given.
 #[derive(Clone)]
 pub struct MachineRequest {

@@ -53,7 +53,7 @@ impl World {
         config.check().unwrap();
         Self {
             fleet: Fleet::new(config.kubelet.clone(), "c1".to_owned()),
-            cloud: Cloud::new(config, Seed::new(1)),
+            cloud: Cloud::new(config, Seed::new(1), at(0)),
             nodes: BTreeMap::new(),
             secret: None,
             pods: BTreeMap::new(),

@@ -147,8 +147,15 @@ async fn a_fault_ends_by_itself_and_must_last() {
     assert_eq!(listed(&mut control, "").await[0].faults.len(), 1);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(listed(&mut control, "").await[0].faults.is_empty());
-    let said = cloud.step(|cloud, _| cloud.log().after(0).unwrap().last().map(|record| record.operation));
-    assert_eq!(said, Some("KubeletMended"));
+    let said = cloud.step(|cloud, _| {
+        cloud
+            .log()
+            .after(0)
+            .unwrap()
+            .last()
+            .map(|record| record.operation.clone())
+    });
+    assert_eq!(said.as_deref(), Some("KubeletMended"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,6 +18,10 @@ use serde_json::json;
 use super::*;
 use crate::delay::Delay;
 
+mod events;
+mod faults;
+mod ledger;
+
 const BOOT: Duration = Duration::from_secs(5);
 
 fn at(seconds: i64) -> Timestamp {
@@ -33,7 +37,7 @@ fn config(duplicate_creates: DuplicateCreates) -> Config {
 }
 
 fn cloud() -> Cloud {
-    Cloud::new(config(DuplicateCreates::One), Seed::new(1))
+    Cloud::new(config(DuplicateCreates::One), Seed::new(1), at(0))
 }
 
 pub(crate) fn request(machine: &str) -> MachineRequest {
@@ -105,15 +109,15 @@ fn with_the_switch_at_one_a_second_creation_answers_the_vm_that_is_there() {
 
 #[test]
 fn with_the_switch_at_two_a_second_creation_makes_a_second_vm() {
-    let mut cloud = Cloud::new(config(DuplicateCreates::Two), Seed::new(1));
+    let mut cloud = Cloud::new(config(DuplicateCreates::Two), Seed::new(1), at(0));
     let first = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let second = cloud.create_machine(&request("a"), at(1)).result.unwrap();
     assert_ne!(first.provider_id, second.provider_id);
-    assert_eq!(code(cloud.machine_status(&request("a"), at(2))), Code::OutOfRange);
-    assert_eq!(code(cloud.delete_machine(&request("a"), at(3))), Code::Ok);
+    assert_eq!(code(cloud.machine_status(&request("a"), "", at(2))), Code::OutOfRange);
+    assert_eq!(code(cloud.delete_machine(&request("a"), "", at(3))), Code::Ok);
     assert_eq!(states(&cloud), [VmState::Terminated; 2]);
-    assert_eq!(code(cloud.machine_status(&request("a"), at(4))), Code::NotFound);
-    assert_eq!(code(cloud.delete_machine(&request("a"), at(5))), Code::Ok);
+    assert_eq!(code(cloud.machine_status(&request("a"), "", at(4))), Code::NotFound);
+    assert_eq!(code(cloud.delete_machine(&request("a"), "", at(5))), Code::Ok);
 }
 
 #[test]
@@ -122,13 +126,13 @@ fn a_vm_that_must_be_initialized_says_so_and_names_itself() {
         require_initialize: true,
         ..config(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1));
-    assert_eq!(code(cloud.initialize_machine(&request("a"), at(0))), Code::NotFound);
+    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    assert_eq!(code(cloud.initialize_machine(&request("a"), "", at(0))), Code::NotFound);
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
-    let error = cloud.machine_status(&request("a"), at(1)).result.unwrap_err();
+    let error = cloud.machine_status(&request("a"), "", at(1)).result.unwrap_err();
     assert_eq!((error.code, error.vm.as_deref()), (Code::Uninitialized, Some(&vm)));
-    assert_eq!(cloud.initialize_machine(&request("a"), at(2)).result.unwrap(), vm);
-    assert_eq!(cloud.machine_status(&request("a"), at(3)).result.unwrap(), vm);
+    assert_eq!(cloud.initialize_machine(&request("a"), "", at(2)).result.unwrap(), vm);
+    assert_eq!(cloud.machine_status(&request("a"), "", at(3)).result.unwrap(), vm);
 }
 
 #[test]
@@ -139,13 +143,19 @@ fn only_vms_with_the_classs_tags_are_listed() {
     foreign.class.provider_spec["tags"] = json!({"kubernetes.io/cluster/other": "1"});
     cloud.create_machine(&foreign, at(0)).result.unwrap();
     let MachineRequest { class, secret, .. } = request("a");
-    let listed = cloud.list_machines(&class, &secret, at(1)).result.unwrap();
+    let listed = cloud.list_machines(&class, &secret, "", at(1)).result.unwrap();
     assert_eq!(listed, BTreeMap::from([(vm.provider_id, "a".to_owned())]));
     let mut untagged = class;
     untagged.provider_spec["tags"] = json!({});
-    assert_eq!(cloud.list_machines(&untagged, &secret, at(1)).result.unwrap().len(), 2);
+    assert_eq!(
+        cloud.list_machines(&untagged, &secret, "", at(1)).result.unwrap().len(),
+        2
+    );
     untagged.metadata.name = Some("other-pool".to_owned());
-    assert_eq!(cloud.list_machines(&untagged, &secret, at(1)).result.unwrap().len(), 0);
+    assert_eq!(
+        cloud.list_machines(&untagged, &secret, "", at(1)).result.unwrap().len(),
+        0
+    );
 }
 
 #[test]
@@ -164,7 +174,7 @@ fn only_this_clouds_volumes_are_named() {
         PersistentVolumeSpec::default(),
     ];
     assert_eq!(
-        cloud().volume_ids(&specs, at(0)).result.unwrap(),
+        cloud().volume_ids(&specs, "", at(0)).result.unwrap(),
         [format!("{}/1", crate::CSI_DRIVER)]
     );
 }
@@ -219,8 +229,8 @@ fn a_slow_call_commits_at_once_and_answers_late() {
         call_latency: GoDuration(Duration::from_millis(100)),
         ..config(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1));
-    let latency = GoDuration(Duration::from_secs(3));
+    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    let latency = Delay::Constant(Duration::from_secs(3));
     cloud
         .add_fault(
             FaultRule {
@@ -246,7 +256,7 @@ fn an_injected_uninitialized_names_the_vm() {
             at(0),
         )
         .unwrap();
-    let error = cloud.machine_status(&request("a"), at(1)).result.unwrap_err();
+    let error = cloud.machine_status(&request("a"), "", at(1)).result.unwrap_err();
     assert_eq!(error.vm.as_deref(), Some(&vm));
 }
 
@@ -257,7 +267,7 @@ fn a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id() {
     cloud.advance(at(5));
     let first = cloud.vms().next().unwrap().boot_id.clone();
     assert_eq!(cloud.kill_vm(&machine("a"), at(6)).unwrap().state, VmState::Stopped);
-    assert_eq!(code(cloud.machine_status(&request("a"), at(7))), Code::Ok);
+    assert_eq!(code(cloud.machine_status(&request("a"), "", at(7))), Code::Ok);
     let second = cloud.start_vm(&machine("default/a"), at(8)).unwrap().boot_id.clone();
     let third = cloud.reboot_vm(&machine("a"), at(9)).unwrap().boot_id.clone();
     assert_eq!(BTreeSet::from([first, second, third]).len(), 3);
@@ -265,7 +275,7 @@ fn a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id() {
         cloud.delete_vm(&machine("a"), at(10)).unwrap().state,
         VmState::Terminated
     );
-    assert_eq!(code(cloud.machine_status(&request("a"), at(11))), Code::NotFound);
+    assert_eq!(code(cloud.machine_status(&request("a"), "", at(11))), Code::NotFound);
 }
 
 #[test]
@@ -313,12 +323,12 @@ fn a_hold_keeps_a_vm_that_is_already_pending_and_a_deletion() {
         termination_delay: GoDuration(BOOT),
         ..config(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1));
+    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     cloud.hold("a", at(1)).unwrap();
     cloud.advance(at(60));
     assert_eq!(states(&cloud), [VmState::Pending]);
-    cloud.delete_machine(&request("a"), at(61)).result.unwrap();
+    cloud.delete_machine(&request("a"), "", at(61)).result.unwrap();
     cloud.advance(at(120));
     assert_eq!(states(&cloud), [VmState::Stopping]);
     let id = cloud.vms().next().unwrap().id.clone();
@@ -344,7 +354,7 @@ fn one_machines_boot_delay_does_not_depend_on_the_others() {
         ..config(DuplicateCreates::One)
     };
     let boot_of_b = |before: &[&str]| {
-        let mut cloud = Cloud::new(config.clone(), Seed::new(4));
+        let mut cloud = Cloud::new(config.clone(), Seed::new(4), at(0));
         for name in before {
             cloud.create_machine(&request(name), at(0)).result.unwrap();
         }
@@ -390,7 +400,7 @@ fn apply(cloud: &mut Cloud, step: &Step, now: &mut Timestamp) {
     let name = |index: &u8| format!("machine-{index}");
     match step {
         Step::Create(index) => drop(cloud.create_machine(&request(&name(index)), *now)),
-        Step::Delete(index) => drop(cloud.delete_machine(&request(&name(index)), *now)),
+        Step::Delete(index) => drop(cloud.delete_machine(&request(&name(index)), "", *now)),
         Step::Kill(index) => drop(cloud.kill_vm(&machine(&name(index)), *now).map(|_| ())),
         Step::Start(index) => drop(cloud.start_vm(&machine(&name(index)), *now).map(|_| ())),
         Step::Reboot(index) => drop(cloud.reboot_vm(&machine(&name(index)), *now).map(|_| ())),
@@ -436,7 +446,7 @@ proptest! {
     ) {
         let duplicates = if two { DuplicateCreates::Two } else { DuplicateCreates::One };
         let config = Config { termination_delay: GoDuration(Duration::from_secs(termination)), ..config(duplicates) };
-        let mut cloud = Cloud::new(config, Seed::new(9));
+        let mut cloud = Cloud::new(config, Seed::new(9), at(0));
         let mut now = at(0);
         let (mut ended, mut ids) = (BTreeSet::new(), BTreeSet::new());
         for step in &steps {
@@ -471,10 +481,10 @@ fn a_creation_may_take_effect_later_whether_or_not_its_caller_waits() {
     };
     assert_eq!(ticket.due, at(301));
     assert_eq!(cloud.next_deadline(), Some(at(301)));
-    assert_eq!(code(cloud.machine_status(&request("a"), at(300))), Code::NotFound);
+    assert_eq!(code(cloud.machine_status(&request("a"), "", at(300))), Code::NotFound);
     assert!(cloud.end_creation(ticket, at(300)).is_none());
     // Nobody waits; a second one finds the first one's VM.
-    assert_eq!(code(cloud.machine_status(&request("a"), at(302))), Code::Ok);
+    assert_eq!(code(cloud.machine_status(&request("a"), "", at(302))), Code::Ok);
     let call = cloud
         .log()
         .after(0)

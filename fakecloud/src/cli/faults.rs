@@ -1,0 +1,176 @@
+//! `fakecloud faults`: the rules by which calls fail.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Subcommand, ValueEnum};
+use serde::Serialize;
+
+use super::output::{self, Format, Row};
+use super::{Client, call};
+use crate::config;
+use crate::model::FaultRule;
+use crate::rpc::rule_of_message;
+use crate::{message_of_rule, proto};
+
+/// What is done about rules.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Adds the rules of files; all or none
+    Add {
+        /// Files of rules in YAML: one rule, or a list of them; - is standard input
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Shows the rules, how many calls matched and how many were struck
+    List {
+        /// How they are shown; as a file has them with yaml
+        #[arg(long, short, value_enum, default_value = "table")]
+        output: Shown,
+    },
+    /// Removes rules
+    Remove {
+        /// Their ids
+        #[arg(value_name = "ID", required_unless_present = "all", conflicts_with = "all")]
+        ids: Vec<String>,
+        /// All rules
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+/// How rules are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shown {
+    /// Columns.
+    Table,
+    /// One array.
+    Json,
+    /// As a file has them.
+    Yaml,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RuleRow {
+    id: String,
+    seen: u64,
+    hits: u64,
+    rule: FaultRule,
+}
+
+impl Row for RuleRow {
+    const COLUMNS: &'static [&'static str] = &["ID", "CALL", "MACHINE", "ANSWER", "MATCHED", "STRUCK"];
+
+    fn cells(&self) -> Vec<String> {
+        let call = self
+            .rule
+            .operation
+            .map_or_else(|| "any".to_owned(), |operation| operation.to_string());
+        vec![
+            self.id.clone(),
+            call,
+            self.rule.machine.clone(),
+            self.rule.answered().name().to_owned(),
+            self.seen.to_string(),
+            self.hits.to_string(),
+        ]
+    }
+}
+
+impl Action {
+    pub(super) async fn perform(self, client: &mut Client, out: &mut impl Write) -> anyhow::Result<()> {
+        match self {
+            Self::Add { files } => add(&files, client, out).await,
+            Self::List { output } => {
+                let rows = rows(client).await?;
+                let format = match output {
+                    Shown::Table => Format::Table,
+                    Shown::Json => Format::Json,
+                    Shown::Yaml => {
+                        let rules: Vec<&FaultRule> = rows.iter().map(|row| &row.rule).collect();
+                        let text = serde_saphyr::to_string(&rules).context("the rules are no YAML")?;
+                        return out
+                            .write_all(text.as_bytes())
+                            .context("cannot write to standard output");
+                    }
+                };
+                output::print(format, &rows, out)
+            }
+            Self::Remove { ids, all } => {
+                let ids = if all {
+                    rows(client).await?.into_iter().map(|row| row.id).collect()
+                } else {
+                    ids
+                };
+                for id in ids {
+                    let fault = call(client.remove_fault(proto::RemoveFaultRequest { id })).await?;
+                    writeln!(
+                        out,
+                        "{} is removed: {} calls matched, {} were struck",
+                        fault.id, fault.seen, fault.hits
+                    )
+                    .context("cannot write to standard output")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn rows(client: &mut Client) -> anyhow::Result<Vec<RuleRow>> {
+    let list = call(client.list_faults(proto::ListFaultsRequest {})).await?;
+    let row = |fault: proto::Fault| {
+        Ok(RuleRow {
+            id: fault.id.clone(),
+            seen: fault.seen,
+            hits: fault.hits,
+            rule: rule_of_message(fault)?,
+        })
+    };
+    list.faults.into_iter().map(row).collect()
+}
+
+async fn add(files: &[PathBuf], client: &mut Client, out: &mut impl Write) -> anyhow::Result<()> {
+    let mut rules = Vec::new();
+    for file in files {
+        let (name, text) = read(file)?;
+        rules.extend(config::read_rules(&name, &text)?);
+    }
+    let mut added: Vec<String> = Vec::new();
+    for rule in rules {
+        match call(client.add_fault(message_of_rule(rule))).await {
+            Ok(fault) => added.push(fault.id),
+            Err(error) => {
+                // All or none; a rule that cannot be taken back is named.
+                for id in added {
+                    if call(client.remove_fault(proto::RemoveFaultRequest { id: id.clone() }))
+                        .await
+                        .is_err()
+                    {
+                        bail!("{error}; and the rule {id} was added and cannot be removed again");
+                    }
+                }
+                return Err(error);
+            }
+        }
+    }
+    for id in added {
+        writeln!(out, "{id} is added").context("cannot write to standard output")?;
+    }
+    Ok(())
+}
+
+fn read(file: &Path) -> anyhow::Result<(String, String)> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
+        return Ok(("standard input".to_owned(), text));
+    }
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read the rules {name}"))?;
+    Ok((name, text))
+}

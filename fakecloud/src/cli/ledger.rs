@@ -1,0 +1,415 @@
+//! `fakecloud zone`, `quota`, `capacity`, `audit` and `ledger`.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use mcm_api::Code;
+use mcm_api::duration::GoDuration;
+use serde::Serialize;
+
+use super::output::{self, Format, Row};
+use super::{Client, call};
+use crate::{Delay, proto};
+
+pub(super) const QUOTA: proto::LimitKind = proto::LimitKind::Quota;
+pub(super) const CAPACITY: proto::LimitKind = proto::LimitKind::Capacity;
+
+/// What of a zone fails.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Failure {
+    /// Calls about its VMs are refused; the VMs run
+    Api,
+    /// Its VMs stop, and none boots
+    Compute,
+    /// Both
+    Both,
+    /// Some calls are refused, the others are late
+    BrownOut,
+}
+
+/// What is done about zones.
+#[derive(Debug, Subcommand)]
+pub enum Zone {
+    /// Zones fail
+    Fail {
+        /// The zone; a glob
+        zone: String,
+        /// What fails
+        #[arg(long, value_enum, default_value = "both")]
+        failure: Failure,
+        /// For how long, as a Go duration; until it is mended without it
+        #[arg(long)]
+        lasts: Option<GoDuration>,
+        /// Of a brown-out: how many calls of a hundred are refused [default: 50]
+        #[arg(long, value_name = "PERCENT")]
+        errors: Option<u32>,
+        /// Of a brown-out: by how much the other calls are late [default: 1s-10s]
+        #[arg(long, value_name = "DELAY")]
+        latency: Option<Delay>,
+    },
+    /// The failure is over
+    Mend {
+        /// The zone, as it was failed
+        zone: String,
+    },
+    /// Shows the failures that are under way
+    List {
+        /// How they are shown
+        #[arg(long, short, value_enum, default_value = "table")]
+        output: Format,
+    },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutageRow {
+    zone: String,
+    failure: String,
+    since: String,
+    until: String,
+    hits: u64,
+}
+
+impl Row for OutageRow {
+    const COLUMNS: &'static [&'static str] = &["ZONE", "FAILURE", "SINCE", "UNTIL", "CALLS"];
+
+    fn cells(&self) -> Vec<String> {
+        let own = [&self.zone, &self.failure, &self.since, &self.until].map(String::clone);
+        own.into_iter().chain([self.hits.to_string()]).collect()
+    }
+}
+
+fn show_zones(list: proto::ZoneList, format: Format, out: &mut impl Write) -> anyhow::Result<()> {
+    let row = |outage: proto::ZoneOutage| OutageRow {
+        failure: word(outage.failure().as_str_name(), "ZONE_FAILURE_"),
+        zone: outage.zone,
+        since: output::time(outage.since_unix_nanos),
+        until: output::time(outage.until_unix_nanos),
+        hits: outage.hits,
+    };
+    let rows: Vec<OutageRow> = list.outages.into_iter().map(row).collect();
+    output::print(format, &rows, out)
+}
+
+/// A name of the contract as people write it.
+fn word(name: &str, prefix: &str) -> String {
+    name.trim_start_matches(prefix).to_lowercase().replace('_', "-")
+}
+
+impl Zone {
+    pub(super) async fn perform(self, client: &mut Client, out: &mut impl Write) -> anyhow::Result<()> {
+        match self {
+            Self::Fail {
+                zone,
+                failure,
+                lasts,
+                errors,
+                latency,
+            } => {
+                let failure = match failure {
+                    Failure::Api => proto::ZoneFailure::Api,
+                    Failure::Compute => proto::ZoneFailure::Compute,
+                    Failure::Both => proto::ZoneFailure::Both,
+                    Failure::BrownOut => proto::ZoneFailure::BrownOut,
+                };
+                let request = proto::FailZoneRequest {
+                    zone,
+                    failure: failure.into(),
+                    lasts_nanos: lasts.map(|lasts| nanos(lasts.0)),
+                    error_percent: errors,
+                    latency: latency.map(|latency| latency.to_string()).unwrap_or_default(),
+                };
+                show_zones(call(client.fail_zone(request)).await?, Format::Table, out)
+            }
+            Self::Mend { zone } => {
+                let list = call(client.mend_zone(proto::MendZoneRequest { zone })).await?;
+                show_zones(list, Format::Table, out)
+            }
+            Self::List { output } => {
+                let list = call(client.list_zones(proto::ListZonesRequest {})).await?;
+                show_zones(list, output, out)
+            }
+        }
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is done about quotas or capacities.
+#[derive(Debug, Subcommand)]
+pub enum Limits {
+    /// Shows them, with the VMs that count
+    List {
+        /// How they are shown
+        #[arg(long, short, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Sets one
+    Set {
+        /// How many VMs
+        vms: u32,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Lifts one
+    Lift(Of),
+}
+
+/// Of which VMs.
+#[derive(Args, Debug)]
+pub struct Of {
+    /// Machine types that count together; a glob
+    #[arg(long, default_value = "*")]
+    machine_type: String,
+    /// Zones that count together; a glob
+    #[arg(long, default_value = "*")]
+    zone: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LimitRow {
+    machine_type: String,
+    zone: String,
+    vms: u32,
+    used: u32,
+}
+
+impl Row for LimitRow {
+    const COLUMNS: &'static [&'static str] = &["TYPE", "ZONE", "VMS", "USED"];
+
+    fn cells(&self) -> Vec<String> {
+        let own = [self.machine_type.clone(), self.zone.clone()];
+        own.into_iter()
+            .chain([self.vms.to_string(), self.used.to_string()])
+            .collect()
+    }
+}
+
+impl Limits {
+    pub(super) async fn perform(
+        self,
+        kind: proto::LimitKind,
+        client: &mut Client,
+        out: &mut impl Write,
+    ) -> anyhow::Result<()> {
+        let (format, request) = match self {
+            Self::List { output } => (output, None),
+            Self::Set { vms, of } => (Format::Table, Some((of, Some(vms)))),
+            Self::Lift(of) => (Format::Table, Some((of, None))),
+        };
+        let list = match request {
+            None => call(client.list_limits(proto::ListLimitsRequest {})).await?,
+            Some((of, vms)) => {
+                let request = proto::SetLimitRequest {
+                    kind: kind.into(),
+                    machine_type: of.machine_type,
+                    zone: of.zone,
+                    vms,
+                };
+                call(client.set_limit(request)).await?
+            }
+        };
+        let of_kind = list.limits.into_iter().filter(|limit| limit.kind() == kind);
+        let rows: Vec<LimitRow> = of_kind
+            .map(|limit| LimitRow {
+                machine_type: limit.machine_type,
+                zone: limit.zone,
+                vms: limit.vms,
+                used: limit.used,
+            })
+            .collect();
+        output::print(format, &rows, out)
+    }
+}
+
+/// Which part of the log, and how it is shown.
+#[derive(Args, Debug)]
+pub struct Audit {
+    /// Only records of machines of this NAME or NAMESPACE/NAME; a glob
+    #[arg(long, default_value = "")]
+    machine: String,
+    /// Only records with a higher number
+    #[arg(long, default_value_t = 0)]
+    after: u64,
+    /// At most so many records
+    #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
+    limit: usize,
+    /// How they are shown
+    #[arg(long, short, value_enum, default_value = "table")]
+    output: Format,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RecordRow {
+    number: u64,
+    time: String,
+    kind: String,
+    caller: String,
+    operation: String,
+    machine: String,
+    vm: String,
+    code: String,
+    latency: String,
+    fault: String,
+    message: String,
+}
+
+impl Row for RecordRow {
+    const COLUMNS: &'static [&'static str] = &[
+        "NUMBER",
+        "TIME",
+        "CALLER",
+        "OPERATION",
+        "MACHINE",
+        "VM",
+        "CODE",
+        "LATENCY",
+        "FAULT",
+        "MESSAGE",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let own = [
+            &self.time,
+            &self.caller,
+            &self.operation,
+            &self.machine,
+            &self.vm,
+            &self.code,
+            &self.latency,
+            &self.fault,
+            &self.message,
+        ];
+        [self.number.to_string()]
+            .into_iter()
+            .chain(own.map(String::clone))
+            .collect()
+    }
+}
+
+impl RecordRow {
+    fn new(record: proto::Record) -> Self {
+        let is_call = record.kind() == proto::RecordKind::Call;
+        let code = Code::from_number(record.code).map(|code| code.name().to_owned());
+        let latency = GoDuration(Duration::from_nanos(record.latency_nanos)).to_string();
+        let caller = match record.client.as_str() {
+            "" => record.caller.clone(),
+            client => format!("{} ({client})", record.caller),
+        };
+        Self {
+            number: record.sequence,
+            time: output::time(record.time_unix_nanos),
+            kind: word(record.kind().as_str_name(), "RECORD_KIND_"),
+            caller,
+            operation: record.operation,
+            machine: record.machine,
+            vm: record.vm_id,
+            code: code.filter(|_| is_call).unwrap_or_default(),
+            latency: if is_call { latency } else { String::new() },
+            fault: record.fault_id,
+            message: record.message,
+        }
+    }
+}
+
+impl Audit {
+    pub(super) async fn perform(self, client: &mut Client, out: &mut impl Write) -> anyhow::Result<()> {
+        let (mut rows, mut after) = (Vec::new(), self.after);
+        while rows.len() < self.limit {
+            let limit = u32::try_from(self.limit - rows.len()).unwrap_or_default();
+            let page = call(client.audit(proto::AuditRequest {
+                after,
+                limit,
+                machine: self.machine.clone(),
+            }))
+            .await?;
+            rows.extend(page.records.into_iter().map(RecordRow::new));
+            after = page.next_after;
+            if !page.more {
+                break;
+            }
+        }
+        output::print(self.output, &rows, out)
+    }
+}
+
+/// What is looked for.
+#[derive(Args, Debug)]
+pub struct Ledger {
+    /// A file with the uids of the machines that there are, one a line; - is standard input. Without it nothing is said
+    /// of VMs without a machine: kubectl get machines -A -o jsonpath='{range .items[*]}{.metadata.uid}{"\n"}{end}'
+    #[arg(long, value_name = "FILE")]
+    machines: Option<PathBuf>,
+    /// What has no owner for less than that is left out, as a Go duration
+    #[arg(long, default_value = "0s")]
+    grace: GoDuration,
+    /// How findings are shown
+    #[arg(long, short, value_enum, default_value = "table")]
+    output: Format,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FindingRow {
+    finding: String,
+    subject: String,
+    machine: String,
+    machine_uid: String,
+    time: String,
+    message: String,
+}
+
+impl Row for FindingRow {
+    const COLUMNS: &'static [&'static str] = &["FINDING", "SUBJECT", "MACHINE", "TIME", "MESSAGE"];
+
+    fn cells(&self) -> Vec<String> {
+        [&self.finding, &self.subject, &self.machine, &self.time, &self.message]
+            .map(String::clone)
+            .to_vec()
+    }
+}
+
+impl Ledger {
+    pub(super) async fn perform(self, client: &mut Client, out: &mut impl Write) -> anyhow::Result<()> {
+        let machines = self.machines.as_deref().map(read).transpose()?;
+        let request = proto::AuditLedgerRequest {
+            machines: machines.map(|text| proto::MachineUids {
+                uids: text.split_whitespace().map(str::to_owned).collect(),
+            }),
+            grace_nanos: nanos(self.grace.0),
+        };
+        let list = call(client.audit_ledger(request)).await?;
+        let row = |finding: proto::Finding| FindingRow {
+            finding: word(finding.kind().as_str_name(), "FINDING_KIND_"),
+            subject: finding.subject,
+            machine: finding.machine,
+            machine_uid: finding.machine_uid,
+            time: output::time(finding.time_unix_nanos),
+            message: finding.message,
+        };
+        let rows: Vec<FindingRow> = list.findings.into_iter().map(row).collect();
+        output::print(self.output, &rows, out)?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        bail!("the ledger has {} findings", rows.len())
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read standard input")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
+}

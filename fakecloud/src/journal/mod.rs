@@ -1,0 +1,194 @@
+//! The ledger on disk: every change is written to a log before whoever asked for it is answered, and now and then the
+//! whole ledger, so that the log stays short.
+//!
+//! What lives here: gathering changes, writing them in groups, telling when they are safe. What must not: what is in
+//! the ledger (in `model`), the files' format (in `files`). Nothing of this runs in a cloud without a folder.
+
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+pub use self::files::JournalError;
+use self::files::{Batch, Files, Frame, Opened};
+use crate::model::{Cloud, Record, Snapshot};
+
+/// Gathers what is to be written. Clones are the same journal.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    pending: Mutex<Pending>,
+    /// The number of the last frame without which an answer must not go out.
+    needed: AtomicU64,
+    /// The number of the last frame that is safe.
+    safe: watch::Sender<u64>,
+    more: Notify,
+    /// The log has grown so long that the whole ledger is to be written.
+    long: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Pending {
+    batch: Batch,
+    number: u64,
+    /// The last record of the cloud's log that was taken.
+    record: u64,
+}
+
+/// What writes; there is one for each folder.
+#[derive(Debug)]
+pub struct Writer {
+    journal: Journal,
+    files: Files,
+}
+
+/// What a folder held.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) journal: Journal,
+    pub(crate) writer: Writer,
+    /// None: the folder is new, and the ledger begins now.
+    pub(crate) state: Option<Snapshot>,
+    pub(crate) records: Vec<Record>,
+}
+
+impl Journal {
+    /// Opens a folder, which is made when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be used, another process uses it, or its files are damaged.
+    pub(crate) fn open(folder: &Path) -> Result<Found, JournalError> {
+        let Opened {
+            files,
+            state,
+            records,
+            number,
+        } = Files::open(folder)?;
+        let journal = Self(Arc::new(Shared {
+            pending: Mutex::new(Pending {
+                batch: Batch::default(),
+                number,
+                record: state.as_ref().map_or(0, |state| state.log),
+            }),
+            needed: AtomicU64::new(number),
+            safe: watch::Sender::new(number),
+            more: Notify::new(),
+            // A folder that is new gets the whole ledger with the first step.
+            long: AtomicBool::new(state.is_none()),
+        }));
+        let writer = Writer {
+            journal: journal.clone(),
+            files,
+        };
+        Ok(Found {
+            journal,
+            writer,
+            state,
+            records,
+        })
+    }
+
+    /// Takes what the step before has changed. Must be called for every step, in their order.
+    pub(crate) fn take(&self, cloud: &mut Cloud, instance: &str, now: Timestamp) {
+        let changes = cloud.take_changes();
+        let last = cloud.log().last();
+        let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if changes.is_empty() && pending.record == last && !self.0.long.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(records) = cloud.log().after(pending.record) {
+            pending.batch.records.extend(records.cloned());
+        }
+        pending.record = last;
+        pending.number += 1;
+        let number = pending.number;
+        if !changes.is_empty() {
+            self.0.needed.store(number, Ordering::Release);
+        }
+        pending.batch.frames.push(Frame {
+            number,
+            time: now,
+            log: last,
+            changes,
+        });
+        if self.0.long.swap(false, Ordering::Relaxed) {
+            pending.batch.snapshot = Some((number, Box::new(cloud.snapshot(instance, now))));
+        }
+        drop(pending);
+        self.0.more.notify_one();
+    }
+
+    /// Waits until everything that has changed so far is safe.
+    ///
+    /// # Errors
+    /// When it cannot be made safe: the process is about to end.
+    pub(crate) async fn settled(&self) -> Result<(), Unsafe> {
+        let needed = self.0.needed.load(Ordering::Acquire);
+        let mut safe = self.0.safe.subscribe();
+        let reached = safe.wait_for(|safe| *safe >= needed).await;
+        match reached {
+            Ok(safe) if *safe < u64::MAX => Ok(()),
+            _ => Err(Unsafe),
+        }
+    }
+
+    fn next_batch(&self) -> Option<(Batch, u64)> {
+        let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = std::mem::take(&mut pending.batch);
+        (!batch.frames.is_empty()).then_some((batch, pending.number))
+    }
+}
+
+/// The ledger cannot be written any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the ledger cannot be written to its folder, and the process ends")]
+pub(crate) struct Unsafe;
+
+impl Writer {
+    /// Writes what is taken, until `token` is cancelled and nothing is left.
+    ///
+    /// # Errors
+    /// When a file cannot be written; whoever waits for a change is told so.
+    pub async fn run(self, token: CancellationToken) -> Result<(), JournalError> {
+        let Self { journal, mut files } = self;
+        loop {
+            let Some((batch, number)) = journal.next_batch() else {
+                if token.is_cancelled() {
+                    return Ok(());
+                }
+                tokio::select! {
+                    biased;
+                    () = journal.0.more.notified() => {}
+                    () = token.cancelled() => {}
+                }
+                continue;
+            };
+            let written = tokio::task::spawn_blocking(move || {
+                let written = files.write(batch);
+                (files, written)
+            });
+            let (returned, written) = written
+                .await
+                .map_err(|error| JournalError::Interrupted(error.to_string()))?;
+            files = returned;
+            match written {
+                Ok(long) => journal.0.long.store(long, Ordering::Relaxed),
+                Err(error) => {
+                    // No number is that high: whoever waits is woken and sees that nothing is safe.
+                    journal.0.safe.send_replace(u64::MAX);
+                    return Err(error);
+                }
+            }
+            journal.0.safe.send_replace(number);
+        }
+    }
+}

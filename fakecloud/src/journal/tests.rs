@@ -1,0 +1,181 @@
+//! What a folder keeps, over ends of every kind.
+
+use std::path::Path;
+
+use clock::{Clock, Seed};
+use mcm_driver::Driver;
+use rstest::rstest;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::model::{FaultRule, Reference, VmState, test_request as request};
+use crate::{Config, Fakecloud};
+
+fn config() -> Config {
+    Config::from_yaml("test", "faults: [{id: slow, latency: 1ms}]").unwrap()
+}
+
+/// Opens the folder, performs the story, and ends without a farewell: what is not safe is lost.
+async fn life<T>(folder: &Path, story: impl AsyncFnOnce(&Fakecloud) -> T) -> T {
+    let (cloud, writer) = Fakecloud::open(config(), Clock::wall(), Seed::new(1), folder).unwrap();
+    let token = CancellationToken::new();
+    tokio::select! {
+        biased;
+        result = async {
+            let result = story(&cloud).await;
+            cloud.settled().await.unwrap();
+            result
+        } => result,
+        result = writer.run(token) => panic!("{result:?}"),
+    }
+}
+
+fn machine(name: &str) -> Reference {
+    Reference::Machine(name.to_owned())
+}
+
+#[tokio::test]
+async fn a_ledger_goes_on_where_its_process_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, info) = life(folder.path(), async |cloud| {
+        for name in ["a", "b", "c"] {
+            cloud.driver().create_machine(request(name)).await.unwrap();
+        }
+        cloud.driver().delete_machine(request("b")).await.unwrap();
+        cloud.step(|cloud, now| {
+            cloud.hold("c", now).unwrap();
+            cloud.kill_vm(&machine("a"), now).unwrap();
+            cloud.create_volume("volume-1", "local-1", "1Gi", now).unwrap();
+            cloud.attach_volume("volume-1", &machine("a"), now).unwrap();
+            cloud.set_limit(crate::model::LimitKind::Quota, "*", "*", Some(3), now);
+            cloud
+                .add_fault(FaultRule::new("", None, mcm_api::Code::Aborted), now)
+                .unwrap();
+            (cloud.snapshot("", now), cloud.log().last())
+        })
+    })
+    .await;
+    let after = life(folder.path(), async |cloud| {
+        cloud.step(|cloud, now| {
+            assert_eq!(cloud.log().after(0).unwrap().count() as u64, info);
+            cloud.snapshot("", now)
+        })
+    })
+    .await;
+    let mut after = after;
+    after.time = before.time;
+    assert_eq!(after, before);
+    life(folder.path(), async |cloud| {
+        cloud.step(|cloud, now| {
+            let states: Vec<VmState> = cloud.vms().map(|vm| vm.state).collect();
+            assert_eq!(states, [VmState::Stopped, VmState::Terminated, VmState::Pending]);
+            assert_eq!(cloud.faults().list().len(), 2);
+            cloud.remove_fault("fault-1", now).unwrap();
+        });
+        // What is random goes on too: a machine that had a VM gets another id.
+        cloud.driver().create_machine(request("b")).await.unwrap();
+        let quota = cloud.driver().create_machine(request("d")).await.unwrap_err();
+        assert_eq!(quota.code, mcm_api::Code::ResourceExhausted);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_has_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = Journal::open(folder.path()).unwrap();
+    let second = Journal::open(folder.path()).unwrap_err();
+    assert!(second.to_string().contains("in use by another fakecloud"), "{second}");
+}
+
+#[rstest]
+#[case::half_a_line(|text: &mut Vec<u8>| { text.truncate(text.len() - 7); })]
+#[case::garbage(|text: &mut Vec<u8>| text.extend(b"0123456789abcdef {\"number\": 1"))]
+#[case::nothing(|_: &mut Vec<u8>| {})]
+#[tokio::test]
+async fn a_frame_that_was_being_written_is_cut_off(#[case] spoil: fn(&mut Vec<u8>)) {
+    let folder = tempfile::tempdir().unwrap();
+    life(folder.path(), async |cloud| {
+        cloud.driver().create_machine(request("a")).await.unwrap();
+        cloud.settled().await.unwrap();
+        cloud.driver().create_machine(request("b")).await.unwrap();
+        cloud.settled().await.unwrap();
+        cloud.step(|cloud, now| cloud.hold("*", now).map(drop)).unwrap();
+    })
+    .await;
+    let path = folder.path().join("changes.log");
+    let mut text = std::fs::read(&path).unwrap();
+    assert!(!text.is_empty());
+    spoil(&mut text);
+    std::fs::write(&path, &text).unwrap();
+    let count = life(folder.path(), async |cloud| cloud.step(|cloud, _| cloud.vms().count())).await;
+    assert_eq!(count, 2);
+}
+
+#[tokio::test]
+async fn damage_in_the_middle_is_said_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    life(folder.path(), async |cloud| {
+        for name in ["a", "b", "c"] {
+            cloud.driver().create_machine(request(name)).await.unwrap();
+            cloud.settled().await.unwrap();
+        }
+    })
+    .await;
+    let path = folder.path().join("changes.log");
+    let mut text = std::fs::read(&path).unwrap();
+    text[30] ^= 1;
+    std::fs::write(&path, &text).unwrap();
+    let error = Journal::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("changes.log, line 1, is damaged"), "{error}");
+    std::fs::write(folder.path().join("ledger.json"), "7\n{}").unwrap();
+    let error = Journal::open(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("ledger.json, line 2, is damaged"), "{error}");
+}
+
+#[tokio::test]
+async fn a_log_that_has_become_long_begins_anew_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+    let mut sizes = Vec::new();
+    life(folder.path(), async |cloud| {
+        let mut user_data = request("a");
+        user_data
+            .secret
+            .insert("userData".to_owned(), k8s_openapi::ByteString(vec![b'x'; 1 << 20]));
+        for round in 0..30 {
+            let mut of = user_data.clone();
+            of.machine.metadata.name = Some(format!("m-{round}"));
+            cloud.driver().create_machine(of.clone()).await.unwrap();
+            cloud.settled().await.unwrap();
+            cloud.driver().delete_machine(of).await.unwrap();
+            cloud.settled().await.unwrap();
+            sizes.push(size("changes.log"));
+        }
+        cloud.driver().create_machine(request("last")).await.unwrap();
+    })
+    .await;
+    let begins_anew = sizes.windows(2).any(|pair| pair[1] < pair[0]);
+    assert!(begins_anew && sizes.iter().all(|size| *size < 12 << 20), "{sizes:?}");
+    let (all, live) = life(folder.path(), async |cloud| {
+        cloud.step(|cloud, _| (cloud.vms().count(), cloud.live_count()))
+    })
+    .await;
+    assert_eq!((all, live), (31, 1));
+}
+
+#[tokio::test]
+async fn only_the_owner_reads_the_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    life(folder.path(), async |cloud| {
+        cloud.driver().create_machine(request("a")).await.unwrap();
+    })
+    .await;
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0);
+    }
+    let audit = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    assert!(audit.contains("CreateMachine") && !audit.contains("planted"), "{audit}");
+}

@@ -1,0 +1,301 @@
+//! The ledger as data that outlives a process: what changed in a step, all of it, and a cloud made of it again.
+//!
+//! What lives here: which state is kept, and how what follows from it is computed anew. What must not: files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clock::Seed;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::faults::Fault;
+use super::findings::Remembered;
+use super::kubelet_commands::Planned;
+use super::limits::VmLimit;
+use super::{Cloud, Disk, Log, Nic, Record, Vm, VmState, Volume, ZoneOutage, later};
+use crate::config::{Config, DuplicateCreates, Token};
+
+/// A change of the ledger: a row as it is now, or that it is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Change {
+    /// A VM, by its number.
+    Vm(u64, Option<Box<Vm>>),
+    /// A disk, by its id.
+    Disk(String, Option<Disk>),
+    /// A network interface, by its id.
+    Nic(String, Option<Nic>),
+    /// A volume, by its id.
+    Volume(String, Option<Volume>),
+    /// How many of that name were made.
+    Made(String, Option<u64>),
+    /// All that is small.
+    Small(Box<Small>),
+}
+
+/// What was set at run time and stands above the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Overrides {
+    pub(super) quotas: Option<Vec<VmLimit>>,
+    pub(super) capacity: Option<Vec<VmLimit>>,
+    pub(super) duplicate_creates: Option<DuplicateCreates>,
+    pub(super) api_tokens: Option<Vec<Token>>,
+}
+
+/// The part of the state that is small, and is written as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Small {
+    last_ordinal: u64,
+    holds: BTreeSet<String>,
+    faults: Vec<Fault>,
+    fault_ids: u64,
+    outages: Vec<ZoneOutage>,
+    overrides: Overrides,
+    remembered: Remembered,
+}
+
+/// The whole state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When the ledger began.
+    pub opened: Timestamp,
+    /// What tells this cloud from others.
+    pub instance: String,
+    /// When this was the state.
+    pub time: Timestamp,
+    /// The number of the log's last record.
+    pub log: u64,
+    vms: BTreeMap<u64, Vm>,
+    disks: BTreeMap<String, Disk>,
+    nics: BTreeMap<String, Nic>,
+    volumes: BTreeMap<String, Volume>,
+    made: BTreeMap<String, u64>,
+    small: Small,
+}
+
+/// Why a state is none of a ledger.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// Rows contradict each other.
+    #[error("the ledger contradicts itself: {0}; restore its folder from a copy, or begin with an empty one")]
+    Contradiction(String),
+}
+
+impl Snapshot {
+    /// The state of a ledger that is empty.
+    pub fn empty(instance: String, opened: Timestamp) -> Self {
+        Self {
+            opened,
+            instance,
+            time: opened,
+            log: 0,
+            vms: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            nics: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            made: BTreeMap::new(),
+            small: Small::default(),
+        }
+    }
+
+    /// The state after a change.
+    pub fn apply(&mut self, change: Change) {
+        fn put<K: Ord, V>(rows: &mut BTreeMap<K, V>, key: K, row: Option<V>) {
+            match row {
+                Some(row) => drop(rows.insert(key, row)),
+                None => drop(rows.remove(&key)),
+            }
+        }
+        match change {
+            Change::Vm(key, row) => put(&mut self.vms, key, row.map(|row| *row)),
+            Change::Disk(key, row) => put(&mut self.disks, key, row),
+            Change::Nic(key, row) => put(&mut self.nics, key, row),
+            Change::Volume(key, row) => put(&mut self.volumes, key, row),
+            Change::Made(key, row) => put(&mut self.made, key, row),
+            Change::Small(small) => self.small = *small,
+        }
+    }
+}
+
+impl Cloud {
+    /// A cloud that goes on from a state. `records` are the log's last ones, as far as they are there. What is due by
+    /// now happens at the next step. Rules of the configuration that the ledger does not know are added; those without
+    /// an id only to a ledger that is new.
+    ///
+    /// # Errors
+    /// When the state contradicts itself.
+    pub fn restored(
+        config: Config,
+        seed: Seed,
+        state: Snapshot,
+        records: Vec<Record>,
+        now: Timestamp,
+    ) -> Result<Self, StateError> {
+        let begun = state.log > 0;
+        let mut named = config.clone();
+        if begun {
+            let known = |id: &String| state.small.faults.iter().any(|fault| fault.rule.id == *id);
+            named.faults.retain(|rule| !rule.id.is_empty() && !known(&rule.id));
+        }
+        let added = std::mem::take(&mut named.faults);
+        let mut cloud = Self::new(named, seed, state.opened);
+        cloud.faults.restore(state.small.faults, state.small.fault_ids);
+        for rule in added {
+            if let Err(error) = cloud.faults.add(rule, now) {
+                tracing::warn!(%error, "a configured fault rule is left out");
+            }
+        }
+        cloud.config.faults = config.faults;
+        cloud.log = Log::restored(records, state.log);
+        cloud.last_ordinal = state.small.last_ordinal;
+        cloud.holds = state.small.holds;
+        cloud.outages = state
+            .small
+            .outages
+            .into_iter()
+            .map(|outage| (outage.zone.clone(), outage))
+            .collect();
+        cloud.remembered = state.small.remembered;
+        cloud.take_over(state.small.overrides);
+        for (id, disk) in state.disks {
+            cloud.parts_of.entry(disk.owner.key()).or_default().insert(id.clone());
+            cloud.disks.insert(id, disk);
+        }
+        for (id, nic) in state.nics {
+            cloud.parts_of.entry(nic.owner.key()).or_default().insert(id.clone());
+            cloud.nics.insert(id, nic);
+        }
+        for (id, volume) in state.volumes {
+            cloud.volumes.insert(id, volume);
+        }
+        for (name, count) in state.made {
+            cloud.made.insert(name, count);
+        }
+        for (ordinal, vm) in state.vms {
+            cloud.take_in(ordinal, vm, state.time, now)?;
+        }
+        cloud.note_changes();
+        Ok(cloud)
+    }
+
+    fn take_over(&mut self, overrides: Overrides) {
+        let config = &mut self.config;
+        if let Some(quotas) = &overrides.quotas {
+            config.quotas.clone_from(quotas);
+        }
+        if let Some(capacity) = &overrides.capacity {
+            config.capacity.clone_from(capacity);
+        }
+        if let Some(duplicates) = overrides.duplicate_creates {
+            config.duplicate_creates = duplicates;
+        }
+        if let Some(tokens) = &overrides.api_tokens {
+            config.api_tokens.clone_from(tokens);
+        }
+        self.overrides = overrides;
+    }
+
+    /// Enters a VM, with all that follows from it.
+    fn take_in(&mut self, ordinal: u64, vm: Vm, then: Timestamp, now: Timestamp) -> Result<(), StateError> {
+        let wrong = |text: String| Err(StateError::Contradiction(text));
+        if vm.ordinal != ordinal || ordinal > self.last_ordinal {
+            return wrong(format!("VM {} has number {ordinal}, of {}", vm.id, self.last_ordinal));
+        }
+        if self.ids.insert(vm.id.clone(), ordinal).is_some() {
+            return wrong(format!("two VMs have the id {}", vm.id));
+        }
+        if vm.state.is_live() {
+            self.live.entry(vm.owner.key()).or_default().insert(ordinal);
+        } else if vm.state == VmState::Terminated {
+            self.terminated.insert(ordinal);
+        }
+        for (kind, end) in &vm.fault_ends {
+            self.planned.insert((*end, ordinal, Planned::End(*kind)));
+        }
+        if let Some(due) = vm.preempted {
+            self.planned.insert((due, ordinal, Planned::Preempt));
+        }
+        if let Some(first) = vm.first_boot.filter(|_| vm.state.is_live()) {
+            let machine = vm.owner.key();
+            let matching = self.config.kubelet.faults.iter().enumerate();
+            let begins = matching
+                .filter(|(_, rule)| rule.matches(&machine, &vm.zone))
+                .map(|(index, rule)| (later(first, rule.after.0), ordinal, Planned::Begin(index)));
+            // Those before have begun, and may have been mended since.
+            self.planned.extend(begins.filter(|(at, ..)| *at > then));
+        }
+        self.vms.insert(ordinal, vm);
+        self.schedule(ordinal, now);
+        Ok(())
+    }
+
+    /// From now on changes are noted.
+    fn note_changes(&mut self) {
+        self.vms.note_changes();
+        self.disks.note_changes();
+        self.nics.note_changes();
+        self.volumes.note_changes();
+        self.made.note_changes();
+        self.written = Some(self.small());
+    }
+
+    fn small(&self) -> Small {
+        Small {
+            last_ordinal: self.last_ordinal,
+            holds: self.holds.clone(),
+            faults: self.faults.list().to_vec(),
+            fault_ids: self.faults.given(),
+            outages: self.outages.values().cloned().collect(),
+            overrides: self.overrides.clone(),
+            remembered: self.remembered.clone(),
+        }
+    }
+
+    /// All that changed since the last time; nothing in a cloud that was not restored.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        let Some(written) = &self.written else {
+            return Vec::new();
+        };
+        let mut changes = Vec::new();
+        let small = self.small();
+        if small != *written {
+            changes.push(Change::Small(Box::new(small.clone())));
+            self.written = Some(small);
+        }
+        for key in self.vms.take_touched() {
+            changes.push(Change::Vm(key, self.vms.get(&key).cloned().map(Box::new)));
+        }
+        for key in self.disks.take_touched() {
+            let row = self.disks.get(&key).cloned();
+            changes.push(Change::Disk(key, row));
+        }
+        for key in self.nics.take_touched() {
+            let row = self.nics.get(&key).cloned();
+            changes.push(Change::Nic(key, row));
+        }
+        for key in self.volumes.take_touched() {
+            let row = self.volumes.get(&key).cloned();
+            changes.push(Change::Volume(key, row));
+        }
+        for key in self.made.take_touched() {
+            let row = self.made.get(&key).copied();
+            changes.push(Change::Made(key, row));
+        }
+        changes
+    }
+
+    /// The whole state.
+    pub fn snapshot(&self, instance: &str, now: Timestamp) -> Snapshot {
+        Snapshot {
+            opened: self.opened,
+            instance: instance.to_owned(),
+            time: now,
+            log: self.log.last(),
+            vms: (*self.vms).clone(),
+            disks: (*self.disks).clone(),
+            nics: (*self.nics).clone(),
+            volumes: (*self.volumes).clone(),
+            made: (*self.made).clone(),
+            small: self.small(),
+        }
+    }
+}

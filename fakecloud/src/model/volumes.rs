@@ -1,0 +1,245 @@
+//! Volumes: disks that outlive VMs. They are made, attached, detached and removed by whoever runs the storage.
+//!
+//! What must not live here: Kubernetes' objects for volumes (in `csi`).
+
+use jiff::Timestamp;
+use mcm_api::cloud::{Code, DriverError};
+use serde::{Deserialize, Serialize};
+
+use super::faults::{Asked, Effect};
+use super::{Cloud, Operation, Record, Reference, Vm};
+use crate::config::{is_quantity, is_zone};
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// The handle by which it is known outside.
+    pub id: String,
+    /// Where it stands; only VMs of this zone can have it.
+    pub zone: String,
+    /// In Kubernetes' syntax.
+    pub size: String,
+    /// The VM that has it.
+    pub vm: Option<String>,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+impl Cloud {
+    /// All volumes, in the order of their ids.
+    pub fn volumes(&self) -> impl Iterator<Item = &Volume> {
+        self.volumes.values()
+    }
+
+    /// The volumes that a VM has.
+    pub fn volumes_of<'a>(&'a self, vm: &'a Vm) -> impl Iterator<Item = &'a Volume> {
+        self.volumes
+            .values()
+            .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
+    }
+
+    /// Makes a volume; one that exists is answered if it is the same.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the field; `AlreadyExists` when it differs from the one that is there.
+    pub fn create_volume(&mut self, id: &str, zone: &str, size: &str, now: Timestamp) -> Result<Volume, DriverError> {
+        self.advance(now);
+        let wrong = |text: String| Err(DriverError::new(Code::InvalidArgument, text));
+        if id.is_empty() || id.len() > 253 {
+            return wrong("id: must have 1 to 253 characters".to_owned());
+        }
+        if !is_zone(zone) {
+            return wrong(format!(
+                "zone: {zone:?} is none: write lower-case letters, digits and dashes"
+            ));
+        }
+        if !is_quantity(size) {
+            return wrong(format!("size: {size:?} must be a positive quantity, for example 50Gi"));
+        }
+        if let Some(there) = self.volumes.get(id) {
+            if there.zone == zone && there.size == size {
+                return Ok(there.clone());
+            }
+            return Err(DriverError::new(
+                Code::AlreadyExists,
+                format!("volume {id} exists in zone {} with size {}", there.zone, there.size),
+            ));
+        }
+        let volume = Volume {
+            id: id.to_owned(),
+            zone: zone.to_owned(),
+            size: size.to_owned(),
+            vm: None,
+            created: now,
+        };
+        self.note("CreateVolume", id, now);
+        self.volumes.insert(id.to_owned(), volume.clone());
+        Ok(volume)
+    }
+
+    /// Attaches a volume to a VM; what is attached there already stays so.
+    ///
+    /// # Errors
+    /// `NotFound`; `FailedPrecondition` when another VM has it, the VM is in another zone or has too many; or what a
+    /// fault rule answers.
+    pub fn attach_volume(&mut self, id: &str, vm: &Reference, now: Timestamp) -> Result<Volume, DriverError> {
+        self.advance(now);
+        let vm = self
+            .find(vm)
+            .map_err(|error| DriverError::new(Code::NotFound, error.to_string()))?;
+        let vm = vm.clone();
+        self.volume_call(Operation::Attach, id, &vm.owner.key(), &vm.zone, now, |cloud| {
+            cloud.attach(id, &vm)
+        })
+    }
+
+    fn attach(&mut self, id: &str, vm: &Vm) -> Result<(), DriverError> {
+        let refused = |text: String| Err(DriverError::new(Code::FailedPrecondition, text));
+        let attached = self
+            .volumes
+            .values()
+            .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
+            .count();
+        let most = self.config.csi.volumes_per_node as usize;
+        let Some(volume) = self.volumes.get_mut(&id.to_owned()) else {
+            return Err(no_volume(id));
+        };
+        match &volume.vm {
+            Some(other) if *other == vm.id => return Ok(()),
+            Some(other) => return refused(format!("volume {id} is attached to VM {other}: detach it there first")),
+            None => {}
+        }
+        if !vm.state.is_live() {
+            return refused(format!("VM {} is {}", vm.id, vm.state));
+        }
+        if volume.zone != vm.zone {
+            return refused(format!(
+                "volume {id} is in zone {}, and VM {} in {}",
+                volume.zone, vm.id, vm.zone
+            ));
+        }
+        if attached >= most {
+            return refused(format!(
+                "VM {} has {attached} volumes; at most {most} are possible",
+                vm.id
+            ));
+        }
+        volume.vm = Some(vm.id.clone());
+        Ok(())
+    }
+
+    /// Detaches a volume from whichever VM has it.
+    ///
+    /// # Errors
+    /// `NotFound`, or what a fault rule answers.
+    pub fn detach_volume(&mut self, id: &str, now: Timestamp) -> Result<Volume, DriverError> {
+        self.advance(now);
+        let vm = self
+            .volumes
+            .get(id)
+            .and_then(|volume| volume.vm.as_ref())
+            .and_then(|vm| self.vm(vm));
+        let (machine, zone) = vm.map(|vm| (vm.owner.key(), vm.zone.clone())).unwrap_or_default();
+        self.volume_call(Operation::Detach, id, &machine, &zone, now, |cloud| {
+            let volume = cloud.volumes.get_mut(&id.to_owned()).ok_or_else(|| no_volume(id))?;
+            volume.vm = None;
+            Ok(())
+        })
+    }
+
+    /// Removes a volume; one that is not there is removed.
+    ///
+    /// # Errors
+    /// `FailedPrecondition` while a VM has it.
+    pub fn delete_volume(&mut self, id: &str, now: Timestamp) -> Result<(), DriverError> {
+        self.advance(now);
+        if let Some(vm) = self.volumes.get(id).and_then(|volume| volume.vm.as_ref()) {
+            let text = format!("volume {id} is attached to VM {vm}: detach it first");
+            return Err(DriverError::new(Code::FailedPrecondition, text));
+        }
+        if self.volumes.remove(&id.to_owned()).is_some() {
+            self.note("DeleteVolume", id, now);
+        }
+        Ok(())
+    }
+
+    /// Whether the cloud does what the storage of a cluster asks for: nothing that strikes calls strikes this one. What
+    /// strikes stands in the log.
+    pub fn lets_storage(&mut self, operation: Operation, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
+        let fired = self.admit(&Asked {
+            operation,
+            machine: Some(node),
+            class: "",
+            zone,
+            caller: "",
+            now,
+        });
+        let Some(fired) = fired.filter(|fired| fired.code != Code::Ok) else {
+            return true;
+        };
+        let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.name(), now);
+        node.clone_into(&mut record.machine);
+        record.code = Some(fired.code);
+        record.fault = Some(fired.id);
+        self.log.append(record.saying(volume));
+        false
+    }
+
+    /// A VM is gone: its volumes are free.
+    pub(super) fn free_volumes(&mut self, vm: &str) {
+        let of_vm = |volume: &&Volume| volume.vm.as_deref() == Some(vm);
+        let ids: Vec<String> = self
+            .volumes
+            .values()
+            .filter(of_vm)
+            .map(|volume| volume.id.clone())
+            .collect();
+        for id in ids {
+            if let Some(volume) = self.volumes.get_mut(&id) {
+                volume.vm = None;
+            }
+        }
+    }
+
+    fn volume_call(
+        &mut self,
+        operation: Operation,
+        id: &str,
+        machine: &str,
+        zone: &str,
+        now: Timestamp,
+        effect: impl FnOnce(&mut Self) -> Result<(), DriverError>,
+    ) -> Result<Volume, DriverError> {
+        let fired = self.admit(&Asked {
+            operation,
+            machine: Some(machine).filter(|machine| !machine.is_empty()),
+            class: "",
+            zone,
+            caller: "",
+            now,
+        });
+        let refusal = fired.filter(|fired| fired.code != Code::Ok);
+        let result = match refusal {
+            Some(fired) if fired.effect == Effect::Done => {
+                effect(self).and_then(|()| Err(DriverError::new(fired.code, fired.message)))
+            }
+            Some(fired) => Err(DriverError::new(fired.code, fired.message)),
+            None => effect(self),
+        };
+        let mut record = Record::new(
+            super::RecordKind::Command,
+            super::Caller::Control,
+            operation.name(),
+            now,
+        );
+        machine.clone_into(&mut record.machine);
+        record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
+        self.log.append(record.saying(id));
+        result?;
+        self.volumes.get(id).cloned().ok_or_else(|| no_volume(id))
+    }
+}
+
+fn no_volume(id: &str) -> DriverError {
+    DriverError::new(Code::NotFound, format!("there is no volume {id}"))
+}

@@ -1,0 +1,213 @@
+//! Between fault rules and the control contract's messages.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::cloud::Code;
+use mcm_api::duration::GoDuration;
+use tonic::Status;
+
+use super::convert::span;
+use crate::model::{Fault, FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
+use crate::{Delay, proto};
+
+const OPERATIONS: [(Operation, proto::Operation); 9] = [
+    (Operation::Create, proto::Operation::Create),
+    (Operation::Initialize, proto::Operation::Initialize),
+    (Operation::Delete, proto::Operation::Delete),
+    (Operation::GetStatus, proto::Operation::GetStatus),
+    (Operation::List, proto::Operation::List),
+    (Operation::Volumes, proto::Operation::Volumes),
+    (Operation::Update, proto::Operation::Update),
+    (Operation::Attach, proto::Operation::Attach),
+    (Operation::Detach, proto::Operation::Detach),
+];
+const TROUBLES: [(Trouble, proto::Trouble); 7] = [
+    (Trouble::Quota, proto::Trouble::Quota),
+    (Trouble::Capacity, proto::Trouble::Capacity),
+    (Trouble::Throttled, proto::Trouble::Throttled),
+    (Trouble::CredentialsExpired, proto::Trouble::CredentialsExpired),
+    (Trouble::CredentialsWrong, proto::Trouble::CredentialsWrong),
+    (Trouble::Denied, proto::Trouble::Denied),
+    (Trouble::Outage, proto::Trouble::Outage),
+];
+const PARTIALS: [(Partial, proto::Partial); 4] = [
+    (Partial::Nics, proto::Partial::Nics),
+    (Partial::Disks, proto::Partial::Disks),
+    (Partial::Vm, proto::Partial::Vm),
+    (Partial::Tags, proto::Partial::Tags),
+];
+
+/// The message's number of a value; 0 without a value.
+fn number_of<T: PartialEq, P: Copy + Into<i32>>(table: &[(T, P)], value: Option<T>) -> i32 {
+    let entry = table.iter().find(|(known, _)| value.as_ref() == Some(known));
+    entry.map_or(0, |(_, number)| (*number).into())
+}
+
+/// The value of a message's number; 0 is none.
+fn value_of<T: Copy, P: Copy + Into<i32>>(table: &[(T, P)], number: i32, field: &str) -> Result<Option<T>, Status> {
+    if number == 0 {
+        return Ok(None);
+    }
+    let entry = table.iter().find(|(_, known)| (*known).into() == number);
+    entry
+        .map(|(value, _)| Some(*value))
+        .ok_or_else(|| Status::invalid_argument(format!("{field}: {number} is none; 0 to {} are", table.len())))
+}
+
+/// A rule with its counters.
+pub(super) fn fault(fault: Fault) -> proto::Fault {
+    let Fault { rule, seen, hits, .. } = fault;
+    let (latency_nanos, latency) = match rule.latency {
+        Delay::Constant(latency) => (span(latency), String::new()),
+        other => (0, other.to_string()),
+    };
+    proto::Fault {
+        id: rule.id,
+        operation: number_of(&OPERATIONS, rule.operation),
+        machine: rule.machine,
+        class: rule.class,
+        zone: rule.zone,
+        caller: rule.caller,
+        skip: rule.skip,
+        times: rule.times,
+        probability: rule.probability,
+        window: rule.window.map(|window| proto::Window {
+            from_nanos: span(window.from.0),
+            until_nanos: window.until.map(|until| span(until.0)),
+        }),
+        throttle: rule.throttle.map(|throttle| proto::Throttle {
+            per_second: throttle.per_second,
+            burst: throttle.burst,
+        }),
+        code: rule.code.number(),
+        error: number_of(&TROUBLES, rule.error),
+        message: rule.message,
+        latency_nanos,
+        latency,
+        effect_before_error: rule.effect_before_error,
+        lost_reply: rule.lost_reply,
+        effect_delay_nanos: span(rule.effect_delay.0),
+        stuck: rule.stuck,
+        lie: rule.lie,
+        partial: number_of(&PARTIALS, rule.partial),
+        stale: rule.stale.map(|stale| proto::Stale {
+            by: Some(match stale {
+                Stale::By(by) => proto::stale::By::Nanos(span(by.0)),
+                Stale::Calls(calls) => proto::stale::By::Calls(calls),
+            }),
+        }),
+        seen,
+        hits,
+    }
+}
+
+/// A rule as a message that asks for it.
+pub fn message_of(rule: FaultRule) -> proto::Fault {
+    fault(Fault {
+        rule,
+        seen: 0,
+        hits: 0,
+        added: Timestamp::UNIX_EPOCH,
+    })
+}
+
+/// The rule that a message asks for; what makes sense is the model's to say.
+pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
+    let code = Code::from_number(fault.code)
+        .ok_or_else(|| Status::invalid_argument(format!("code: {} is no machine code; 0 to 17 are", fault.code)))?;
+    let latency = match fault.latency.as_str() {
+        "" => Delay::Constant(Duration::from_nanos(fault.latency_nanos)),
+        _ if fault.latency_nanos > 0 => {
+            return Err(Status::invalid_argument(
+                "latency and latency_nanos are both given: leave one out",
+            ));
+        }
+        text => text
+            .parse()
+            .map_err(|reason| Status::invalid_argument(format!("latency: {reason}")))?,
+    };
+    let nanos = |nanos| GoDuration(Duration::from_nanos(nanos));
+    let stale = match fault.stale {
+        None => None,
+        Some(proto::Stale { by: None }) => {
+            return Err(Status::invalid_argument("stale: is empty: set nanos or calls"));
+        }
+        Some(proto::Stale {
+            by: Some(proto::stale::By::Nanos(by)),
+        }) => Some(Stale::By(nanos(by))),
+        Some(proto::Stale {
+            by: Some(proto::stale::By::Calls(calls)),
+        }) => Some(Stale::Calls(calls)),
+    };
+    Ok(FaultRule {
+        id: fault.id,
+        operation: value_of(&OPERATIONS, fault.operation, "operation")?,
+        machine: fault.machine,
+        class: fault.class,
+        zone: fault.zone,
+        caller: fault.caller,
+        skip: fault.skip,
+        times: fault.times,
+        probability: fault.probability,
+        window: fault.window.map(|window| Window {
+            from: nanos(window.from_nanos),
+            until: window.until_nanos.map(nanos),
+        }),
+        throttle: fault.throttle.map(|throttle| Throttle {
+            per_second: throttle.per_second,
+            burst: throttle.burst,
+        }),
+        code,
+        error: value_of(&TROUBLES, fault.error, "error")?,
+        message: fault.message,
+        latency,
+        effect_before_error: fault.effect_before_error,
+        lost_reply: fault.lost_reply,
+        effect_delay: nanos(fault.effect_delay_nanos),
+        stuck: fault.stuck,
+        lie: fault.lie,
+        partial: value_of(&PARTIALS, fault.partial, "partial")?,
+        stale,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("{operation: create, machine: a, class: b, zone: c, caller: d, skip: 1, times: 2, code: Internal}")]
+    #[case("{error: quota, probability: 0.5, window: {from: 1m, until: 2m}, throttle: {perSecond: 2, burst: 3}}")]
+    #[case("{code: Aborted, message: text, latency: 1s-3s, effectBeforeError: true}")]
+    #[case("{latency: 5s, lostReply: true}")]
+    #[case("{operation: create, effectDelay: 5s}")]
+    #[case("{operation: delete, stuck: true}")]
+    #[case("{operation: list, lie: true}")]
+    #[case("{operation: update, error: outage, partial: tags}")]
+    #[case("{operation: get_status, stale: {by: 3m}}")]
+    #[case("{operation: list, stale: {calls: 3}}")]
+    fn a_rule_travels_whole(#[case] text: &str) {
+        let rule_before: FaultRule = serde_saphyr::from_str(text).unwrap();
+        let message = fault(Fault {
+            rule: rule_before.clone(),
+            seen: 7,
+            hits: 3,
+            added: Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!((message.seen, message.hits), (7, 3));
+        assert_eq!(rule(message).unwrap(), rule_before);
+    }
+
+    #[rstest]
+    #[case(proto::Fault { operation: 99, ..proto::Fault::default() }, "operation: 99 is none; 0 to 9 are")]
+    #[case(proto::Fault { code: 18, ..proto::Fault::default() }, "code: 18 is no machine code")]
+    #[case(proto::Fault { latency: "long".to_owned(), ..proto::Fault::default() }, "latency: \"long\" is not a delay")]
+    #[case(proto::Fault { stale: Some(proto::Stale::default()), ..proto::Fault::default() }, "stale: is empty")]
+    fn a_field_that_makes_no_sense_is_named(#[case] message: proto::Fault, #[case] said: &str) {
+        let status = rule(message).unwrap_err();
+        assert!(status.message().starts_with(said), "{}", status.message());
+    }
+}

@@ -1,0 +1,161 @@
+//! A ledger in a folder, and a process that is killed at any moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clock::{Seed, Stream};
+use fakecloud::proto::{ListPartsRequest, ListVmsRequest, VmState};
+use mcm_driver::Driver;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::process::{LIMIT, Process, request};
+
+/// How often the process is killed.
+const KILLS: u64 = 200;
+/// How many callers there are at once, each with machines of its own.
+const CALLERS: u64 = 4;
+/// How many machines each has.
+const MACHINES: u64 = 3;
+
+/// What a caller knows of a machine's VM.
+#[derive(Clone, Debug, PartialEq)]
+enum Known {
+    /// It was answered that it is there.
+    There(String),
+    /// It was answered that it is not.
+    Gone,
+    /// A call about it had no answer.
+    Open,
+}
+
+/// Makes and deletes VMs until the process is gone; answers what it knows then, and what it has seen deleted.
+async fn call(
+    driver: impl Driver,
+    mut known: BTreeMap<String, Known>,
+    mut stream: Stream,
+    answered: Arc<AtomicU64>,
+    enough: (u64, Arc<Notify>),
+) -> (BTreeMap<String, Known>, Vec<String>) {
+    let mut deleted = Vec::new();
+    let names: Vec<String> = known.keys().cloned().collect();
+    loop {
+        let name = names[usize::try_from(stream.below(MACHINES)).unwrap()].clone();
+        let before = known.insert(name.clone(), Known::Open);
+        let after = if matches!(before, Some(Known::There(_))) {
+            driver.delete_machine(request(&name)).await.map(|_| Known::Gone)
+        } else {
+            let made = driver.create_machine(request(&name)).await;
+            made.map(|vm| Known::There(vm.provider_id))
+        };
+        let Ok(after) = after else {
+            return (known, deleted);
+        };
+        if let (Some(Known::There(id)), Known::Gone) = (before, &after) {
+            deleted.push(id);
+        }
+        known.insert(name, after);
+        if answered.fetch_add(1, Ordering::Relaxed) + 1 == enough.0 {
+            enough.1.notify_one();
+        }
+    }
+}
+
+/// The live VMs by machine.
+async fn live(process: &Process) -> BTreeMap<String, Vec<String>> {
+    let mut vms: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let list = process
+        .control()
+        .list_vms(ListVmsRequest::default())
+        .await
+        .unwrap()
+        .into_inner();
+    for vm in list.vms {
+        if matches!(vm.state(), VmState::Pending | VmState::Running | VmState::Stopped) {
+            vms.entry(vm.machine).or_default().push(vm.provider_id);
+        }
+    }
+    vms
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let seed = Seed::new(7);
+    let mut known: Vec<BTreeMap<String, Known>> = (0..CALLERS)
+        .map(|caller| {
+            (0..MACHINES)
+                .map(|machine| (format!("m-{caller}-{machine}"), Known::Gone))
+                .collect()
+        })
+        .collect();
+    let mut deleted = BTreeSet::new();
+    let mut made = 0;
+    for round in 0..KILLS {
+        let process = Process::start(Some(folder.path()), round).await;
+        let live = live(&process).await;
+        for (name, knows) in known.iter_mut().flatten() {
+            let there = live.get(name).cloned().unwrap_or_default();
+            match &*knows {
+                Known::There(id) => assert_eq!(there, std::slice::from_ref(id), "round {round}: {name} was lost"),
+                Known::Gone => assert!(there.is_empty(), "round {round}: {name} came back as {there:?}"),
+                Known::Open => assert!(there.len() <= 1, "round {round}: {name} has {there:?}"),
+            }
+            *knows = there.into_iter().next().map_or(Known::Gone, Known::There);
+        }
+        let back: Vec<&String> = live.values().flatten().filter(|id| deleted.contains(*id)).collect();
+        assert!(back.is_empty(), "round {round}: deleted VMs came back: {back:?}");
+
+        let (answered, reached) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
+        let mut draw = seed.stream(&format!("round/{round}"));
+        let enough = 1 + draw.below(40);
+        let mut callers = JoinSet::new();
+        for (caller, knows) in known.drain(..).enumerate() {
+            let stream = seed.stream(&format!("caller/{round}/{caller}"));
+            let enough = (enough, Arc::clone(&reached));
+            callers.spawn(call(process.driver(), knows, stream, Arc::clone(&answered), enough));
+        }
+        tokio::time::timeout(LIMIT, reached.notified())
+            .await
+            .expect("the program answers no more");
+        process.kill().await;
+        let ended = tokio::time::timeout(LIMIT, callers.join_all())
+            .await
+            .expect("a call neither ends nor fails");
+        for (knows, gone) in ended {
+            deleted.extend(gone);
+            known.push(knows);
+        }
+        made += answered.load(Ordering::Relaxed);
+    }
+    assert!(
+        made > KILLS && deleted.len() > 100,
+        "{made} calls were answered, {} deleted",
+        deleted.len()
+    );
+    let process = Process::start(Some(folder.path()), KILLS).await;
+    let left_behind = ListPartsRequest {
+        left_behind: true,
+        ..ListPartsRequest::default()
+    };
+    let left = process.control().list_nics(left_behind).await.unwrap().into_inner();
+    assert!(left.nics.is_empty());
+}
+
+#[tokio::test]
+async fn a_folder_that_is_in_use_is_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = Process::start(Some(folder.path()), 1).await;
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_fakecloud"));
+    command
+        .args(["serve", "--without-kubelets", "--address=127.0.0.1:0", "--data"])
+        .arg(folder.path());
+    let ended = tokio::time::timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    let text = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        !ended.status.success() && text.contains("in use by another fakecloud"),
+        "{text}"
+    );
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+}

@@ -1,0 +1,97 @@
+//! The program `fakecloud` as a process, and what calls it.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use fakecloud::proto::cloud_client::CloudClient;
+use k8s_openapi::ByteString;
+use mcm_api::{Machine, MachineClass};
+use mcm_driver::MachineRequest;
+use mcm_driver::channel::channel;
+use mcm_driver::client::GrpcDriver;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tonic::transport::Channel;
+
+/// How long anything may take.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// A running program; it dies with its value.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    /// `HOST:PORT`.
+    pub address: String,
+}
+
+impl Process {
+    /// Starts the program, and waits until it serves.
+    pub async fn start(data: Option<&Path>, seed: u64) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fakecloud"));
+        command.args([
+            "serve",
+            "--without-kubelets",
+            "--address=127.0.0.1:0",
+            "--boot-delay=0s",
+        ]);
+        command.arg(format!("--seed={seed}"));
+        if let Some(data) = data {
+            command.arg("--data").arg(data);
+        }
+        command
+            .env("RUST_LOG", "warn")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = tokio::time::timeout(LIMIT, lines.next_line()).await.unwrap().unwrap();
+        let line = line.expect("the program ended before it served");
+        let address = line
+            .strip_prefix("fakecloud serves on ")
+            .and_then(|rest| rest.split(';').next())
+            .unwrap()
+            .to_owned();
+        Self { child, address }
+    }
+
+    /// Ends it without a farewell.
+    pub async fn kill(mut self) {
+        self.child.start_kill().unwrap();
+        tokio::time::timeout(LIMIT, self.child.wait()).await.unwrap().unwrap();
+    }
+
+    pub fn channel(&self) -> Channel {
+        channel(&format!("grpc://{}", self.address), None).unwrap()
+    }
+
+    pub fn driver(&self) -> GrpcDriver<Channel> {
+        GrpcDriver::new(self.channel())
+    }
+
+    pub fn control(&self) -> CloudClient<Channel> {
+        CloudClient::new(self.channel())
+    }
+}
+
+/// What a machine controller asks for about a machine of that name.
+pub fn request(name: &str) -> MachineRequest {
+    let mut class = MachineClass::default();
+    class.metadata.name = Some("pool".to_owned());
+    class.metadata.namespace = Some("default".to_owned());
+    class.provider_spec = json!({
+        "machineType": "small", "image": "linux-1", "zone": "local-1",
+        "tags": {"kubernetes.io/cluster/shoot": "1", "kubernetes.io/role/node": "1"},
+    });
+    let mut machine = Machine::default();
+    machine.metadata.name = Some(name.to_owned());
+    machine.metadata.namespace = Some("default".to_owned());
+    machine.metadata.uid = Some(format!("uid-of-{name}"));
+    let secret = [("apiToken".to_owned(), ByteString(b"any".to_vec()))];
+    MachineRequest {
+        machine,
+        class,
+        secret: secret.into(),
+    }
+}

@@ -1,0 +1,496 @@
+//! The tables of `docs/cloud-faults.md`: every fault of a call and every event, with its class, what it means, and the
+//! tests that prove it.
+//!
+//! `DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table` writes them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use fakecloud::read_rules;
+
+const BEGIN: &str = "<!-- tables: written by a test of fakecloud, fakecloud/tests/it/table.rs -->\n";
+const END: &str = "<!-- end of tables -->\n";
+
+struct Row {
+    /// A rule, a part of one, or a command.
+    what: &'static str,
+    class: &'static str,
+    meaning: &'static str,
+    tests: &'static [&'static str],
+}
+
+const fn legal(what: &'static str, meaning: &'static str, tests: &'static [&'static str]) -> Row {
+    Row {
+        what,
+        class: "legal",
+        meaning,
+        tests,
+    }
+}
+
+const fn byzantine(what: &'static str, meaning: &'static str, tests: &'static [&'static str]) -> Row {
+    Row {
+        what,
+        class: "byzantine",
+        meaning,
+        tests,
+    }
+}
+
+/// Which calls a rule strikes; each is given with an effect to make a whole rule of it.
+const MATCHES: [Row; 10] = [
+    legal(
+        "operation: create",
+        "the call",
+        &["a_rule_matches_by_operation_and_machine"],
+    ),
+    legal(
+        "machine: 'worker-*'",
+        "the machine's name, with or without its namespace",
+        &["a_rule_matches_by_operation_and_machine"],
+    ),
+    legal(
+        "class: 'pool-*'",
+        "the machine class",
+        &["a_rule_matches_by_class_zone_and_caller"],
+    ),
+    legal(
+        "zone: local-1",
+        "the zone of the machine class",
+        &["a_rule_matches_by_class_zone_and_caller"],
+    ),
+    legal(
+        "caller: 'mcm-*'",
+        "who calls",
+        &[
+            "a_rule_strikes_one_caller_and_not_another",
+            "the_log_says_who_called_over_grpc",
+        ],
+    ),
+    legal(
+        "skip: 1",
+        "so many matching calls pass first",
+        &["a_rule_skips_then_fires_so_often_then_rests"],
+    ),
+    legal(
+        "times: 2",
+        "so many are struck at most",
+        &[
+            "a_rule_skips_then_fires_so_often_then_rests",
+            "rules_fire_one_after_the_other",
+        ],
+    ),
+    legal(
+        "probability: 0.3",
+        "how likely one is struck",
+        &["a_rule_strikes_by_chance_as_often_as_it_says_and_other_rules_change_nothing"],
+    ),
+    legal(
+        "window: {from: 5m, until: 7m}",
+        "when, since the ledger began",
+        &["a_rule_is_in_force_within_its_window_only"],
+    ),
+    legal(
+        "throttle: {perSecond: 2, burst: 5}",
+        "so many pass; only those beyond are struck",
+        &[
+            "a_throttle_lets_so_many_calls_pass_and_strikes_the_others",
+            "throttled_calls_come_through_as_often_as_the_rule_says",
+        ],
+    ),
+];
+
+/// What happens to a call.
+const EFFECTS: [Row; 26] = [
+    legal(
+        "code: Internal",
+        "any of the machine codes 1 to 17, before anything is done",
+        &[
+            "every_machine_code_can_be_answered",
+            "a_fault_answers_with_its_code_and_counts_its_hits",
+        ],
+    ),
+    legal(
+        "{code: Internal, message: text}",
+        "what the error says",
+        &["a_fault_answers_with_its_code_and_counts_its_hits"],
+    ),
+    legal(
+        "error: quota",
+        "ResourceExhausted: the account's quota is used up",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "error: capacity",
+        "ResourceExhausted: the zone has no room",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "error: throttled",
+        "Unavailable: too many calls",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "error: credentialsExpired",
+        "Unauthenticated",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "error: credentialsWrong",
+        "Unauthenticated",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "error: denied",
+        "PermissionDenied",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "error: outage",
+        "Unavailable: the API is down",
+        &["a_common_trouble_has_its_code_and_its_text"],
+    ),
+    legal(
+        "latency: 1s-10s",
+        "the reply is late by a draw from this delay; the effect is not",
+        &[
+            "the_latency_of_a_reply_is_drawn_for_each_call",
+            "a_slow_call_commits_at_once_and_answers_late",
+        ],
+    ),
+    legal(
+        "{code: Internal, effectBeforeError: true}",
+        "the work is done, and the reply is the error",
+        &["an_error_after_the_effect_leaves_a_vm"],
+    ),
+    legal(
+        "lostReply: true",
+        "the work is done, and the caller sees its connection end",
+        &["a_reply_that_is_lost_leaves_the_vm"],
+    ),
+    legal(
+        "{operation: create, effectDelay: 5m}",
+        "the VM is made later, whether or not the caller still waits",
+        &["a_creation_may_take_effect_later_whether_or_not_its_caller_waits"],
+    ),
+    legal(
+        "{operation: delete, effectDelay: 10m}",
+        "the VM is stopping for so long",
+        &["a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever"],
+    ),
+    legal(
+        "{operation: delete, stuck: true}",
+        "the VM is stopping until it is stepped",
+        &["a_slow_deletion_takes_its_time_and_a_stuck_one_for_ever"],
+    ),
+    legal(
+        "{operation: create, stuck: true}",
+        "the VM is pending until it is stepped",
+        &["a_stuck_creation_makes_a_vm_that_never_boots"],
+    ),
+    legal(
+        "{operation: create, partial: nics, error: quota}",
+        "network interfaces are made, no disks and no VM",
+        &[
+            "a_partial_creation_leaves_parts_that_the_next_one_uses",
+            "a_driver_that_reuses_nothing_leaks_parts_at_every_try",
+        ],
+    ),
+    legal(
+        "{operation: create, partial: disks, error: capacity}",
+        "network interfaces and disks are made, no VM",
+        &["a_partial_creation_leaves_parts_that_the_next_one_uses"],
+    ),
+    legal(
+        "{operation: delete, partial: vm, code: Internal}",
+        "the VM goes, its disks and network interfaces stay",
+        &["a_partial_deletion_leaves_disks_and_interfaces_until_the_next_one"],
+    ),
+    legal(
+        "{operation: initialize, partial: nics, code: Internal}",
+        "the first network interface is switched, the others are not",
+        &["a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialized"],
+    ),
+    legal(
+        "{operation: update, partial: tags, code: Internal}",
+        "tags are set, flags of network interfaces are not",
+        &["a_partial_update_sets_tags_and_not_flags"],
+    ),
+    legal(
+        "{operation: get_status, stale: {by: 30s}}",
+        "the answer shows the ledger as it was so long ago; list too",
+        &["a_stale_answer_shows_the_ledger_as_it_was_so_long_ago"],
+    ),
+    legal(
+        "{operation: list, stale: {calls: 3}}",
+        "the answer shows the ledger as it was so many matching calls ago; get_status too",
+        &[
+            "a_stale_answer_by_calls_shows_the_call_so_many_before",
+            "a_stale_answer_shows_the_ledger_as_it_was_so_many_calls_ago",
+        ],
+    ),
+    legal(
+        "{operation: attach, code: Internal}",
+        "a volume is not attached, detach too; by the storage of a cluster neither, and it tries again",
+        &[
+            "volumes_can_refuse_to_be_attached_and_detached",
+            "the_storage_of_a_cluster_meets_the_rules_too",
+        ],
+    ),
+    byzantine(
+        "{operation: delete, lie: true}",
+        "nothing is done, and the reply says that it was; create and initialize too",
+        &["a_lying_cloud_says_that_it_did_what_it_did_not"],
+    ),
+    byzantine(
+        "{operation: get_status, lie: true}",
+        "a VM that lives is not found; list too",
+        &["a_lying_cloud_says_that_it_did_what_it_did_not"],
+    ),
+];
+
+/// What happens to VMs, zones and the account, by commands of `fakecloud` and calls of the control contract.
+const EVENTS: [Row; 22] = [
+    legal(
+        "fakecloud vm kill VM",
+        "it dies: it is stopped, and it still exists",
+        &[
+            "a_dead_vm_still_exists_and_runs_again_with_a_new_boot_id",
+            "a_pending_vm_that_dies_does_not_boot",
+        ],
+    ),
+    legal(
+        "fakecloud vm stop VM",
+        "it is switched off; start brings it back",
+        &[
+            "vms_are_listed_and_driven",
+            "a_quota_counts_what_exists_and_capacity_what_runs",
+        ],
+    ),
+    legal(
+        "fakecloud vm reboot VM",
+        "it restarts, with another boot id",
+        &[
+            "vms_are_listed_and_driven",
+            "after_a_kernel_panic_nothing_runs_until_the_next_boot",
+        ],
+    ),
+    legal(
+        "fakecloud vm delete VM",
+        "it is deleted behind the back of whoever made it",
+        &["vms_are_listed_and_driven"],
+    ),
+    legal(
+        "fakecloud vm preempt VM --notice 2m",
+        "its Node shows TerminationScheduled, then it is stopped",
+        &["a_vm_that_is_preempted_says_so_first_and_stops_after_the_notice"],
+    ),
+    legal(
+        "fakecloud vm panic VM",
+        "for the cloud it runs, and nothing on it does until it boots again",
+        &["after_a_kernel_panic_nothing_runs_until_the_next_boot"],
+    ),
+    legal(
+        "fakecloud vm fill-disk VM",
+        "its Node is under DiskPressure until that is cleared",
+        &["a_full_disk_is_a_condition_of_the_node"],
+    ),
+    legal(
+        "fakecloud vm hold VM",
+        "it makes no progress; step and release let it",
+        &[
+            "a_held_vm_waits_for_its_step_or_its_release",
+            "a_hold_keeps_a_vm_that_is_already_pending_and_a_deletion",
+        ],
+    ),
+    legal(
+        "fakecloud vm tag VM KEY=VALUE",
+        "its tags change under the controller's hands",
+        &["an_update_changes_what_it_names_and_foreign_tags_stay"],
+    ),
+    legal(
+        "fakecloud zone fail ZONE --failure api",
+        "calls about its VMs answer Unavailable; the VMs run",
+        &["while_the_api_of_a_zone_is_down_its_vms_run_and_calls_about_them_fail"],
+    ),
+    legal(
+        "fakecloud zone fail ZONE --failure compute",
+        "its VMs stop and none boots; when it returns they boot again",
+        &[
+            "when_the_hosts_of_a_zone_fail_its_vms_stop_and_boot_again_with_it",
+            "a_second_failure_does_not_lose_what_the_first_one_stopped",
+        ],
+    ),
+    legal(
+        "fakecloud zone fail ZONE --failure both",
+        "API and compute",
+        &["a_vm_that_was_switched_off_stays_off_when_its_zone_returns"],
+    ),
+    legal(
+        "fakecloud zone fail ZONE --failure brown-out",
+        "some calls answer Unavailable, the others late",
+        &["in_a_brown_out_some_calls_fail_and_the_others_are_late"],
+    ),
+    legal(
+        "fakecloud zone mend ZONE",
+        "it is back",
+        &["when_the_hosts_of_a_zone_fail_its_vms_stop_and_boot_again_with_it"],
+    ),
+    legal(
+        "fakecloud quota set 10",
+        "creations beyond answer ResourceExhausted; every VM that exists counts",
+        &["a_quota_counts_what_exists_and_capacity_what_runs"],
+    ),
+    legal(
+        "fakecloud capacity set 10",
+        "creations and starts beyond answer ResourceExhausted; stopped VMs do not count",
+        &["a_quota_counts_what_exists_and_capacity_what_runs"],
+    ),
+    legal(
+        "rateLimits",
+        "calls beyond the rate of their API answer Unavailable",
+        &["each_api_has_its_rate"],
+    ),
+    legal(
+        "apiTokens, SetCredentials",
+        "calls with other credentials answer Unauthenticated",
+        &["credentials_are_checked_at_every_call_and_can_be_exchanged"],
+    ),
+    legal(
+        "duplicateCreates: two",
+        "two creations for a machine make two VMs",
+        &["with_the_switch_at_two_a_second_creation_makes_a_second_vm"],
+    ),
+    legal(
+        "requireInitialize: true",
+        "VMs are Uninitialized until InitializeMachine",
+        &["a_vm_that_must_be_initialized_says_so_and_names_itself"],
+    ),
+    legal(
+        "bootDelays",
+        "VMs of some types and zones boot late",
+        &["the_first_boot_delay_that_matches_holds"],
+    ),
+    legal(
+        "kill -9 of fakecloud with --data",
+        "no VM is lost, and none comes back",
+        &["a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back"],
+    ),
+];
+
+fn table(rows: &[Row], first: &str) -> String {
+    let mut text = format!("| {first} | class | what happens | proved by |\n|---|---|---|---|\n");
+    for row in rows {
+        let tests: Vec<String> = row.tests.iter().map(|test| format!("`{test}`")).collect();
+        writeln!(
+            text,
+            "| `{}` | {} | {} | {} |",
+            row.what,
+            row.class,
+            row.meaning,
+            tests.join(", ")
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn written() -> String {
+    format!(
+        "### Which calls\n\n{}\n### What happens to them\n\n{}\n### VMs, zones and the account\n\n{}",
+        table(&MATCHES, "match"),
+        table(&EFFECTS, "effect"),
+        table(&EVENTS, "event")
+    )
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cloud-faults.md")
+}
+
+#[test]
+fn the_page_has_the_tables_of_today() {
+    let page = page();
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (head, rest) = text
+        .split_once(BEGIN)
+        .expect("the page has the mark where the tables begin");
+    let (_, tail) = rest
+        .split_once(END)
+        .expect("the page has the mark where the tables end");
+    let expected = format!("{head}{BEGIN}{}{END}{tail}", written());
+    if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
+        std::fs::write(&page, expected).unwrap();
+        return;
+    }
+    assert!(
+        text == expected,
+        "docs/cloud-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table writes it"
+    );
+}
+
+#[test]
+fn every_rule_of_the_tables_can_be_added() {
+    let in_braces = |what: &str| {
+        if what.starts_with('{') {
+            what.to_owned()
+        } else {
+            format!("{{{what}}}")
+        }
+    };
+    for row in &EFFECTS {
+        read_rules(row.what, &in_braces(row.what)).unwrap();
+    }
+    for row in &MATCHES {
+        read_rules(row.what, &format!("{{code: Internal, {}}}", row.what)).unwrap();
+    }
+}
+
+#[test]
+fn every_field_of_a_rule_is_in_the_tables() {
+    let unknown = read_rules("a", "{nonsense: 1}").unwrap_err().to_string();
+    let source = include_str!("../../src/model/fault.rs");
+    let body = source
+        .split("pub struct FaultRule {")
+        .nth(1)
+        .unwrap()
+        .split("\n}")
+        .next()
+        .unwrap();
+    let fields = body
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub ")?.split(':').next());
+    let camel = |name: &str| {
+        let mut words = name.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |text, word| text + &word[..1].to_uppercase() + &word[1..])
+    };
+    let fields: BTreeSet<String> = fields.map(camel).filter(|field| field != "id").collect();
+    assert!(fields.len() > 15 && !unknown.is_empty(), "{fields:?}");
+    for field in fields {
+        let named = |row: &Row| row.what.contains(&format!("{field}:"));
+        assert!(MATCHES.iter().chain(&EFFECTS).any(named), "{field} is in no table");
+    }
+}
+
+#[test]
+fn every_test_of_the_tables_is_there() {
+    fn read(folder: &Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read(&path, text);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut sources = String::new();
+    for folder in ["src", "tests"] {
+        read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
+    }
+    for test in MATCHES.iter().chain(&EFFECTS).chain(&EVENTS).flat_map(|row| row.tests) {
+        assert!(sources.contains(&format!("fn {test}(")), "there is no test {test}");
+    }
+}
