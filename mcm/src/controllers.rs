@@ -26,7 +26,7 @@ use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
 use crate::view::{Intents, answered_node_exists, view};
-use crate::world::{Trigger, Work};
+use crate::world::{Trigger, Work, World};
 
 /// How long work under way may take to end when the process is told to stop. The whole end takes less
 /// than two seconds.
@@ -36,6 +36,9 @@ const DECISIONS: usize = 16;
 /// Passes of one key that may follow each other without a pause.
 const PASSES: u32 = 32;
 
+/// How long after a freeze machines are looked at.
+const AFTER_FREEZE: Duration = Duration::from_secs(30);
+
 /// All that a pass needs.
 pub(crate) struct Controllers {
     pub(crate) hands: Hands,
@@ -43,6 +46,8 @@ pub(crate) struct Controllers {
     pub(crate) intents: Intents,
     pub(crate) made: Made,
     pub(crate) copies: Copies,
+    /// Whether this process works on machines, classes and Secrets, or fills its caches for others alone.
+    pub(crate) works: bool,
 }
 
 /// How a piece of work ended.
@@ -75,13 +80,13 @@ impl Controllers {
     /// Works until `cancel`, on at most `concurrency` keys at a time; then lets what is under way end.
     /// Answers whether all of it did: if not, a call to the cloud may still have its effect later.
     pub(crate) async fn run(
-        self,
+        self: Arc<Self>,
         control: &Client,
         target: Option<&Client>,
         concurrency: usize,
         cancel: CancellationToken,
     ) -> bool {
-        let controllers = Arc::new(self);
+        let controllers = self;
         let world = &controllers.hands.world;
         let clock = &controllers.hands.clock;
         let readiness = controllers.hands.metrics.readiness();
@@ -93,6 +98,7 @@ impl Controllers {
             if world.synced() {
                 if !std::mem::replace(&mut announced, true) {
                     readiness.set(Activity::Working);
+                    world.guard.filled();
                     tracing::info!(namespace = world.namespace, "the caches are filled: working");
                 }
                 while tasks.len() < concurrency
@@ -110,7 +116,8 @@ impl Controllers {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(triggers) = changes.next() => agenda.take(triggers),
+                Some(triggers) = changes.next() => agenda.take(controllers.wanted(triggers)),
+                () = world.guard.thawed() => agenda.after_freeze(world, clock.now()),
                 Some((work, outcome)) = tasks.next() => agenda.ended(work, outcome, clock.now(), &controllers.settings),
                 () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
             }
@@ -126,6 +133,14 @@ impl Controllers {
                 false
             }
         }
+    }
+
+    /// Without what another process works on.
+    fn wanted(&self, mut triggers: Vec<Trigger>) -> Vec<Trigger> {
+        if !self.works {
+            triggers.clear();
+        }
+        triggers
     }
 
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
@@ -151,6 +166,13 @@ impl Controllers {
                     triggers: Vec::new(),
                 };
             };
+            if self.hands.guard.is_frozen() {
+                // What is seen may be old. Everything is looked at again afterwards.
+                return Outcome {
+                    wake: None,
+                    triggers: Vec::new(),
+                };
+            }
             let view = self.view(&machine, &pass);
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
@@ -362,6 +384,13 @@ impl Agenda {
             None => {
                 self.restless.remove(&work);
             }
+        }
+    }
+
+    /// All machines, once the caches have had time to catch up.
+    fn after_freeze(&mut self, world: &World, now: Timestamp) {
+        for machine in world.machines.all() {
+            self.later(Work::Machine(Key::of(&*machine)), AFTER_FREEZE, now);
         }
     }
 

@@ -12,6 +12,8 @@ use clap::{ArgAction, Args, ValueEnum};
 use mcm_api::GoDuration;
 use mcm_driver::tls::{Tls, TlsFiles};
 
+pub use accepted::AcceptedOptions;
+pub use safety::SafetyOptions;
 pub use upstream::not_offered;
 
 /// Everything that can be set from the command line.
@@ -74,6 +76,14 @@ pub struct Options {
     /// Limits of a machine's life.
     #[command(flatten)]
     pub machine: MachineOptions,
+
+    /// Safety.
+    #[command(flatten)]
+    pub safety: SafetyOptions,
+
+    /// Flags that manifests of upstream have.
+    #[command(flatten)]
+    pub accepted: AcceptedOptions,
 
     /// Retry periods.
     #[command(flatten)]
@@ -195,12 +205,15 @@ pub struct LeaderElectionOptions {
 pub enum Controller {
     /// Machines, and the finalizers of their classes and Secrets.
     Machine,
+    /// Orphan VMs and Nodes of nobody.
+    Safety,
 }
 
 impl std::fmt::Display for Controller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Machine => f.write_str("machine"),
+            Self::Safety => f.write_str("safety"),
         }
     }
 }
@@ -232,7 +245,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             driver: String::new(),
-            controllers: vec![Controller::Machine],
+            controllers: vec![Controller::Machine, Controller::Safety],
             namespace: "default".to_owned(),
             control_kubeconfig: String::new(),
             target_kubeconfig: String::new(),
@@ -245,6 +258,8 @@ impl Default for Options {
             log_format: LogFormat::Text,
             driver_tls: DriverTlsOptions::default(),
             machine: MachineOptions::default(),
+            safety: SafetyOptions::default(),
+            accepted: AcceptedOptions::default(),
             retry: RetryOptions::default(),
             leader_election: LeaderElectionOptions::default(),
             #[cfg(feature = "mutants")]
@@ -364,6 +379,8 @@ impl Options {
                 format!("{flag}=0s would retry without a pause: choose 1ms or more"),
             );
         }
+        self.safety.violations(&mut check);
+        self.accepted.violations(&mut check);
         self.leader_election.violations(&mut check);
         if wrong.is_empty() {
             Ok(())
@@ -498,6 +515,8 @@ impl LeaderElectionOptions {
     }
 }
 
+mod accepted;
+mod safety;
 mod upstream;
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ struct State {
     down: bool,
     silent: bool,
     forbidden: Option<String>,
+    unreadable: Option<(String, u16)>,
     watchers: Vec<(String, UnboundedSender<Bytes>)>,
 }
 
@@ -83,6 +84,11 @@ impl FakeServer {
         self.lock().forbidden = Some(path.to_owned());
     }
 
+    /// Reads of that path fail with that code from now on; `None`: they work again.
+    pub(crate) fn fail_reads_of(&self, path: &str, code: Option<u16>) {
+        self.lock().unreadable = code.map(|code| (path.to_owned(), code));
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
     }
@@ -115,7 +121,10 @@ impl FakeServer {
             return Ok(Response::new(stream(receiver)));
         }
         let refused = parts.method != Method::GET && state.forbidden.as_deref() == Some(path);
-        let (code, answer) = if refused {
+        let unreadable = state.unreadable.clone().filter(|(unreadable, _)| unreadable == path);
+        let (code, answer) = if let Some((_, code)) = unreadable {
+            failure(code, "ServiceUnavailable", path)
+        } else if refused {
             failure(403, "Forbidden", path)
         } else {
             state.perform(&parts.method, path, body)

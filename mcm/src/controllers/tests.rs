@@ -1,6 +1,7 @@
 //! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
 //! server and a cloud in this process, on virtual time.
 
+mod safety;
 mod tokens;
 
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,7 @@ struct CloudState {
     vms: BTreeMap<String, VmIdentity>,
     user_data: String,
     failures: Vec<Code>,
+    list_failure: Option<Code>,
     calls: Vec<&'static str>,
     /// How long a status call takes.
     slow: Duration,
@@ -111,7 +113,10 @@ impl Driver for Cloud {
         let mut state = self.0.lock().unwrap();
         state.calls.push("delete");
         let name = name(&request);
-        state.vms.retain(|_, vm| vm.node_name != name);
+        let one = request.machine.metadata.uid.is_none().then_some(request.machine.spec.provider_id);
+        state
+            .vms
+            .retain(|_, vm| vm.node_name != name || one.as_ref().is_some_and(|one| vm.provider_id != *one));
         Ok(None)
     }
 
@@ -129,7 +134,12 @@ impl Driver for Cloud {
         _: MachineClass,
         _: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        Ok(BTreeMap::new())
+        let state = self.0.lock().unwrap();
+        if let Some(code) = state.list_failure {
+            return Err(DriverError::new(code, "as told"));
+        }
+        let vms = state.vms.values();
+        Ok(vms.map(|vm| (vm.provider_id.clone(), vm.node_name.clone())).collect())
     }
 
     async fn get_volume_ids(&self, _: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
