@@ -328,8 +328,14 @@ impl Hands {
             CallKind::Create => CREATE_TIMEOUT,
             _ => DRIVER_TIMEOUT,
         };
-        self.limited_call(&call.class, operation(call.kind), &call.machine.name_any(), limit, answer)
-            .await
+        self.limited_call(
+            &call.class,
+            operation(call.kind),
+            &call.machine.name_any(),
+            limit,
+            answer,
+        )
+        .await
     }
 
     /// The result of a call that concerns a class rather than one of the machines that there are, measured and within

@@ -13,9 +13,9 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use mcm_api::Machine;
+use mcm_core::machine::{Action, Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]
-use mcm_core::machine::{Action, CallKind, Mutant};
-use mcm_core::machine::{Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
+use mcm_core::machine::{CallKind, Mutant};
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
@@ -25,6 +25,7 @@ use crate::error::{brief, is_conflict, is_not_found};
 use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
+use crate::slots::{Permit, Slots};
 use crate::view::{Intents, answered_node_exists, view};
 use crate::world::{Trigger, Work, World};
 
@@ -46,6 +47,7 @@ pub(crate) struct Controllers {
     pub(crate) intents: Intents,
     pub(crate) made: Made,
     pub(crate) copies: Copies,
+    pub(crate) slots: Slots<Work>,
     /// Whether this process works on machines, classes and Secrets, or fills its caches for others alone.
     pub(crate) works: bool,
 }
@@ -77,13 +79,12 @@ struct Agenda {
 }
 
 impl Controllers {
-    /// Works until `cancel`, on at most `concurrency` keys at a time; then lets what is under way end.
+    /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
     /// Answers whether all of it did: if not, a call to the cloud may still have its effect later.
     pub(crate) async fn run(
         self: Arc<Self>,
         control: &Client,
         target: Option<&Client>,
-        concurrency: usize,
         cancel: CancellationToken,
     ) -> bool {
         let controllers = self;
@@ -101,7 +102,10 @@ impl Controllers {
                     world.guard.filled();
                     tracing::info!(namespace = world.namespace, "the caches are filled: working");
                 }
-                while tasks.len() < concurrency
+                for work in controllers.slots.unparked() {
+                    agenda.queue.add(work);
+                }
+                while controllers.slots.is_free(tasks.len())
                     && let Some(work) = agenda.queue.pop(clock.now())
                 {
                     let hurry = agenda.hurry.remove(&work);
@@ -112,7 +116,7 @@ impl Controllers {
             let deadline = agenda
                 .queue
                 .next_deadline()
-                .filter(|_| announced && tasks.len() < concurrency);
+                .filter(|_| announced && controllers.slots.is_free(tasks.len()));
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
@@ -227,6 +231,15 @@ impl Controllers {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
             }
+            if let Action::Call(call) = &action
+                && pass.permit.is_none()
+            {
+                let provider = call.class.provider.as_deref().unwrap_or_default();
+                pass.permit = self.slots.enter(provider, Work::Machine(Key::of(&view.machine)));
+                if pass.permit.is_none() {
+                    return Next::Wake(None);
+                }
+            }
             #[cfg(feature = "mutants")]
             let performed = match self.perform_in_parallel(&action, view).await {
                 Some(performed) => performed,
@@ -327,6 +340,8 @@ struct Pass {
     token: TokenView,
     failure: Option<Failure>,
     hurry: bool,
+    /// To call the driver, from the first call to the end of the pass.
+    permit: Option<Permit<Work>>,
 }
 
 enum Next {
@@ -334,7 +349,7 @@ enum Next {
     Wake(Option<Duration>),
 }
 
-fn failure(action: mcm_core::machine::Action, error: &kube::Error) -> Failure {
+fn failure(action: Action, error: &kube::Error) -> Failure {
     Failure {
         action,
         conflict: is_conflict(error),

@@ -23,6 +23,8 @@ mod readiness;
 mod recorder;
 mod run;
 mod safety;
+mod slots;
+mod source;
 #[cfg(test)]
 mod testing;
 mod view;
@@ -32,8 +34,8 @@ pub use clients::{client, from_options};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{
-    AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options, OptionsError,
-    RetryOptions, SafetyOptions, not_offered,
+    AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
+    OptionsError, RetryOptions, SafetyOptions, not_offered,
 };
 pub use preflight::{check_clusters, check_driver};
 pub use readiness::{Activity, Readiness};

@@ -18,6 +18,7 @@ use crate::made::Made;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::safety::{self, Safety};
+use crate::slots::Slots;
 use crate::view::Intents;
 use crate::world::World;
 use crate::{Controller, Error, Metrics, Options};
@@ -101,6 +102,7 @@ async fn work(
     let target = environment.target.as_ref().map(|target| layers("target", target));
     let world = World::new(&options.namespace, target.is_some());
     environment.metrics.show(world.machines.clone());
+    environment.driver.attach(Arc::new(world.clone()));
     let clock = environment.clock.clone();
     let guard = world.guard.clone();
     let hands = Hands {
@@ -121,22 +123,23 @@ async fn work(
         #[cfg(feature = "mutants")]
         mutant: options.mutant,
     };
+    let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     let controllers = Arc::new(Controllers {
         hands,
         settings: settings(options),
         intents: Intents::default(),
         made: Made::default(),
         copies: Copies::default(),
+        slots: Slots::new(concurrency),
         works: options.controllers.contains(&Controller::Machine),
     });
     let safety = Safety {
         controllers: Arc::clone(&controllers),
         settings: safety_settings(options),
     };
-    let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     let ended = tokio::select! {
         biased;
-        ended = Box::pin(controllers.run(&control, target.as_ref(), concurrency, cancel)) => ended,
+        ended = Box::pin(controllers.run(&control, target.as_ref(), cancel)) => ended,
         never = Box::pin(safety.run()) => match never {},
     };
     if !ended || guard.is_collecting() {

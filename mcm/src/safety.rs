@@ -71,7 +71,9 @@ impl Guard {
     /// A change of a machine: one that went, or whose cloud says that it has several VMs, may have left some.
     pub(crate) fn machine_changed(&self, change: &Change<Machine>) {
         let several = |machine: &Option<Arc<Machine>>| {
-            let operation = machine.as_ref().and_then(|machine| machine.status.last_operation.as_ref());
+            let operation = machine
+                .as_ref()
+                .and_then(|machine| machine.status.last_operation.as_ref());
             operation.is_some_and(|operation| operation.error_code == Code::OutOfRange.name())
         };
         if change.new.is_none() || (several(&change.new) && !several(&change.old)) {

@@ -40,7 +40,13 @@ fn collected_meanwhile() -> Scenario {
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
     .eventually(joining(), all(["md-a-1", "md-a-2", "md-a-3"].map(well)))
-    .step(fail_call("first", CloudCall::CreateMachine, FOURTH, 1, Code::Unavailable))
+    .step(fail_call(
+        "first",
+        CloudCall::CreateMachine,
+        FOURTH,
+        1,
+        Code::Unavailable,
+    ))
     .step(keep(4))
     .eventually(seconds(30), struck("first", 1))
     .step(slow_call("second", CloudCall::CreateMachine, FOURTH, seconds(60)))

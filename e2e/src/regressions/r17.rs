@@ -75,7 +75,10 @@ fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
         )
         .eventually(seconds(1), struck("away", 1))
         .step(lift_api_fault("away"))
-        .eventually(joining() + seconds(600), all(MACHINES[1..].iter().map(|name| well(name))))
+        .eventually(
+            joining() + seconds(600),
+            all(MACHINES[1..].iter().map(|name| well(name))),
+        )
         .never(seconds(1), not(vm_count(MACHINES[1], 1)))
         .at_most(0, seconds(1), calls(CloudCall::DeleteMachine, MACHINES[1]))
 }

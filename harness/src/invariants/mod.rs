@@ -123,7 +123,9 @@ pub static ALL: [Invariant; 19] = [
     Invariant {
         name: "I8",
         statement: "without a valid Lease, or frozen, nobody makes or deletes anything",
-        bites: Bites::InPart("no controller acts on sets yet; Lease and outages of the API server are judged in virtual time"),
+        bites: Bites::InPart(
+            "no controller acts on sets yet; Lease and outages of the API server are judged in virtual time",
+        ),
         check: || Box::new(frozen::Frozen),
     },
     Invariant {

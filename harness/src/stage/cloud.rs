@@ -17,9 +17,9 @@ use tonic::body::Body;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
-use crate::scenario::{Timeouts, fixtures};
 use crate::scenario::disturb::SlowCreation;
 use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+use crate::scenario::{Timeouts, fixtures};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;

@@ -37,10 +37,7 @@ pub struct Secured(TlsStream<TcpStream>);
 ///
 /// # Errors
 /// When the files are not usable now.
-pub fn incoming(
-    listener: TcpListener,
-    files: TlsFiles,
-) -> Result<impl Stream<Item = io::Result<Secured>>, FileError> {
+pub fn incoming(listener: TcpListener, files: TlsFiles) -> Result<impl Stream<Item = io::Result<Secured>>, FileError> {
     let identity = Arc::new(Identity {
         last: Mutex::new(Arc::new(files.server_config()?)),
         files,

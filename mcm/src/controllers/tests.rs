@@ -1,6 +1,7 @@
 //! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
 //! server and a cloud in this process, on virtual time.
 
+mod drivers;
 mod safety;
 mod tokens;
 
@@ -42,6 +43,8 @@ struct CloudState {
     calls: Vec<&'static str>,
     /// How long a status call takes.
     slow: Duration,
+    /// The provider whose calls are never answered.
+    stalled: Option<&'static str>,
     /// Status calls under way, and the most of them at any time.
     under_way: usize,
     most: usize,
@@ -113,7 +116,12 @@ impl Driver for Cloud {
         let mut state = self.0.lock().unwrap();
         state.calls.push("delete");
         let name = name(&request);
-        let one = request.machine.metadata.uid.is_none().then_some(request.machine.spec.provider_id);
+        let one = request
+            .machine
+            .metadata
+            .uid
+            .is_none()
+            .then_some(request.machine.spec.provider_id);
         state
             .vms
             .retain(|_, vm| vm.node_name != name || one.as_ref().is_some_and(|one| vm.provider_id != *one));
@@ -121,6 +129,10 @@ impl Driver for Cloud {
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let stalled = self.0.lock().unwrap().stalled;
+        if stalled.is_some() && stalled == request.class.provider.as_deref() {
+            std::future::pending::<()>().await;
+        }
         self.dawdle().await;
         let mut state = self.0.lock().unwrap();
         state.calls.push("status");
@@ -247,8 +259,12 @@ impl Stage {
 
     /// Runs the controller beside `story`, and stops it at the story's end.
     async fn run(&self, story: impl Future<Output = ()>) {
+        self.run_with(Options::default(), self.environment(), story).await;
+    }
+
+    async fn run_with(&self, options: Options, environment: Environment, story: impl Future<Output = ()>) {
         let cancel = CancellationToken::new();
-        let controller = crate::run(Options::default(), self.environment(), cancel.clone());
+        let controller = crate::run(options, environment, cancel.clone());
         let story = async {
             story.await;
             cancel.cancel();

@@ -71,7 +71,10 @@ impl AcceptedOptions {
         let media_type = self.kube_api_content_type.split(';').next().unwrap_or_default().trim();
         let parts: Vec<&str> = media_type.split('/').collect();
         check(
-            parts.len() == 2 && parts.iter().all(|part| !part.is_empty() && !part.contains(char::is_whitespace)),
+            parts.len() == 2
+                && parts
+                    .iter()
+                    .all(|part| !part.is_empty() && !part.contains(char::is_whitespace)),
             format!(
                 "--kube-api-content-type={:?} is no media type: write one as application/json, or leave it out",
                 self.kube_api_content_type

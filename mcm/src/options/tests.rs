@@ -39,6 +39,7 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
     --driver=
+    --driver-listen=
     --controllers=machine,safety
     --namespace=default
     --control-kubeconfig=

@@ -103,7 +103,11 @@ impl Safety {
         let name = class.name_any();
         let secret = secret(&hands.world, class);
         if let Some(missing) = secret.missing.first() {
-            tracing::warn!(class = name, secret = missing, "a Secret of the class is missing: no VM of it is looked at");
+            tracing::warn!(
+                class = name,
+                secret = missing,
+                "a Secret of the class is missing: no VM of it is looked at"
+            );
             return Err(());
         }
         let listed = hands.driver.list_machines(class.clone(), secret.data.0);

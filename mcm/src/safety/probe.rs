@@ -96,8 +96,12 @@ impl Safety {
             }
             let name = known.name_any();
             let reset = async {
-                let Some(machine) = api.get_opt(&name).await? else { return Ok(()) };
-                let Some(status) = begun_anew(&machine, self.now()) else { return Ok(()) };
+                let Some(machine) = api.get_opt(&name).await? else {
+                    return Ok(());
+                };
+                let Some(status) = begun_anew(&machine, self.now()) else {
+                    return Ok(());
+                };
                 hands.write_status(&machine, &status).await?;
                 let event = hands
                     .recorder
@@ -108,7 +112,11 @@ impl Safety {
                 Ok::<(), kube::Error>(())
             };
             if let Err(error) = reset.await {
-                tracing::info!(machine = name, error = brief(&error), "the machine did not begin anew; again soon");
+                tracing::info!(
+                    machine = name,
+                    error = brief(&error),
+                    "the machine did not begin anew; again soon"
+                );
                 return false;
             }
         }

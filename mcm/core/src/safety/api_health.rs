@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::machine::{LastOperation, MachineStatus, Operation, Phase, State};
 use mcm_api::Machine;
+use mcm_api::machine::{LastOperation, MachineStatus, Operation, Phase, State};
 
 /// Upstream's text in the status of a machine that begins anew.
 pub const RESET_TEXT: &str = "Machine Health Timeout was reset due to APIServer being unreachable";
@@ -148,7 +148,14 @@ mod tests {
     fn an_outage_longer_than_the_timeout_freezes_and_an_answer_thaws() {
         let down = ApiHealth::Down { since: at(60) };
         assert_eq!(
-            story(&[(0, true), (60, false), (66, false), (89, false), (90, false), (96, true)]),
+            story(&[
+                (0, true),
+                (60, false),
+                (66, false),
+                (89, false),
+                (90, false),
+                (96, true)
+            ]),
             [ApiHealth::Up, down, down, down, ApiHealth::Frozen, ApiHealth::Up]
         );
     }

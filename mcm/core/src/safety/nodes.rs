@@ -47,8 +47,7 @@ pub fn patch(node: &Node, machines: usize, creation_timeout: Duration, now: Time
 fn is_young(node: &Node, creation_timeout: Duration, now: Timestamp) -> bool {
     let created = node.metadata.creation_timestamp.as_ref();
     created.is_none_or(|created| {
-        Duration::try_from(now.duration_since(created.0)).is_ok_and(|age| age < creation_timeout)
-            || now < created.0
+        Duration::try_from(now.duration_since(created.0)).is_ok_and(|age| age < creation_timeout) || now < created.0
     })
 }
 

@@ -279,12 +279,7 @@ fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &
     }
 }
 
-fn evidence(
-    provider_id: &str,
-    siblings: &[&str],
-    machine: Option<&Known>,
-    settings: &Settings,
-) -> Option<Evidence> {
+fn evidence(provider_id: &str, siblings: &[&str], machine: Option<&Known>, settings: &Settings) -> Option<Evidence> {
     match machine {
         None => Some(Evidence::NoMachine),
         Some(machine) => machine.against(provider_id, siblings, settings),

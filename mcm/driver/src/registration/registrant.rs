@@ -129,7 +129,9 @@ impl<D: Driver + 'static> Registrant<D> {
         let mut operations = client.register(answers).await?.into_inner();
         let first = operations.message().await?.and_then(|first| first.message);
         let Some(ToDriver::Registered(welcome)) = first else {
-            return Err(Status::internal("the machine controller's first message is no Registered"));
+            return Err(Status::internal(
+                "the machine controller's first message is no Registered",
+            ));
         };
         registered();
         let fetch = Fetch {
@@ -272,7 +274,10 @@ where
     fn request<M>(&self, message: M) -> Result<Request<M>, DriverError> {
         let mut request = Request::new(message);
         let session = self.session.parse().map_err(|_| {
-            DriverError::new(Code::Internal, "the machine controller's session is no text that can be sent back")
+            DriverError::new(
+                Code::Internal,
+                "the machine controller's session is no text that can be sent back",
+            )
         })?;
         request.metadata_mut().insert(SESSION, session);
         Ok(request)
@@ -289,7 +294,9 @@ where
     async fn secrets_of(&self, class: &MachineClass) -> Result<BTreeMap<String, ByteString>, DriverError> {
         let mut data = BTreeMap::new();
         for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
-            let Some(meta) = secret_meta(class, reference) else { continue };
+            let Some(meta) = secret_meta(class, reference) else {
+                continue;
+            };
             let request = self.request(meta)?;
             let answer = self.client.clone().get_secret(request).await;
             let answer = answer.map_err(|status| wire::decode_error(&status, CONTROLLER))?;

@@ -266,7 +266,10 @@ struct Present {
 impl Drop for Present {
     fn drop(&mut self) {
         let mut state = self.registry.state();
-        let ours = state.drivers.get(&self.kind).is_some_and(|driver| driver.session == self.session);
+        let ours = state
+            .drivers
+            .get(&self.kind)
+            .is_some_and(|driver| driver.session == self.session);
         if ours && let Some(driver) = state.drivers.remove(&self.kind) {
             tracing::warn!(
                 kind = self.kind,
@@ -293,26 +296,30 @@ impl registry_server::Registry for Registry {
         };
         let (operations, present) = self.enter(&registration)?;
         // One stream drives both directions, and ends with either: it lives exactly as long as the connection.
-        let operations = operations.map(|message| Some(Ok(message))).chain(stream::once(async { None }));
+        let operations = operations
+            .map(|message| Some(Ok(message)))
+            .chain(stream::once(async { None }));
         let registry = self.clone();
         let (kind, session) = (present.kind.clone(), present.session.clone());
-        let answers = incoming.map(Some).chain(stream::once(async { None })).filter_map(move |message| {
-            let end = match message {
-                Some(Ok(proto::DriverSide {
-                    message: Some(FromDriver::Answer(answer)),
-                })) => {
-                    registry.answered(&kind, &session, answer);
-                    None
-                }
-                Some(Ok(_)) => Some(Some(Err(Status::invalid_argument(
-                    "a driver registers once; everything after that is an Answer",
-                )))),
-                Some(Err(_)) | None => Some(None),
-            };
-            std::future::ready(end)
-        });
-        let both = stream::select(operations, answers)
-            .scan(present, |_present, message| std::future::ready(message));
+        let answers = incoming
+            .map(Some)
+            .chain(stream::once(async { None }))
+            .filter_map(move |message| {
+                let end = match message {
+                    Some(Ok(proto::DriverSide {
+                        message: Some(FromDriver::Answer(answer)),
+                    })) => {
+                        registry.answered(&kind, &session, answer);
+                        None
+                    }
+                    Some(Ok(_)) => Some(Some(Err(Status::invalid_argument(
+                        "a driver registers once; everything after that is an Answer",
+                    )))),
+                    Some(Err(_)) | None => Some(None),
+                };
+                std::future::ready(end)
+            });
+        let both = stream::select(operations, answers).scan(present, |_present, message| std::future::ready(message));
         Ok(Response::new(Box::pin(both)))
     }
 

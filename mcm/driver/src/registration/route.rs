@@ -78,7 +78,10 @@ fn nonsense(type_: OperationType, outcome: &Outcome) -> DriverError {
     };
     DriverError::new(
         Code::Internal,
-        format!("the driver answers {} with {got}: it does not keep the contract", type_.as_str_name()),
+        format!(
+            "the driver answers {} with {got}: it does not keep the contract",
+            type_.as_str_name()
+        ),
     )
 }
 

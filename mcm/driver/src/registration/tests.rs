@@ -161,7 +161,11 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
         with_driver(&registry, "red", Echo::default(), async {
             for kind in ["red", "blue", "red"] {
                 let vm = registry.create_machine(request(kind)).await.unwrap();
-                assert_eq!(vm.provider_id, format!("{kind}:///filled in"), "its own Secret, and the filled in user data");
+                assert_eq!(
+                    vm.provider_id,
+                    format!("{kind}:///filled in"),
+                    "its own Secret, and the filled in user data"
+                );
                 assert_eq!(vm.node_name, "m1");
             }
             let error = registry.initialize_machine(request("red")).await.unwrap_err();
@@ -174,7 +178,10 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
             assert_eq!(*deleted.lock().unwrap(), ["raw"], "a deletion needs no token");
             let vms = registry.list_machines(class_of("red"), BTreeMap::new()).await.unwrap();
             assert_eq!(vms, [("red".to_owned(), "2".to_owned())].into());
-            let ids = registry.get_volume_ids(vec![PersistentVolumeSpec::default()]).await.unwrap();
+            let ids = registry
+                .get_volume_ids(vec![PersistentVolumeSpec::default()])
+                .await
+                .unwrap();
             assert_eq!(ids, ["1 volumes", "1 volumes"], "each driver is asked");
         })
         .await;
@@ -188,8 +195,13 @@ async fn a_second_driver_of_a_kind_is_refused_and_told_who_has_it() {
     with_driver(&registry, "red", Echo::default(), async {
         let second = Registrant::new(Echo::default(), "red", "another");
         let ended = second.run(registry.clone().into_server(), || {}).await;
-        let Ended::Refused(reason) = ended else { panic!("{ended}") };
-        assert!(reason.contains("the red driver") && reason.contains("end that one first"), "{reason}");
+        let Ended::Refused(reason) = ended else {
+            panic!("{ended}")
+        };
+        assert!(
+            reason.contains("the red driver") && reason.contains("end that one first"),
+            "{reason}"
+        );
         registry.create_machine(request("red")).await.unwrap();
     })
     .await;
@@ -203,7 +215,10 @@ async fn a_kind_without_a_driver_is_unavailable_and_those_that_are_there_are_nam
     with_driver(&registry, "red", Echo::default(), async {
         let error = registry.create_machine(request("blue")).await.unwrap_err();
         assert_eq!(error.code, Code::Unavailable);
-        assert!(error.message.contains("\"blue\"") && error.message.contains("registered: red"), "{error}");
+        assert!(
+            error.message.contains("\"blue\"") && error.message.contains("registered: red"),
+            "{error}"
+        );
         let mut nobodys = request("red");
         nobodys.class.provider = None;
         let error = registry.create_machine(nobodys).await.unwrap_err();
@@ -390,7 +405,9 @@ async fn a_driver_registers_over_a_socket() {
     let address = format!("grpc://{}", listener.address().unwrap());
     let ready = Notify::new();
     let registrant = Registrant::new(Echo::default(), "red", "remote");
-    let work = registrant.run(crate::channel::streaming(&address, None).unwrap(), || ready.notify_one());
+    let work = registrant.run(crate::channel::streaming(&address, None).unwrap(), || {
+        ready.notify_one()
+    });
     let story = async {
         ready.notified().await;
         registry.create_machine(request("red")).await.unwrap()

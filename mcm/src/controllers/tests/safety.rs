@@ -145,7 +145,11 @@ async fn a_machine_that_became_unknown_during_an_outage_begins_anew() {
             assert_eq!(stage.phase(), "Running");
             assert_eq!(stage.events("Unfrozen"), 1);
             stage.wait(5 * MINUTE).await;
-            assert_eq!(stage.phase(), "Unknown", "its node is not healthy, and its time began anew");
+            assert_eq!(
+                stage.phase(),
+                "Unknown",
+                "its node is not healthy, and its time began anew"
+            );
         })
         .await;
 }
@@ -156,7 +160,8 @@ async fn a_node_of_nobody_is_marked_and_one_that_a_machine_took_no_longer() {
     let mark = "node.machine.sapcloud.io/not-managed-by-mcm";
     let node = |annotations: Value| {
         let mut node = object("n", "Node", json!({}));
-        node["metadata"] = json!({ "name": "n", "creationTimestamp": "2027-01-15T07:50:00Z", "annotations": annotations });
+        node["metadata"] =
+            json!({ "name": "n", "creationTimestamp": "2027-01-15T07:50:00Z", "annotations": annotations });
         node
     };
     stage.server.put("/api/v1/nodes/foreign", {

@@ -95,10 +95,10 @@ fn a_vm_that_its_machine_needs_or_may_need_is_kept(#[case] machine: Machine) {
 fn of_several_vms_of_a_machine_that_names_none_one_is_kept() {
     let several = with_several(machine("", Some(Phase::CrashLoopBackOff)));
     let (due, time) = in_the_end(
-        view(&[("vm-b", "m1"), ("vm-a", "m1"), ("vm-c", "m2")], &[
-            ("m1", several),
-            ("m2", machine("vm-c", Some(Phase::Running))),
-        ]),
+        view(
+            &[("vm-b", "m1"), ("vm-a", "m1"), ("vm-c", "m2")],
+            &[("m1", several), ("m2", machine("vm-c", Some(Phase::Running)))],
+        ),
         at(24 * 60),
     );
     assert_eq!(due, ["vm-b"]);
@@ -108,8 +108,9 @@ fn of_several_vms_of_a_machine_that_names_none_one_is_kept() {
 #[test]
 fn a_machine_that_is_being_deleted_cleans_up_itself() {
     let mut several = with_several(machine("", Some(Phase::Terminating)));
-    several.metadata.deletion_timestamp =
-        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+    several.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        Timestamp::UNIX_EPOCH,
+    ));
     let view = view(&[("vm-b", "m1"), ("vm-a", "m1")], &[("m1", several)]);
     assert_eq!(examine(&view, at(24 * 60), &SETTINGS()).sightings.len(), 0);
 }
@@ -146,14 +147,20 @@ fn a_machine_that_comes_back_ends_the_suspicion() {
 #[case::few(3, 1)]
 #[case::many(250, 25)]
 fn one_pass_takes_a_tenth_at_most_and_another_follows_soon(#[case] count: usize, #[case] expected: usize) {
-    let names: Vec<(String, String)> = (0..count).map(|n| (format!("vm-{n:03}"), format!("m-{n:03}"))).collect();
+    let names: Vec<(String, String)> = (0..count)
+        .map(|n| (format!("vm-{n:03}"), format!("m-{n:03}")))
+        .collect();
     let all: Vec<(&str, &str)> = names.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
     let mut view = view(&all, &[]);
     view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
     let plan = examine(&view, at(1006), &SETTINGS());
     assert_eq!(plan.due.len(), expected);
     assert_eq!(plan.wake, Some(Duration::from_secs(30)));
-    assert_eq!(plan.sightings.len(), count, "those that were not taken are not forgotten");
+    assert_eq!(
+        plan.sightings.len(),
+        count,
+        "those that were not taken are not forgotten"
+    );
 }
 
 #[test]
@@ -200,5 +207,8 @@ fn a_machine_that_names_the_vm_by_now_keeps_it_at_the_last_moment() {
     assert!(matches!(confirmed(&now_its_own), Verdict::Refuse(_)));
     let mut namesake = running;
     namesake.metadata.uid = Some("u2".into());
-    assert!(matches!(confirmed(&namesake), Verdict::Refuse(_)), "another Machine of that name");
+    assert!(
+        matches!(confirmed(&namesake), Verdict::Refuse(_)),
+        "another Machine of that name"
+    );
 }
