@@ -24,6 +24,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::metrics::{Counted, Metrics};
 use crate::probes::{self, Readiness};
+use crate::registration::RegisterOptions;
 use crate::tls::{self, Secured};
 use crate::{Config, Delay, DuplicateCreates, Fakecloud};
 
@@ -68,6 +69,9 @@ pub struct ServeOptions {
     /// A configuration file in YAML
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Registration with machine controllers.
+    #[command(flatten)]
+    pub register: RegisterOptions,
     /// The seed of all random choices; unpredictable without it
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -166,6 +170,7 @@ impl ServeOptions {
 /// does not answer.
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
+    options.register.check()?;
     let mut incoming = options.listen().await?;
     let health = match options.health_address {
         Some(address) => Some(probes::bind(address).await?),
@@ -242,7 +247,9 @@ async fn work(
         token.cancel();
         served
     };
-    let (served, ()) = tokio::join!(serving, kubelets);
+    let registered = Counted::new(cloud.driver(), metrics.clone());
+    let registration = options.register.run(registered, token);
+    let (served, (), ()) = tokio::join!(serving, kubelets, registration);
     served
 }
 

@@ -1,7 +1,7 @@
 //! A small API server for tests: enough of GET, LIST, WATCH, POST, PUT, PATCH and DELETE over JSON to
 //! answer this crate's requests in process. It records what was asked, and fails when told to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -27,6 +27,7 @@ struct State {
     objects: BTreeMap<String, Value>,
     revision: u64,
     requests: Vec<String>,
+    agents: BTreeSet<String>,
     down: bool,
     silent: bool,
     forbidden: Option<String>,
@@ -69,6 +70,11 @@ impl FakeServer {
         std::mem::take(&mut self.lock().requests)
     }
 
+    /// Everybody who asked anything.
+    pub(crate) fn agents(&self) -> BTreeSet<String> {
+        self.lock().agents.clone()
+    }
+
     /// While down, every request fails without an answer.
     pub(crate) fn set_down(&self, down: bool) {
         self.lock().down = down;
@@ -107,6 +113,8 @@ impl FakeServer {
             serde_json::from_slice(&body)?
         };
         let mut state = self.lock();
+        let agent = parts.headers.get("user-agent").and_then(|agent| agent.to_str().ok());
+        state.agents.insert(agent.unwrap_or("nobody").to_owned());
         let path = parts.uri.path();
         let watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
         state
