@@ -157,14 +157,10 @@ impl Safety {
         if !hands.tenure.holds(hands.clock.now()) {
             return false;
         }
-        match self.guard().health() {
-            ApiHealth::Up => true,
-            #[cfg(feature = "mutants")]
-            ApiHealth::Frozen | ApiHealth::Down { .. } => matches!(hands.mutant, Some(Mutant::R17 | Mutant::R17b)),
-            #[cfg(feature = "mutants")]
-            ApiHealth::Unknown => hands.mutant == Some(Mutant::R17b),
-            #[cfg(not(feature = "mutants"))]
-            _ => false,
+        #[cfg(feature = "mutants")]
+        if hands.mutant == Some(Mutant::R17) {
+            return true;
         }
+        self.guard().health() == ApiHealth::Up
     }
 }

@@ -9,6 +9,7 @@ mod r03;
 mod r04;
 mod r05;
 mod r06;
+mod r07;
 mod r10;
 mod r17;
 mod r36;
@@ -30,6 +31,7 @@ pub fn regressions() -> Vec<Entry> {
         r04::entry(),
         r05::entry(),
         r06::entry(),
+        r07::entry(),
         r10::entry(),
         r17::entry(),
         r36::entry(),

@@ -73,6 +73,7 @@ fn machines_unseen() -> Scenario {
     .step(mcm(ProcessAction::Restart))
     .step(wait(seconds(240)))
     .step(lift_api_fault("cut"))
-    .always(orphan_period() + seconds(600), all(MACHINES.map(|machine| vm_count(machine, 1))))
+    .step(wait(orphan_period() + seconds(600)))
+    .eventually(seconds(1), all(MACHINES.map(|machine| vm_count(machine, 1))))
     .eventually(seconds(1), all([struck("cut", 1), struck("stale", 1), struck("late", 1)]))
 }

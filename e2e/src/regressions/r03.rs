@@ -53,8 +53,7 @@ fn collected_meanwhile() -> Scenario {
     .eventually(medium_retry() + seconds(60), vm_count(FOURTH, 1))
     .step(wait(seconds(10)))
     .step(delete_machine("md-a-1"))
-    .always(seconds(120), vm_count(FOURTH, 1))
-    .eventually(joining(), well(FOURTH))
+    .eventually(seconds(120) + joining(), well(FOURTH))
     .eventually(seconds(1), struck("second", 1))
     .quiet_end(joining())
 }

@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, api_fault_by, calls, delete_machine, keep, lift_api_fault, make_vm, mcm, not, seconds, struck, vm_count, wait,
+    all, api_fault_by, calls, delete_machine, keep, lift_api_fault, make_vm, mcm, seconds, struck, vm_count, wait,
 };
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Action, Match, Pattern, Rule};
@@ -30,8 +30,8 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Symptom,
         cases: vec![
             case("R17", frozen("r17-frozen", "nodes", false), true),
-            case("R17/b", frozen("r17-b-restarted", "nodes", true), true),
-            case("R17/c", frozen("r17-c-machines", "machines", false), false),
+            case("R17/restarted", frozen("r17-restarted", "nodes", true), false),
+            case("R17/machines", frozen("r17-machines", "machines", false), false),
         ],
         open: "",
     }
@@ -64,21 +64,20 @@ fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     .step(api_fault_by(Client::Mcm, rule))
     .step(wait(seconds(300)))
     .steps(OTHERS.map(|other| make_vm(other, true)));
+    let all_there = || all(MACHINES.into_iter().chain(OTHERS).map(|name| vm_count(name, 1)));
+    let story = story.eventually(seconds(5), all_there());
     let story = match restart {
         true => story.step(mcm(ProcessAction::Restart)),
         false => story.step(delete_machine(MACHINES[0])),
     };
     story
-        .always(
-            seconds(2 * 3600),
-            all(MACHINES.into_iter().chain(OTHERS).map(|name| vm_count(name, 1))),
-        )
+        .step(wait(seconds(2 * 3600)))
+        .eventually(seconds(1), all_there())
         .eventually(seconds(1), struck("away", 1))
         .step(lift_api_fault("away"))
         .eventually(
             joining() + seconds(600),
             all(MACHINES[1..].iter().map(|name| well(name))),
         )
-        .never(seconds(1), not(vm_count(MACHINES[1], 1)))
         .at_most(0, seconds(1), calls(CloudCall::DeleteMachine, MACHINES[1]))
 }

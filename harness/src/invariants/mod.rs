@@ -94,7 +94,7 @@ pub static ALL: [Invariant; 19] = [
         name: "I3",
         statement: "the VM of a Machine that is not Terminating is never deleted as an orphan",
         bites: Bites::Yes,
-        check: || Box::new(no_healthy_vm_collected::NoHealthyVmCollected),
+        check: || Box::new(no_healthy_vm_collected::NoHealthyVmCollected::default()),
     },
     Invariant {
         name: "I4",

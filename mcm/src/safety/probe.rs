@@ -31,6 +31,10 @@ impl Safety {
             let next = before.after(problem.is_none(), asked, self.now(), &self.settings.api);
             self.guard().set(next.health);
             self.tell(before, next.health, problem.as_deref());
+            if before != ApiHealth::Up && next.health == ApiHealth::Up {
+                // What waits for an answer need not wait for its period.
+                self.guard().0.suspicion.notify_one();
+            }
             let mut wake = next.wake;
             if next.thaw && self.thaw().await {
                 self.guard().set(ApiHealth::Up);

@@ -28,8 +28,6 @@ pub enum Mutant {
     R10,
     /// Collection of orphans goes on while the controller is frozen.
     R17,
-    /// Collection of orphans goes on before the API servers have answered for the first time.
-    R17b,
     /// The health timeout is looked at in passes alone that have nothing to write.
     R36,
     /// A bootstrap token lives as long as the flag says, whatever the machine's own creation timeout.
@@ -40,7 +38,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 13] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -51,7 +49,6 @@ impl Mutant {
         Self::R06,
         Self::R10,
         Self::R17,
-        Self::R17b,
         Self::R36,
         Self::R37,
         Self::R37b,
@@ -70,7 +67,6 @@ impl Mutant {
             Self::R06 => "R06",
             Self::R10 => "R10",
             Self::R17 => "R17",
-            Self::R17b => "R17/b",
             Self::R36 => "R36",
             Self::R37 => "R37",
             Self::R37b => "R37/b",
