@@ -17,6 +17,7 @@ pub mod kubelet;
 mod metrics;
 pub mod model;
 mod probes;
+mod registration;
 mod rpc;
 pub mod serve;
 mod tls;

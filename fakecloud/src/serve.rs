@@ -28,6 +28,7 @@ use crate::probes::{self, Readiness};
 use crate::proto::cloud_server::CloudServer;
 use crate::rpc::caller::CallerLayer;
 use crate::rpc::settled::SettledLayer;
+use crate::registration::RegisterOptions;
 use crate::tls::{self, Secured};
 use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 
@@ -78,6 +79,9 @@ pub struct ServeOptions {
     /// It is made when it is not there
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Registration with machine controllers.
+    #[command(flatten)]
+    pub register: RegisterOptions,
     /// The seed of all random choices; unpredictable without it
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -176,6 +180,7 @@ impl ServeOptions {
 /// does not answer.
 pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::Result<()> {
     let config = options.configuration()?;
+    options.register.check()?;
     let mut incoming = options.listen().await?;
     let health = match options.health_address {
         Some(address) => Some(probes::bind(address).await?),
@@ -296,7 +301,9 @@ async fn work(
         token.cancel();
         served
     };
-    let (served, ()) = tokio::join!(serving, kubelets);
+    let registered = Counted::new(cloud.driver(), metrics.clone());
+    let registration = options.register.run(registered, token);
+    let (served, (), ()) = tokio::join!(serving, kubelets, registration);
     served
 }
 

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
-use mcm_api::{Code, DriverError, Machine, MachineStatus};
+use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::Mutant;
 use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, TokenOwner, View};
@@ -29,6 +29,7 @@ use crate::election::Tenure;
 use crate::error::{is_already_exists, is_conflict, is_not_found};
 use crate::merge::merge_patch;
 use crate::recorder::Recorder;
+use crate::safety::Guard;
 use crate::world::World;
 
 /// How long a driver call may take before it counts as failed with DeadlineExceeded.
@@ -51,6 +52,7 @@ pub(crate) struct Hands {
     pub(crate) tokens: Mutex<Stream>,
     pub(crate) world: World,
     pub(crate) tenure: Tenure,
+    pub(crate) guard: Guard,
     /// A planted defect.
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
@@ -64,10 +66,10 @@ pub(crate) enum Done {
 }
 
 impl Hands {
-    /// Whether this process still leads. One that was stopped for a while finds out here, before it
+    /// Whether this process still leads, and sees the world. One that was stopped for a while finds out here, before it
     /// acts on what it decided before.
     pub(crate) fn may_act(&self) -> bool {
-        self.tenure.holds(self.clock.now())
+        self.tenure.holds(self.clock.now()) && !self.guard.is_frozen()
     }
 
     /// Performs one action on behalf of `view.machine`, which is replaced by what a write returned.
@@ -322,20 +324,47 @@ impl Hands {
         call: &CloudCall,
         answer: impl Future<Output = Result<T, DriverError>>,
     ) -> Result<T, DriverError> {
-        let operation = operation(call.kind);
-        let machine = call.machine.name_any();
-        let started = self.clock.now();
         let limit = match call.kind {
             CallKind::Create => CREATE_TIMEOUT,
             _ => DRIVER_TIMEOUT,
         };
+        self.limited_call(
+            &call.class,
+            operation(call.kind),
+            &call.machine.name_any(),
+            limit,
+            answer,
+        )
+        .await
+    }
+
+    /// The result of a call that concerns a class rather than one of the machines that there are, measured and within
+    /// its time.
+    pub(crate) async fn timed_call<T>(
+        &self,
+        class: &MachineClass,
+        operation: &'static str,
+        answer: impl Future<Output = Result<T, DriverError>>,
+    ) -> Result<T, DriverError> {
+        self.limited_call(class, operation, "", DRIVER_TIMEOUT, answer).await
+    }
+
+    async fn limited_call<T>(
+        &self,
+        class: &MachineClass,
+        operation: &'static str,
+        machine: &str,
+        limit: Duration,
+        answer: impl Future<Output = Result<T, DriverError>>,
+    ) -> Result<T, DriverError> {
+        let started = self.clock.now();
         let answer = tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
             let text = format!("the driver did not answer {operation} within {} s", limit.as_secs());
             Err(DriverError::new(Code::DeadlineExceeded, text))
         });
         let took = Duration::try_from(self.clock.now().duration_since(started)).unwrap_or_default();
         let failure = answer.as_ref().err();
-        let provider = call.class.provider.as_deref().unwrap_or_default();
+        let provider = class.provider.as_deref().unwrap_or_default();
         self.metrics
             .observe_call(provider, operation, took, failure.map(|error| error.code));
         match failure {

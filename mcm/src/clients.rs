@@ -93,6 +93,22 @@ pub(crate) const ELECTION_AGENT: &str = concat!(
     " (leader-election)"
 );
 
+/// The user agent of what is looked at before the controllers start.
+const PREFLIGHT_AGENT: &str = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"), " (preflight)");
+
+/// `client` for what is looked at before the controllers start.
+pub(crate) fn preflight(client: &Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let client = client.clone();
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        let client = client.clone();
+        let agent = HeaderValue::from_static(PREFLIGHT_AGENT);
+        request.headers_mut().insert(USER_AGENT, agent);
+        async move { exchange(client, request, false).await }
+    });
+    Client::new(service, namespace)
+}
+
 /// `client` behind these layers, whatever its transport is.
 pub(crate) fn layered(client: &Client, layers: Layers) -> Client {
     let namespace = client.default_namespace().to_owned();

@@ -13,9 +13,9 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use mcm_api::Machine;
+use mcm_core::machine::{Action, Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]
-use mcm_core::machine::{Action, CallKind, Mutant};
-use mcm_core::machine::{Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
+use mcm_core::machine::{CallKind, Mutant};
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
@@ -25,8 +25,9 @@ use crate::error::{brief, is_conflict, is_not_found};
 use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
+use crate::slots::{Permit, Slots};
 use crate::view::{Intents, answered_node_exists, view};
-use crate::world::{Trigger, Work};
+use crate::world::{Trigger, Work, World};
 
 /// How long work under way may take to end when the process is told to stop. The whole end takes less
 /// than two seconds.
@@ -36,6 +37,9 @@ const DECISIONS: usize = 16;
 /// Passes of one key that may follow each other without a pause.
 const PASSES: u32 = 32;
 
+/// How long after a freeze machines are looked at.
+const AFTER_FREEZE: Duration = Duration::from_secs(30);
+
 /// All that a pass needs.
 pub(crate) struct Controllers {
     pub(crate) hands: Hands,
@@ -43,6 +47,9 @@ pub(crate) struct Controllers {
     pub(crate) intents: Intents,
     pub(crate) made: Made,
     pub(crate) copies: Copies,
+    pub(crate) slots: Slots<Work>,
+    /// Whether this process works on machines, classes and Secrets, or fills its caches for others alone.
+    pub(crate) works: bool,
 }
 
 /// How a piece of work ended.
@@ -72,16 +79,15 @@ struct Agenda {
 }
 
 impl Controllers {
-    /// Works until `cancel`, on at most `concurrency` keys at a time; then lets what is under way end.
+    /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
     /// Answers whether all of it did: if not, a call to the cloud may still have its effect later.
     pub(crate) async fn run(
-        self,
+        self: Arc<Self>,
         control: &Client,
         target: Option<&Client>,
-        concurrency: usize,
         cancel: CancellationToken,
     ) -> bool {
-        let controllers = Arc::new(self);
+        let controllers = self;
         let world = &controllers.hands.world;
         let clock = &controllers.hands.clock;
         let readiness = controllers.hands.metrics.readiness();
@@ -93,9 +99,13 @@ impl Controllers {
             if world.synced() {
                 if !std::mem::replace(&mut announced, true) {
                     readiness.set(Activity::Working);
+                    world.guard.filled();
                     tracing::info!(namespace = world.namespace, "the caches are filled: working");
                 }
-                while tasks.len() < concurrency
+                for work in controllers.slots.unparked() {
+                    agenda.queue.add(work);
+                }
+                while controllers.slots.is_free(tasks.len())
                     && let Some(work) = agenda.queue.pop(clock.now())
                 {
                     let hurry = agenda.hurry.remove(&work);
@@ -106,11 +116,12 @@ impl Controllers {
             let deadline = agenda
                 .queue
                 .next_deadline()
-                .filter(|_| announced && tasks.len() < concurrency);
+                .filter(|_| announced && controllers.slots.is_free(tasks.len()));
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(triggers) = changes.next() => agenda.take(triggers),
+                Some(triggers) = changes.next() => agenda.take(controllers.wanted(triggers)),
+                () = world.guard.thawed() => agenda.after_freeze(world, clock.now()),
                 Some((work, outcome)) = tasks.next() => agenda.ended(work, outcome, clock.now(), &controllers.settings),
                 () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
             }
@@ -126,6 +137,14 @@ impl Controllers {
                 false
             }
         }
+    }
+
+    /// Without what another process works on.
+    fn wanted(&self, mut triggers: Vec<Trigger>) -> Vec<Trigger> {
+        if !self.works {
+            triggers.clear();
+        }
+        triggers
     }
 
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
@@ -151,6 +170,13 @@ impl Controllers {
                     triggers: Vec::new(),
                 };
             };
+            if self.hands.guard.is_frozen() {
+                // What is seen may be old. Everything is looked at again afterwards.
+                return Outcome {
+                    wake: None,
+                    triggers: Vec::new(),
+                };
+            }
             let view = self.view(&machine, &pass);
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
@@ -204,6 +230,15 @@ impl Controllers {
         for action in plan.actions {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
+            }
+            if let Action::Call(call) = &action
+                && pass.permit.is_none()
+            {
+                let provider = call.class.provider.as_deref().unwrap_or_default();
+                pass.permit = self.slots.enter(provider, Work::Machine(Key::of(&view.machine)));
+                if pass.permit.is_none() {
+                    return Next::Wake(None);
+                }
             }
             #[cfg(feature = "mutants")]
             let performed = match self.perform_in_parallel(&action, view).await {
@@ -305,6 +340,8 @@ struct Pass {
     token: TokenView,
     failure: Option<Failure>,
     hurry: bool,
+    /// To call the driver, from the first call to the end of the pass.
+    permit: Option<Permit<Work>>,
 }
 
 enum Next {
@@ -312,7 +349,7 @@ enum Next {
     Wake(Option<Duration>),
 }
 
-fn failure(action: mcm_core::machine::Action, error: &kube::Error) -> Failure {
+fn failure(action: Action, error: &kube::Error) -> Failure {
     Failure {
         action,
         conflict: is_conflict(error),
@@ -362,6 +399,13 @@ impl Agenda {
             None => {
                 self.restless.remove(&work);
             }
+        }
+    }
+
+    /// All machines, once the caches have had time to catch up.
+    fn after_freeze(&mut self, world: &World, now: Timestamp) {
+        for machine in world.machines.all() {
+            self.later(Work::Machine(Key::of(&*machine)), AFTER_FREEZE, now);
         }
     }
 

@@ -22,6 +22,9 @@ mod queue;
 mod readiness;
 mod recorder;
 mod run;
+mod safety;
+mod slots;
+mod source;
 #[cfg(test)]
 mod testing;
 mod view;
@@ -31,8 +34,8 @@ pub use clients::{client, from_options};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{
-    Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options, OptionsError,
-    RetryOptions, not_offered,
+    AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
+    OptionsError, RetryOptions, SafetyOptions, not_offered,
 };
 pub use preflight::{check_clusters, check_driver};
 pub use readiness::{Activity, Readiness};

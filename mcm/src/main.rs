@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,21 @@ use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clock::{Clock, Seed};
 use mcm::{Environment, LogFormat, Metrics, Options};
+use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
+use mcm_driver::registration::{Listener, Registry};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, filter_fn};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+/// What runs beside the controller for as long as it does.
+type Serving = Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>;
+
+/// Of what drivers prove that they have registered.
+const SESSION_LENGTH: usize = 32;
+const SESSION_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 /// How long answers under way may take when the process ends.
 const HTTP_GRACE: Duration = Duration::from_millis(300);
 
@@ -140,30 +148,57 @@ async fn serve(options: Options) -> anyhow::Result<()> {
 async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) -> anyhow::Result<()> {
     let clock = Clock::wall();
     let seed = Seed::from_entropy().map_err(anyhow::Error::msg)?;
-    let driver = match options.tls() {
-        Some(tls) => GrpcDriver::connect_tls(&options.driver, tls)?,
-        None => GrpcDriver::connect(&options.driver)?,
-    };
+    let (driver, serving) = driver(&options, &seed).await?;
+    let mut serving = pin!(serving);
     let (control, target) = mcm::from_options(&options).await?;
     let ready = async {
         mcm::check_clusters(&control, target.as_ref(), &clock).await?;
-        mcm::check_driver(&driver, &options.driver, &clock).await
+        match options.driver_listen {
+            // Drivers may come at any time; until then their classes' machines say that there is none.
+            Some(_) => Ok(()),
+            None => mcm::check_driver(&*driver, &options.driver, &clock).await,
+        }
     };
     tokio::select! {
         () = cancel.cancelled() => return Ok(()),
         ready = ready => ready?,
+        ended = &mut serving => return ended,
     }
     let identity = identity(&seed);
     let environment = Environment {
         control,
         target,
-        driver: Arc::new(driver),
+        driver,
         clock,
         seed,
         identity,
         metrics,
     };
-    Ok(mcm::run(options, environment, cancel).await?)
+    tokio::select! {
+        result = mcm::run(options, environment, cancel) => Ok(result?),
+        ended = serving => ended,
+    }
+}
+
+/// The driver, and what has to run for it: the service at which drivers register, where they do.
+async fn driver(options: &Options, seed: &Seed) -> anyhow::Result<(Arc<dyn Driver>, Serving)> {
+    let Some(address) = options.driver_listen else {
+        let driver = match options.tls() {
+            Some(tls) => GrpcDriver::connect_tls(&options.driver, tls)?,
+            None => GrpcDriver::connect(&options.driver)?,
+        };
+        return Ok((Arc::new(driver), Box::pin(std::future::pending())));
+    };
+    let listener = Listener::bind(address, options.listener_files()).await?;
+    tracing::info!(address = %listener.address()?, "drivers can register");
+    let mut sessions = seed.stream("driver sessions");
+    let registry = Registry::new(move || sessions.text(SESSION_LENGTH, SESSION_ALPHABET));
+    let served = registry.clone();
+    let serving = async move {
+        listener.serve(served).await?;
+        anyhow::bail!("drivers are no longer served")
+    };
+    Ok((Arc::new(registry), Box::pin(serving)))
 }
 
 /// The host's name and a random suffix: a restarted process is another candidate.

@@ -35,6 +35,10 @@ struct Inner {
     driver_failures: Family<FailureLabels, Counter>,
     durations: Durations,
     failed_joins: Family<VmLabels, Gauge>,
+    driver_calls: Family<ServiceLabels, Counter>,
+    driver_errors: Family<ServiceLabels, Counter>,
+    frozen: Gauge,
+    orphans: Family<OrphanLabels, Counter>,
 }
 
 #[derive(Default)]
@@ -58,6 +62,17 @@ struct RequestLabels {
 struct OperationLabels {
     provider: String,
     operation: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ServiceLabels {
+    provider: String,
+    service: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OrphanLabels {
+    outcome: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -130,7 +145,31 @@ impl Metrics {
             driver_failures: Family::default(),
             durations: Durations::default(),
             failed_joins: Family::default(),
+            driver_calls: Family::default(),
+            driver_errors: Family::default(),
+            frozen: Gauge::default(),
+            orphans: Family::default(),
         };
+        registry.register(
+            "machine_controller_frozen",
+            "1 while an API server is away and no VM is made or deleted",
+            inner.frozen.clone(),
+        );
+        registry.register(
+            "orphan_vms",
+            "VMs that looked like orphans, by what became of them: collected, refused or failed",
+            inner.orphans.clone(),
+        );
+        registry.register(
+            "cloud_api_requests",
+            "Calls to the cloud's driver; the service is the call's name",
+            inner.driver_calls.clone(),
+        );
+        registry.register(
+            "cloud_api_requests_failed",
+            "Calls to the cloud's driver that failed; the service is the call's name",
+            inner.driver_errors.clone(),
+        );
         registry.register(
             "kube_api_requests",
             "Requests to Kubernetes API servers by status code; 0: no answer",
@@ -204,6 +243,15 @@ impl Metrics {
         }
     }
 
+    pub(crate) fn set_frozen(&self, frozen: bool) {
+        self.0.frozen.set(i64::from(frozen));
+    }
+
+    /// Counts a VM that looked like an orphan: `collected`, `refused` or `failed`.
+    pub(crate) fn count_orphan(&self, outcome: &'static str) {
+        self.0.orphans.get_or_create(&OrphanLabels { outcome }).inc();
+    }
+
     pub(crate) fn count_request(&self, cluster: &'static str, method: &str, code: u16) {
         self.0
             .requests
@@ -217,7 +265,13 @@ impl Metrics {
 
     pub(crate) fn observe_call(&self, provider: &str, operation: &'static str, took: Duration, failure: Option<Code>) {
         let provider = provider.to_owned();
+        let call = ServiceLabels {
+            provider: provider.clone(),
+            service: operation,
+        };
+        self.0.driver_calls.get_or_create(&call).inc();
         if let Some(code) = failure {
+            self.0.driver_errors.get_or_create(&call).inc();
             let labels = FailureLabels {
                 provider: provider.clone(),
                 operation,

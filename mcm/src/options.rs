@@ -3,7 +3,7 @@
 //! What lives here: [`Options`], their defaults, and their validation, which reports all violations
 //! together. What must not: clients and kubeconfigs. A flag is here only when what it sets exists.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use clap::{ArgAction, Args, ValueEnum};
 use mcm_api::GoDuration;
 use mcm_driver::tls::{Tls, TlsFiles};
 
+pub use accepted::AcceptedOptions;
+pub use safety::SafetyOptions;
 pub use upstream::not_offered;
 
 /// Everything that can be set from the command line.
@@ -20,6 +22,12 @@ pub struct Options {
     /// Address of the cloud's driver: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere
     #[arg(long, value_name = "ADDRESS", default_value_t = Options::default().driver, hide_default_value = true)]
     pub driver: String,
+
+    /// Address on which drivers that register themselves are awaited, instead of --driver: plain on loopback, with
+    /// --driver-tls-* anywhere
+    #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true,
+        default_missing_value = DRIVER_LISTEN)]
+    pub driver_listen: Option<SocketAddr>,
 
     /// Controllers to run, separated by commas
     #[arg(long, value_delimiter = ',', default_values_t = Options::default().controllers)]
@@ -74,6 +82,14 @@ pub struct Options {
     /// Limits of a machine's life.
     #[command(flatten)]
     pub machine: MachineOptions,
+
+    /// Safety.
+    #[command(flatten)]
+    pub safety: SafetyOptions,
+
+    /// Flags that manifests of upstream have.
+    #[command(flatten)]
+    pub accepted: AcceptedOptions,
 
     /// Retry periods.
     #[command(flatten)]
@@ -195,12 +211,15 @@ pub struct LeaderElectionOptions {
 pub enum Controller {
     /// Machines, and the finalizers of their classes and Secrets.
     Machine,
+    /// Orphan VMs and Nodes of nobody.
+    Safety,
 }
 
 impl std::fmt::Display for Controller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Machine => f.write_str("machine"),
+            Self::Safety => f.write_str("safety"),
         }
     }
 }
@@ -232,7 +251,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             driver: String::new(),
-            controllers: vec![Controller::Machine],
+            driver_listen: None,
+            controllers: vec![Controller::Machine, Controller::Safety],
             namespace: "default".to_owned(),
             control_kubeconfig: String::new(),
             target_kubeconfig: String::new(),
@@ -245,6 +265,8 @@ impl Default for Options {
             log_format: LogFormat::Text,
             driver_tls: DriverTlsOptions::default(),
             machine: MachineOptions::default(),
+            safety: SafetyOptions::default(),
+            accepted: AcceptedOptions::default(),
             retry: RetryOptions::default(),
             leader_election: LeaderElectionOptions::default(),
             #[cfg(feature = "mutants")]
@@ -294,6 +316,8 @@ impl Default for LeaderElectionOptions {
 #[error("{}", .0.join("\n"))]
 pub struct OptionsError(pub Vec<String>);
 
+/// Where drivers are awaited when the flag says nothing more.
+const DRIVER_LISTEN: &str = "127.0.0.1:5000";
 /// The kubeconfig value for a cluster that is not there.
 pub(crate) const NO_CLUSTER: &str = "none";
 /// The kubeconfig value for the pod's service account.
@@ -364,6 +388,8 @@ impl Options {
                 format!("{flag}=0s would retry without a pause: choose 1ms or more"),
             );
         }
+        self.safety.violations(&mut check);
+        self.accepted.violations(&mut check);
         self.leader_election.violations(&mut check);
         if wrong.is_empty() {
             Ok(())
@@ -399,35 +425,66 @@ impl Options {
 impl Options {
     /// How the driver is reached; `None`: without TLS.
     pub fn tls(&self) -> Option<Tls> {
-        let DriverTlsOptions {
-            ca,
-            cert,
-            key,
-            server_name,
-        } = &self.driver_tls;
+        let server_name = &self.driver_tls.server_name;
         (mcm_driver::channel::is_encrypted(&self.driver) || !self.driver_tls.is_empty()).then(|| Tls {
-            files: TlsFiles {
-                ca: ca.into(),
-                cert: cert.into(),
-                key: key.into(),
-            },
+            files: self.driver_tls.tls_files(),
             server_name: Some(server_name.clone()).filter(|name| !name.is_empty()),
         })
     }
 
+    /// The files by which drivers that register prove who they are; `None`: on loopback nobody proves anything.
+    pub fn listener_files(&self) -> Option<TlsFiles> {
+        (!self.driver_tls.is_empty()).then(|| self.driver_tls.tls_files())
+    }
+
     fn driver_violations(&self, wrong: &mut Vec<String>) {
-        if self.driver.is_empty() {
-            wrong.push(
-                "--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT or grpcs://HOST:PORT"
-                    .to_owned(),
-            );
-            return;
+        match (self.driver.is_empty(), self.driver_listen) {
+            (false, Some(address)) => {
+                wrong.push(format!(
+                    "--driver={} and --driver-listen={address} exclude each other: mcm dials its driver, or awaits drivers",
+                    self.driver
+                ));
+                return;
+            }
+            (true, Some(address)) => return self.listener_violations(address, wrong),
+            (true, None) => {
+                wrong.push(
+                    "--driver is missing: give the address of the cloud's driver as grpc://HOST:PORT or grpcs://HOST:PORT, \
+                     or --driver-listen for drivers that register themselves"
+                        .to_owned(),
+                );
+                return;
+            }
+            (false, None) => {}
         }
         let tls = self.tls();
         if let Err(error) = mcm_driver::channel::check_address(&self.driver, tls.as_ref()) {
             wrong.push(format!("--driver: {error}"));
         } else if let Some(tls) = tls {
             self.tls_violations(&tls, wrong);
+        }
+    }
+
+    fn listener_violations(&self, address: SocketAddr, wrong: &mut Vec<String>) {
+        let Some(files) = self.listener_files() else {
+            if !address.ip().is_loopback() {
+                wrong.push(format!(
+                    "--driver-listen={address} is not on loopback: give --driver-tls-ca, --driver-tls-cert and \
+                     --driver-tls-key, or listen on 127.0.0.1"
+                ));
+            }
+            return;
+        };
+        let missing = self.driver_tls.files().into_iter().filter(|(_, file)| file.is_empty());
+        let missing: Vec<_> = missing
+            .map(|(flag, _)| format!("{flag} is missing: --driver-listen={address} with certificates needs it"))
+            .collect();
+        if missing.is_empty() {
+            if let Err(error) = files.server_config() {
+                wrong.push(format!("--driver-tls-ca, --driver-tls-cert, --driver-tls-key: {error}"));
+            }
+        } else {
+            wrong.extend(missing);
         }
     }
 
@@ -450,6 +507,14 @@ impl Options {
 }
 
 impl DriverTlsOptions {
+    fn tls_files(&self) -> TlsFiles {
+        TlsFiles {
+            ca: (&self.ca).into(),
+            cert: (&self.cert).into(),
+            key: (&self.key).into(),
+        }
+    }
+
     fn files(&self) -> [(&'static str, &str); 3] {
         [
             ("--driver-tls-ca", &self.ca),
@@ -498,6 +563,8 @@ impl LeaderElectionOptions {
     }
 }
 
+mod accepted;
+mod safety;
 mod upstream;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use mcm_api::{Code, DriverError};
 use mcm_driver::Driver;
 
 use crate::Error;
+use crate::clients::preflight;
 use crate::error::brief;
 
 /// How long an API server may take to answer at the start.
@@ -22,9 +23,10 @@ const REQUIRED: [&str; 2] = ["machineclasses", "machines"];
 /// # Errors
 /// When one does not answer within ten seconds, or does not serve them.
 pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &Clock) -> Result<(), Error> {
+    let control = &preflight(control);
     reach("control", control, clock).await?;
     if let Some(target) = target {
-        reach("target", target, clock).await?;
+        reach("target", &preflight(target), clock).await?;
     }
     let group = format!("{}/{}", mcm_api::GROUP, mcm_api::VERSION);
     let served = match control.list_api_group_resources(&group).await {

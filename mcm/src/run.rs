@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use clock::{Clock, Seed};
 use kube::Client;
 use mcm_core::machine::{Retry, Settings};
+use mcm_core::safety::{api_health, orphans};
 use mcm_driver::Driver;
 use tokio_util::sync::CancellationToken;
 
@@ -16,9 +17,11 @@ use crate::election::{Elector, Tenure};
 use crate::made::Made;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
+use crate::safety::{self, Safety};
+use crate::slots::Slots;
 use crate::view::Intents;
 use crate::world::World;
-use crate::{Error, Metrics, Options};
+use crate::{Controller, Error, Metrics, Options};
 
 /// What a controller is given beside its flags.
 #[derive(Clone)]
@@ -99,7 +102,9 @@ async fn work(
     let target = environment.target.as_ref().map(|target| layers("target", target));
     let world = World::new(&options.namespace, target.is_some());
     environment.metrics.show(world.machines.clone());
+    environment.driver.attach(Arc::new(world.clone()));
     let clock = environment.clock.clone();
+    let guard = world.guard.clone();
     let hands = Hands {
         control: control.clone(),
         target: target.clone(),
@@ -112,20 +117,32 @@ async fn work(
             environment.seed.stream("event names"),
         ),
         tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
-        world,
         tenure: tenure.clone(),
+        guard: guard.clone(),
+        world,
         #[cfg(feature = "mutants")]
         mutant: options.mutant,
     };
-    let controllers = Controllers {
+    let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
+    let controllers = Arc::new(Controllers {
         hands,
         settings: settings(options),
         intents: Intents::default(),
         made: Made::default(),
         copies: Copies::default(),
+        slots: Slots::new(concurrency),
+        works: options.controllers.contains(&Controller::Machine),
+    });
+    let safety = Safety {
+        controllers: Arc::clone(&controllers),
+        settings: safety_settings(options),
     };
-    let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
-    if !controllers.run(&control, target.as_ref(), concurrency, cancel).await {
+    let ended = tokio::select! {
+        biased;
+        ended = Box::pin(controllers.run(&control, target.as_ref(), cancel)) => ended,
+        never = Box::pin(safety.run()) => match never {},
+    };
+    if !ended || guard.is_collecting() {
         tenure.let_expire();
     }
     Ok(())
@@ -149,6 +166,24 @@ fn behind_layers(
             metrics: environment.metrics.clone(),
         },
     )
+}
+
+fn safety_settings(options: &Options) -> safety::Settings {
+    let given = &options.safety;
+    #[cfg_attr(not(feature = "mutants"), allow(unused_mut))]
+    let mut orphans = orphans::Settings::every(given.orphan_vms_period.0);
+    #[cfg(feature = "mutants")]
+    {
+        orphans.mutant = options.mutant;
+    }
+    safety::Settings {
+        api: api_health::Settings {
+            period: given.apiserver_check_period.0,
+            timeout: given.apiserver_check_timeout.0,
+        },
+        orphans,
+        housekeeping: options.controllers.contains(&Controller::Safety),
+    }
 }
 
 fn settings(options: &Options) -> Settings {

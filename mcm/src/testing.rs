@@ -1,7 +1,7 @@
 //! A small API server for tests: enough of GET, LIST, WATCH, POST, PUT, PATCH and DELETE over JSON to
 //! answer this crate's requests in process. It records what was asked, and fails when told to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -27,9 +27,11 @@ struct State {
     objects: BTreeMap<String, Value>,
     revision: u64,
     requests: Vec<String>,
+    agents: BTreeSet<String>,
     down: bool,
     silent: bool,
     forbidden: Option<String>,
+    unreadable: Option<(String, u16)>,
     watchers: Vec<(String, UnboundedSender<Bytes>)>,
 }
 
@@ -68,6 +70,11 @@ impl FakeServer {
         std::mem::take(&mut self.lock().requests)
     }
 
+    /// Everybody who asked anything.
+    pub(crate) fn agents(&self) -> BTreeSet<String> {
+        self.lock().agents.clone()
+    }
+
     /// While down, every request fails without an answer.
     pub(crate) fn set_down(&self, down: bool) {
         self.lock().down = down;
@@ -81,6 +88,11 @@ impl FakeServer {
     /// Writes to that path are refused from now on.
     pub(crate) fn forbid(&self, path: &str) {
         self.lock().forbidden = Some(path.to_owned());
+    }
+
+    /// Reads of that path fail with that code from now on; `None`: they work again.
+    pub(crate) fn fail_reads_of(&self, path: &str, code: Option<u16>) {
+        self.lock().unreadable = code.map(|code| (path.to_owned(), code));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -101,6 +113,8 @@ impl FakeServer {
             serde_json::from_slice(&body)?
         };
         let mut state = self.lock();
+        let agent = parts.headers.get("user-agent").and_then(|agent| agent.to_str().ok());
+        state.agents.insert(agent.unwrap_or("nobody").to_owned());
         let path = parts.uri.path();
         let watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
         state
@@ -115,7 +129,10 @@ impl FakeServer {
             return Ok(Response::new(stream(receiver)));
         }
         let refused = parts.method != Method::GET && state.forbidden.as_deref() == Some(path);
-        let (code, answer) = if refused {
+        let unreadable = state.unreadable.clone().filter(|(unreadable, _)| unreadable == path);
+        let (code, answer) = if let Some((_, code)) = unreadable {
+            failure(code, "ServiceUnavailable", path)
+        } else if refused {
             failure(403, "Forbidden", path)
         } else {
             state.perform(&parts.method, path, body)

@@ -121,7 +121,7 @@ fn pod_view(pod: &v1::Pod) -> Pod {
 }
 
 /// The data of the class's Secrets. Only the controller's own namespace is read.
-fn secret(world: &World, class: &MachineClass) -> Secret {
+pub(crate) fn secret(world: &World, class: &MachineClass) -> Secret {
     let mut merged = Secret::default();
     for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
         let Some((namespace, name)) = secret_key(class, reference) else {

@@ -18,6 +18,7 @@ use mcm_core::class::secrets_of;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
+use crate::safety::Guard;
 
 /// One thing to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +52,8 @@ pub(crate) struct World {
     pub(crate) classes: Cache<MachineClass>,
     pub(crate) secrets: Cache<Secret>,
     pub(crate) target: Option<Target>,
+    /// Who is told of what may leave orphan VMs behind.
+    pub(crate) guard: Guard,
 }
 
 /// What is watched in the cluster that nodes join.
@@ -72,6 +75,7 @@ impl World {
             ]),
             classes: Cache::new(&[]),
             secrets: Cache::new(&[]),
+            guard: Guard::default(),
             target: with_target.then(|| Target {
                 nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
                     .remembering_gone(),
@@ -89,6 +93,11 @@ impl World {
 
     pub(crate) fn machines_of_deployment(&self, deployment: &str) -> Vec<Arc<Machine>> {
         self.machines.find(BY_DEPLOYMENT, deployment)
+    }
+
+    /// The machines whose label `node` names it.
+    pub(crate) fn machines_of_node(&self, node: &str) -> Vec<Arc<Machine>> {
+        self.machines.find(BY_NODE, node)
     }
 
     pub(crate) fn machines_of_class(&self, class: &str) -> Vec<Arc<Machine>> {
@@ -127,6 +136,7 @@ impl World {
     }
 
     fn machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        self.guard.machine_changed(change);
         let hurry = change.is_edit(|machine| machine.metadata.generation);
         let Some(machine) = change.either() else {
             return Vec::new();
@@ -226,7 +236,7 @@ impl World {
     }
 
     fn machines_on(&self, node: &str) -> Vec<Trigger> {
-        let machines = self.machines.find(BY_NODE, node);
+        let machines = self.machines_of_node(node);
         machines
             .iter()
             .map(|machine| quiet(Work::Machine(Key::of(&**machine))))

@@ -3,10 +3,15 @@
 //! What lives here: for each entry its scenario, with the times at which it happened, and what must find its mutant. What
 //! must not: the mutants, which stand in `mcm` where the rule is that they break, behind the feature `mutants`.
 
+mod r01;
+mod r02;
+mod r03;
 mod r04;
 mod r05;
 mod r06;
+mod r07;
 mod r10;
+mod r17;
 mod r36;
 mod r37;
 
@@ -20,10 +25,15 @@ use mcm_api::Phase;
 /// All entries, in the order of their numbers.
 pub fn regressions() -> Vec<Entry> {
     vec![
+        r01::entry(),
+        r02::entry(),
+        r03::entry(),
         r04::entry(),
         r05::entry(),
         r06::entry(),
+        r07::entry(),
         r10::entry(),
+        r17::entry(),
         r36::entry(),
         r37::entry(),
     ]

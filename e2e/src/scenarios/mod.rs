@@ -11,6 +11,7 @@ mod evictions_under_budget;
 mod failover;
 mod flaky_cloud;
 mod foreign_nodes;
+mod hand_made;
 mod initialize;
 mod kubelet_pause;
 mod lifecycle;
@@ -48,6 +49,7 @@ pub fn scenarios() -> Vec<Scenario> {
         node_deleted::scenario(),
         vm_deleted::scenario(),
         foreign_nodes::scenario(),
+        hand_made::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
     ];

@@ -19,6 +19,7 @@ use crate::drydock::{said, simulate};
 #[case::node_deleted("node_deleted")]
 #[case::vm_deleted("vm_deleted")]
 #[case::foreign_nodes("foreign_nodes")]
+#[case::hand_made("hand_made")]
 #[case::failover("failover")]
 #[case::rolling_restart("rolling_restart")]
 #[case::evictions_under_budget("evictions_under_budget")]

@@ -1,6 +1,8 @@
 //! Drivers and control clients over mutual TLS, good and bad, on sockets of loopback.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clock::{Clock, Seed};
 use jiff::Timestamp;
@@ -12,6 +14,9 @@ use mcm_driver::tls::Tls;
 use rstest::rstest;
 use tempfile::TempDir;
 use tonic::transport::Server;
+
+use mcm_driver::tls::TlsFiles;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::certificates::{Certificates, Subject};

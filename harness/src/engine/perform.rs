@@ -88,6 +88,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             ));
             Ok(())
         }
+        Step::MakeVm(step) => cloud.make_vm(namespace, &step.machine, step.tagged).await,
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
         Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
         // The engine's own.
@@ -110,6 +111,7 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         Step::Inject(fault) => fault.call.rpc().to_owned(),
         Step::Lift(_) => "cloud".to_owned(),
         Step::Vm(step) => format!("VM of {}", step.machine),
+        Step::MakeVm(step) => format!("VM named {}", step.machine),
         Step::Kubelet(step) => format!("kubelet of {}", step.machine),
         Step::Process(step) => step.name.to_string(),
         Step::Crash(step) => step.process.to_string(),
@@ -166,6 +168,11 @@ pub(super) fn words(step: &Step) -> String {
         Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
         Step::Lift(rule) => format!("lift fault {rule}"),
         Step::Vm(step) => format!("{} the VM of {}", verb(step.action), step.machine),
+        Step::MakeVm(step) => format!(
+            "make a VM named {} by hand, {} our tags",
+            step.machine,
+            if step.tagged { "with" } else { "without" }
+        ),
         Step::Kubelet(step) => format!("{} the kubelet of {}", verb(step.action), step.machine),
         Step::Process(step) => match step.action {
             ProcessAction::KillLeader => format!("kill the {} that leads", step.name),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use apiserver::faults::{Class, Pattern};
+use apiserver::faults::{Action, Class, Pattern, Rule};
 
 use super::observe::{Observation, Quiet, Seen};
 use super::{Engine, Failure, end};
@@ -15,6 +15,16 @@ const COLLECTION: Duration = Duration::from_mins(30 + 12);
 const SILENCE: Duration = Duration::from_hours(2);
 /// The health timeout in production's terms.
 const HEALTH: Duration = Duration::from_mins(10);
+
+/// Whether a rule keeps every request for machines or nodes, or every request at all, from being answered.
+fn takes_server_away(rule: &Rule) -> bool {
+    let matches = &rule.matches;
+    let all = matches.verbs.is_empty() && matches.object.is_none() && matches.probability.is_none();
+    let always = matches.times.is_none() && matches.skip == 0 && matches.window.is_none();
+    let asked_for = |resource: &Pattern| ["machines", "nodes"].contains(&resource.as_str());
+    let fatal = matches!(rule.action, Action::Fail { code: 500.., .. } | Action::Partition { .. });
+    fatal && all && always && matches.resource.as_ref().is_none_or(asked_for)
+}
 
 impl<S: Stage> Engine<'_, S> {
     /// Adds a rule to the API server.
@@ -38,6 +48,9 @@ impl<S: Stage> Engine<'_, S> {
         if rule.class() == Class::Byzantine {
             self.invariants.terms.byzantine.insert(rule.name.clone());
         }
+        if takes_server_away(&rule) {
+            self.invariants.terms.away.insert(rule.name.clone(), self.clock.now());
+        }
         faults.add(rule).map_err(|invalid| invalid.to_string())
     }
 
@@ -49,6 +62,7 @@ impl<S: Stage> Engine<'_, S> {
             .api_faults()
             .ok_or("the API server of this stage is not ours to disturb")?;
         let removed = faults.remove(rule);
+        self.invariants.terms.away.remove(rule);
         removed
             .map(drop)
             .ok_or_else(|| format!("there is no API fault {rule:?}"))

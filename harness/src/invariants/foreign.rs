@@ -1,5 +1,5 @@
 //! I10: foreign intent survives. A node that is none of our cloud's is nobody's business here: neither mcm nor fakecloud
-//! writes to it. A person's cordon, and that a node must not be scaled down, stay until a person takes them away or the
+//! writes to it, but for the annotation by which mcm says so. A person's cordon, and that a node must not be scaled down, stay until a person takes them away or the
 //! node's Machine goes.
 //!
 //! Where the server tells who wrote what (`metadata.managedFields`), that decides of foreign nodes. Where it does not,
@@ -76,6 +76,21 @@ fn ours(node: &Value) -> bool {
     is_ours(Some(text(node, "/spec/providerID")))
 }
 
+/// Whether an entry of `managedFields` is about the mark alone by which a controller says that a node is not its business.
+fn is_mark(entry: &Value) -> bool {
+    let annotations = entry
+        .pointer("/fieldsV1/f:metadata/f:annotations")
+        .and_then(Value::as_object);
+    let mark = format!("f:{}", keys::NOT_MANAGED_ANNOTATION);
+    let only = |object: Option<&Value>| {
+        object
+            .and_then(Value::as_object)
+            .is_some_and(|fields| fields.len() == 1)
+    };
+    let marked = annotations.is_some_and(|keys| keys.keys().all(|key| *key == mark || key == "."));
+    marked && only(entry.get("fieldsV1")) && only(entry.pointer("/fieldsV1/f:metadata"))
+}
+
 /// What of a foreign node must not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interest {
@@ -95,7 +110,7 @@ impl Interest {
 
     fn of(node: &Value) -> Self {
         let entries = node.pointer("/metadata/managedFields").and_then(Value::as_array);
-        let by_us = |entry: &&Value| OURS.contains(&text(entry, "/manager"));
+        let by_us = |entry: &&Value| OURS.contains(&text(entry, "/manager")) && !is_mark(entry);
         let writers = entries.into_iter().flatten().filter(by_us);
         let mut spec = node["spec"].clone();
         if let Some(taints) = spec.get_mut("taints").and_then(Value::as_array_mut) {

@@ -1,5 +1,5 @@
-//! I8: frozen means frozen. Without a valid Lease no process makes or deletes a VM, and no set that is frozen makes a
-//! Machine.
+//! I8: frozen means frozen. Without a valid Lease, or while an API server is away for longer than its timeout, no process
+//! makes or deletes a VM, and no set that is frozen makes a Machine.
 //!
 //! The holder of the Lease is judged where calls say who made them: in virtual time. A Lease that its holder does not
 //! renew for its duration is not valid.
@@ -39,6 +39,15 @@ impl Check for Frozen {
         let call = sight.call().filter(|call| {
             ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty()
         })?;
+        if let Some((rule, since)) = long_away(sight) {
+            return Some(format!(
+                "{} called {} for {} at {}, and {rule} keeps an API server from it since {since}",
+                call.client,
+                call.call,
+                call.machine,
+                sight.at()
+            ));
+        }
         let lease = sight.world.leadership.as_ref()?;
         if may_lead(lease, &call.client, sight.at()) {
             return None;
@@ -53,6 +62,15 @@ impl Check for Frozen {
             lease.renewed
         ))
     }
+}
+
+/// A rule by which an API server has been away for so long that the controller is frozen: for the timeout, counted from
+/// the next look at it.
+fn long_away<'a>(sight: &'a Sight) -> Option<(&'a String, Timestamp)> {
+    let timeouts = &sight.terms.timeouts;
+    let noticed = timeouts.api_timeout * 3 + timeouts.slack;
+    let mut away = sight.terms.away.iter().map(|(rule, since)| (rule, *since));
+    away.find(|(_, since)| after(*since, noticed) < sight.at())
 }
 
 /// Whether `client` leads at that time, as far as the Lease says.

@@ -93,8 +93,8 @@ pub static ALL: [Invariant; 19] = [
     Invariant {
         name: "I3",
         statement: "the VM of a Machine that is not Terminating is never deleted as an orphan",
-        bites: Bites::InPart("there is no collection of orphans yet; the other deletions are judged"),
-        check: || Box::new(no_healthy_vm_collected::NoHealthyVmCollected),
+        bites: Bites::Yes,
+        check: || Box::new(no_healthy_vm_collected::NoHealthyVmCollected::default()),
     },
     Invariant {
         name: "I4",
@@ -123,7 +123,9 @@ pub static ALL: [Invariant; 19] = [
     Invariant {
         name: "I8",
         statement: "without a valid Lease, or frozen, nobody makes or deletes anything",
-        bites: Bites::InPart("nothing freezes yet; the Lease is judged in virtual time"),
+        bites: Bites::InPart(
+            "no controller acts on sets yet; Lease and outages of the API server are judged in virtual time",
+        ),
         check: || Box::new(frozen::Frozen),
     },
     Invariant {

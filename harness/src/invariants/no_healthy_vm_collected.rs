@@ -1,23 +1,44 @@
 //! I3: collection of orphans never deletes the VM of a Machine that is not Terminating in truth, whatever caches say:
 //! neither the one that it names by its provider id nor its only one while it names none.
 //!
+//! After the collection of a VM without a Machine, none of its name comes within an orphan period: restores take their time.
+//!
 //! Every DeleteMachine of the driver is looked at, whoever made it: a deletion that a Machine's own end asks for finds a
 //! deletionTimestamp. The one exception is a VM whose node name another Node took: that VM goes again at once.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, is_deleting, name};
+use super::sight::{Sight, after, is_deleting, name};
 use crate::engine::world::text;
 
-#[derive(Debug)]
-pub(super) struct NoHealthyVmCollected;
+/// When the VM of a machine that was not there was deleted, by name.
+#[derive(Debug, Default)]
+pub(super) struct NoHealthyVmCollected(BTreeMap<String, Timestamp>);
 
 impl Check for NoHealthyVmCollected {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
+            let collected = self.0.remove(name(machine))?;
+            let restored = sight.at() < after(collected, sight.terms.timeouts.orphan_period);
+            return restored.then(|| {
+                format!(
+                    "the VM of machine {}, which was restored at {}, had been collected at {collected}",
+                    name(machine),
+                    sight.at()
+                )
+            });
+        }
         let call = sight
             .call()
             .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
+        if sight.truth == Some(None) {
+            self.0.insert(call.machine.clone(), sight.at());
+            return None;
+        }
         let machine = sight.truth.flatten().filter(|machine| !is_deleting(machine))?;
         let vm = sight
             .world

@@ -38,6 +38,8 @@ pub struct Terms {
     pub byzantine: BTreeSet<String>,
     /// Rules by which a creation takes effect, and is told, later than it was asked for.
     pub late: BTreeSet<String>,
+    /// Rules by which mcm does not reach an API server at all, and since when.
+    pub away: BTreeMap<String, Timestamp>,
     /// Since when nothing keeps the controller from its work; `None`: something does. Deadlines count from here.
     pub calm_since: Option<Timestamp>,
     /// Objects that the scenario itself changed or deleted, as a person does.
@@ -53,6 +55,7 @@ impl Terms {
             timeouts,
             byzantine: BTreeSet::new(),
             late: BTreeSet::new(),
+            away: BTreeMap::new(),
             calm_since: Some(started),
             by_user: BTreeSet::new(),
             edits: BTreeMap::new(),

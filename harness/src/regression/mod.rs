@@ -57,6 +57,8 @@ pub fn mutants() -> Vec<&'static str> {
 pub enum Group {
     /// Duplicates, leaks, massacres.
     Ledger,
+    /// Freeze, outages, meltdown.
+    Freeze,
     /// Timeouts and start-up.
     Timeouts,
 }
@@ -66,6 +68,7 @@ impl Group {
     pub fn title(self) -> &'static str {
         match self {
             Self::Ledger => "A: the VM ledger",
+            Self::Freeze => "B: freeze, outages, meltdown",
             Self::Timeouts => "D: timeouts and start-up",
         }
     }

@@ -205,6 +205,16 @@ pub fn forced_detach() -> DurationExpression {
     Named::ForcedDetach.into()
 }
 
+/// See [`Named::OrphanPeriod`].
+pub fn orphan_period() -> DurationExpression {
+    Named::OrphanPeriod.into()
+}
+
+/// See [`Named::ApiTimeout`].
+pub fn api_timeout() -> DurationExpression {
+    Named::ApiTimeout.into()
+}
+
 /// See [`Named::Slack`].
 pub fn slack() -> DurationExpression {
     Named::Slack.into()

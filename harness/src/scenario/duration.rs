@@ -39,13 +39,17 @@ pub enum Named {
     PodToleration,
     /// How long a volume that nobody needs any more stays on a node that does not answer.
     ForcedDetach,
+    /// Between two looks for VMs that no machine stands behind.
+    OrphanPeriod,
+    /// How long an API server may be away before the controller is frozen.
+    ApiTimeout,
     /// Room for processing and for what is counted in whole seconds.
     Slack,
 }
 
 impl Named {
     /// All names.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::HealthTimeout,
         Self::CreationTimeout,
         Self::DrainTimeout,
@@ -57,6 +61,8 @@ impl Named {
         Self::LeaseDuration,
         Self::PodToleration,
         Self::ForcedDetach,
+        Self::OrphanPeriod,
+        Self::ApiTimeout,
         Self::Slack,
     ];
 
@@ -74,6 +80,8 @@ impl Named {
             Self::LeaseDuration => "leaseDuration",
             Self::PodToleration => "podToleration",
             Self::ForcedDetach => "forcedDetach",
+            Self::OrphanPeriod => "orphanPeriod",
+            Self::ApiTimeout => "apiTimeout",
             Self::Slack => "slack",
         }
     }
@@ -104,6 +112,10 @@ pub struct Timeouts {
     pub lease_duration: Duration,
     /// See [`Named::PodToleration`].
     pub pod_toleration: Duration,
+    /// See [`Named::OrphanPeriod`].
+    pub orphan_period: Duration,
+    /// See [`Named::ApiTimeout`].
+    pub api_timeout: Duration,
     /// See [`Named::Slack`].
     pub slack: Duration,
 }
@@ -123,6 +135,8 @@ impl Timeouts {
             long_retry: Duration::from_mins(10),
             lease_duration: Duration::from_secs(15),
             pod_toleration: Duration::from_mins(5),
+            orphan_period: Duration::from_mins(30),
+            api_timeout: Duration::from_secs(30),
             slack: Duration::from_mins(1),
         }
     }
@@ -141,6 +155,8 @@ impl Timeouts {
             long_retry: Duration::from_secs(1),
             lease_duration: Duration::from_secs(4),
             pod_toleration: Duration::from_secs(5),
+            orphan_period: Duration::from_secs(12),
+            api_timeout: Duration::from_secs(5),
             slack: Duration::from_secs(5),
         }
     }
@@ -180,6 +196,8 @@ impl Timeouts {
             Named::LeaseDuration => self.lease_duration,
             Named::PodToleration => self.pod_toleration,
             Named::ForcedDetach => FORCED_DETACH,
+            Named::OrphanPeriod => self.orphan_period,
+            Named::ApiTimeout => self.api_timeout,
             Named::Slack => self.slack,
         }
     }

@@ -34,6 +34,8 @@ pub enum Step {
     Lift(String),
     /// Does something to the VM of a machine.
     Vm(VmStep),
+    /// Somebody makes a VM by hand.
+    MakeVm(MakeVm),
     /// Does something to the kubelet of a machine's VM.
     Kubelet(KubeletStep),
     /// Ends or starts a process.
@@ -275,6 +277,16 @@ pub struct VmStep {
     /// What.
     #[serde(rename = "do")]
     pub action: VmAction,
+}
+
+/// Somebody makes a VM by hand, without a Machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MakeVm {
+    /// The name that it gets; a Machine of that name may come later.
+    pub machine: String,
+    /// Whether it has the tags by which this cluster's VMs are known.
+    pub tagged: bool,
 }
 
 /// What can be done to a VM.

@@ -8,25 +8,30 @@ use std::time::Duration;
 use fakecloud::proto;
 use fakecloud::proto::cloud_client::CloudClient as Client;
 use futures::stream::{BoxStream, StreamExt};
-use mcm_api::Code;
+use k8s_openapi::ByteString;
+use mcm_api::{Code, Machine, MachineClass};
+use mcm_driver::client::GrpcDriver;
+use mcm_driver::{Driver as _, MachineRequest};
 use serde::Serialize;
 use tonic::body::Body;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
-use crate::scenario::Timeouts;
 use crate::scenario::disturb::SlowCreation;
 use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+use crate::scenario::{Timeouts, fixtures};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
 
+/// Class of VMs that somebody made by hand.
+const HAND_MADE: &str = "by-hand";
 /// How long one call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// A client of the controls; clones share the transport.
 #[derive(Clone, Debug)]
-pub struct CloudClient(Client<Transport>);
+pub struct CloudClient(Client<Transport>, GrpcDriver<Transport>);
 
 /// Something that happened in the cloud.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,9 +142,46 @@ impl CloudClient {
         S::Error: Into<BoxError>,
         S::Future: Send + 'static,
     {
-        Self(Client::new(BoxCloneSyncService::new(
-            service.map_err(|error| tonic::Status::from_error(error.into())),
-        )))
+        let transport = transport(service);
+        Self(Client::new(transport.clone()), GrpcDriver::new(transport))
+    }
+
+    /// The same, where another service answers the driver's calls.
+    #[must_use]
+    pub fn with_driver<S>(self, service: S) -> Self
+    where
+        S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        Self(self.0, GrpcDriver::new(transport(service)))
+    }
+
+    /// Makes a VM as a driver would that nobody asked, with the tags of the fixture class or without.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn make_vm(&self, namespace: &str, name: &str, tagged: bool) -> Result<(), String> {
+        let mut class = fixtures::class(namespace);
+        if !tagged && let Some(spec) = class["providerSpec"].as_object_mut() {
+            spec.remove("tags");
+        }
+        let read = |error: serde_json::Error| error.to_string();
+        let mut machine: Machine = serde_json::from_value(fixtures::machine(name, namespace)).map_err(read)?;
+        machine.spec.class.name = HAND_MADE.to_owned();
+        let mut class: MachineClass = serde_json::from_value(class).map_err(read)?;
+        class.metadata.name = Some(HAND_MADE.to_owned());
+        let secret = [("apiToken", fixtures::API_TOKEN), ("userData", "by hand")];
+        let secret = secret.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
+        let request = MachineRequest {
+            machine,
+            class,
+            secret: secret.into_iter().collect(),
+        };
+        match tokio::time::timeout(CALL_LIMIT, self.1.create_machine(request)).await {
+            Ok(made) => made.map(drop).map_err(|error| error.to_string()),
+            Err(_) => Err(format!("fakecloud makes no VM within {CALL_LIMIT:?}")),
+        }
     }
 
     /// Over a connection to an address such as `http://127.0.0.1:8090`, made when it is first needed.
@@ -351,6 +393,15 @@ impl Told {
         self.known.insert(vm.id.clone(), vm.clone());
         Ok(vm)
     }
+}
+
+fn transport<S>(service: S) -> Transport
+where
+    S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    BoxCloneSyncService::new(service.map_err(|error| tonic::Status::from_error(error.into())))
 }
 
 fn by_id(id: &str) -> proto::VmReference {

@@ -98,6 +98,9 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options.retry.medium = GoDuration(timeouts.medium_retry);
     options.retry.long = GoDuration(timeouts.long_retry);
     options.retry.resource_exhausted = GoDuration(timeouts.long_retry);
+    options.safety.orphan_vms_period = GoDuration(timeouts.orphan_period);
+    options.safety.apiserver_check_timeout = GoDuration(timeouts.api_timeout);
+    options.safety.apiserver_check_period = GoDuration(timeouts.api_timeout * 2);
     let lease = timeouts.lease_duration;
     options.leader_election.lease_duration = GoDuration(lease);
     options.leader_election.renew_deadline = GoDuration(lease * 2 / 3);
@@ -113,6 +116,18 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
         format!("--machine-creation-timeout={}", options.machine.creation_timeout),
         format!("--machine-health-timeout={}", options.machine.health_timeout),
         format!("--machine-drain-timeout={}", options.machine.drain_timeout),
+        format!(
+            "--machine-safety-orphan-vms-period={}",
+            options.safety.orphan_vms_period
+        ),
+        format!(
+            "--machine-safety-apiserver-statuscheck-timeout={}",
+            options.safety.apiserver_check_timeout
+        ),
+        format!(
+            "--machine-safety-apiserver-statuscheck-period={}",
+            options.safety.apiserver_check_period
+        ),
         format!("--short-retry={}", options.retry.short),
         format!("--medium-retry={}", options.retry.medium),
         format!("--long-retry={}", options.retry.long),

@@ -154,7 +154,7 @@ impl SimStage {
             clock.clone(),
             seed.child("fakecloud"),
         );
-        let cloud = CloudClient::new(fakecloud.control_server());
+        let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
         let kubelets = (
             fakecloud.clone(),
             client_of(

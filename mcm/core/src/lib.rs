@@ -1,6 +1,6 @@
 //! Every decision of the machine controller manager, as pure functions from a view to a plan.
 //!
-//! What lives here: the decisions about machines, classes and leader election, and the values they
+//! What lives here: the decisions about machines, classes, safety and leader election, and the values they
 //! take and give. What must not: a client, a clock, randomness, async code; those are the shell's
 //! (crate `mcm`), which builds views, performs plans and branches on nothing.
 
@@ -8,3 +8,4 @@ pub mod class;
 pub mod election;
 pub mod finalizer;
 pub mod machine;
+pub mod safety;

@@ -60,12 +60,27 @@ impl From<FileError> for ConnectError {
 /// # Errors
 /// When the text is no such address.
 pub fn channel(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
+    open(address, tls, Some(CALL_TIMEOUT))
+}
+
+/// The same for calls that last: a stream is not ended by the time that one call may take.
+///
+/// # Errors
+/// When the text is no such address.
+pub fn streaming(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
+    open(address, tls, None)
+}
+
+fn open(address: &str, tls: Option<Tls>, limit: Option<Duration>) -> Result<Channel, AddressError> {
     let dialler = Arc::new(Dialler::new(address, tls)?);
     let endpoint = Endpoint::from_shared(format!("http://{}", dialler.authority))
         .map_err(|error| wrong(address, dialler.tls.is_some(), error.to_string()))?
-        .timeout(CALL_TIMEOUT)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE);
+    let endpoint = match limit {
+        Some(limit) => endpoint.timeout(limit),
+        None => endpoint,
+    };
     Ok(endpoint.connect_with_connector_lazy(tower::service_fn(move |_: Uri| Arc::clone(&dialler).dial())))
 }
 

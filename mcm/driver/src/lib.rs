@@ -5,12 +5,15 @@
 
 pub mod channel;
 pub mod client;
+pub mod incoming;
+pub mod registration;
 pub mod server;
 pub mod tls;
 mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
@@ -73,6 +76,9 @@ pub trait Driver: Debug + Send + Sync {
         class: MachineClass,
         secret: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<String, String>, DriverError>;
+
+    /// Hands over where classes and Secrets are found. Of use to drivers that fetch them by themselves alone.
+    fn attach(&self, _: Arc<dyn registration::Source>) {}
 
     /// The cloud's names of the volumes behind these specs; nothing for foreign ones.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError>;

@@ -107,16 +107,28 @@ fn grpc_code(code: Code) -> tonic::Code {
 
 /// The status that carries this error.
 pub(crate) fn encode_error(error: DriverError) -> tonic::Status {
-    let failure = proto::Failure {
+    let code = grpc_code(error.code);
+    let failure = encode_failure(error);
+    tonic::Status::with_details(code, failure.message.clone(), Bytes::from(failure.encode_to_vec()))
+}
+
+pub(crate) fn encode_failure(error: DriverError) -> proto::Failure {
+    proto::Failure {
         code: error.code.number(),
-        message: error.message.clone(),
+        message: error.message,
         vm: error.vm.map(|vm| encode_vm(*vm)),
-    };
-    tonic::Status::with_details(
-        grpc_code(error.code),
-        error.message,
-        Bytes::from(failure.encode_to_vec()),
-    )
+    }
+}
+
+/// The error that this message carries; a code that does not exist is Unknown.
+pub(crate) fn decode_failure(failure: proto::Failure) -> DriverError {
+    DriverError {
+        code: Code::from_number(failure.code)
+            .filter(|code| *code != Code::Ok)
+            .unwrap_or(Code::Unknown),
+        message: failure.message,
+        vm: failure.vm.map(|vm| Box::new(decode_vm(vm))),
+    }
 }
 
 /// The error that this status carries. Without readable details (a driver that another hand wrote,
@@ -150,7 +162,7 @@ fn timed_out(status: &tonic::Status) -> bool {
 
 /// The message and what lies behind it: `transport error` alone helps nobody. Why there is no connection
 /// is a sentence by itself.
-fn with_causes(status: &tonic::Status) -> String {
+pub(crate) fn with_causes(status: &tonic::Status) -> String {
     if let Some(reason) = causes(status).find_map(|cause| cause.downcast_ref::<ConnectError>()) {
         return reason.to_string();
     }

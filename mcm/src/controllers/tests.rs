@@ -1,6 +1,8 @@
 //! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
 //! server and a cloud in this process, on virtual time.
 
+mod drivers;
+mod safety;
 mod tokens;
 
 use std::sync::{Arc, Mutex};
@@ -37,9 +39,12 @@ struct CloudState {
     vms: BTreeMap<String, VmIdentity>,
     user_data: String,
     failures: Vec<Code>,
+    list_failure: Option<Code>,
     calls: Vec<&'static str>,
     /// How long a status call takes.
     slow: Duration,
+    /// The provider whose calls are never answered.
+    stalled: Option<&'static str>,
     /// Status calls under way, and the most of them at any time.
     under_way: usize,
     most: usize,
@@ -111,11 +116,23 @@ impl Driver for Cloud {
         let mut state = self.0.lock().unwrap();
         state.calls.push("delete");
         let name = name(&request);
-        state.vms.retain(|_, vm| vm.node_name != name);
+        let one = request
+            .machine
+            .metadata
+            .uid
+            .is_none()
+            .then_some(request.machine.spec.provider_id);
+        state
+            .vms
+            .retain(|_, vm| vm.node_name != name || one.as_ref().is_some_and(|one| vm.provider_id != *one));
         Ok(None)
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let stalled = self.0.lock().unwrap().stalled;
+        if stalled.is_some() && stalled == request.class.provider.as_deref() {
+            std::future::pending::<()>().await;
+        }
         self.dawdle().await;
         let mut state = self.0.lock().unwrap();
         state.calls.push("status");
@@ -129,7 +146,12 @@ impl Driver for Cloud {
         _: MachineClass,
         _: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        Ok(BTreeMap::new())
+        let state = self.0.lock().unwrap();
+        if let Some(code) = state.list_failure {
+            return Err(DriverError::new(code, "as told"));
+        }
+        let vms = state.vms.values();
+        Ok(vms.map(|vm| (vm.provider_id.clone(), vm.node_name.clone())).collect())
     }
 
     async fn get_volume_ids(&self, _: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
@@ -237,8 +259,12 @@ impl Stage {
 
     /// Runs the controller beside `story`, and stops it at the story's end.
     async fn run(&self, story: impl Future<Output = ()>) {
+        self.run_with(Options::default(), self.environment(), story).await;
+    }
+
+    async fn run_with(&self, options: Options, environment: Environment, story: impl Future<Output = ()>) {
         let cancel = CancellationToken::new();
-        let controller = crate::run(Options::default(), self.environment(), cancel.clone());
+        let controller = crate::run(options, environment, cancel.clone());
         let story = async {
             story.await;
             cancel.cancel();

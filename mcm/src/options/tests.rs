@@ -39,7 +39,8 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
     --driver=
-    --controllers=machine
+    --driver-listen=
+    --controllers=machine,safety
     --namespace=default
     --control-kubeconfig=
     --target-kubeconfig=
@@ -59,6 +60,18 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --machine-drain-timeout=2h0m0s
     --node-conditions=KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable
     --bootstrap-token-auth-extra-groups=
+    --machine-safety-orphan-vms-period=30m0s
+    --machine-safety-apiserver-statuscheck-timeout=30s
+    --machine-safety-apiserver-statuscheck-period=1m0s
+    --cloud-provider=
+    --min-resync-period=12h0m0s
+    --controller-start-interval=0s
+    --kube-api-content-type=application/vnd.kubernetes.protobuf
+    --leader-elect-resource-lock=leases
+    --profiling=false
+    --contention-profiling=false
+    --log-flush-frequency=5s
+    --vmodule=
     --conflict-retry=200ms
     --short-retry=5s
     --medium-retry=3m0s
@@ -90,7 +103,7 @@ fn durations_are_gos() {
 #[rstest]
 #[case::no_unit("--machine-health-timeout=10", "write for example 300ms, 90s, 10m or 1h30m")]
 #[case::negative("--short-retry=-5s", "negative")]
-#[case::unknown_controller("--controllers=machine,elevator", "[possible values: machine]")]
+#[case::unknown_controller("--controllers=machine,elevator", "[possible values: machine, safety]")]
 #[case::no_address("--address=localhost", "--address")]
 #[case::misspelt("--machine-healt-timeout=1m", "--machine-health-timeout")]
 fn a_value_that_cannot_be_read_is_refused(#[case] flag: &str, #[case] hint: &str) {
@@ -159,8 +172,8 @@ fn without_leader_election_its_periods_do_not_matter() {
 }
 
 #[rstest]
-#[case::upstreams("--min-resync-period=12h", Some("--min-resync-period: mcm does not offer"))]
-#[case::without_a_value("--profiling", Some("--profiling: mcm does not offer"))]
+#[case::upstreams("--safety-up=2", Some("--safety-up: mcm does not offer"))]
+#[case::without_a_value("--safety-down", Some("--safety-down: mcm does not offer"))]
 #[case::offered("--machine-health-timeout=10m", None)]
 #[case::nobodys("--elevator", None)]
 fn a_flag_of_upstreams_that_is_not_offered_is_named(#[case] flag: &str, #[case] expected: Option<&str>) {

@@ -3,28 +3,16 @@
 //! A manifest that was written for upstream is to fail with their names, not with a guess at what else
 //! might have been meant. A flag that is offered must not stand here.
 
-const NOT_OFFERED: [&str; 21] = [
+const NOT_OFFERED: [&str; 9] = [
     "autoscaler-scaledown-annotation-during-rollout",
-    "cloud-provider",
-    "contention-profiling",
-    "controller-start-interval",
-    "kube-api-content-type",
-    "leader-elect-resource-lock",
-    "log-flush-frequency",
     "machine-inplace-update-timeout",
     "machine-max-evict-retries",
     "machine-preserve-timeout",
     "machine-pv-detach-timeout",
     "machine-pv-reattach-timeout",
-    "machine-safety-apiserver-statuscheck-period",
-    "machine-safety-apiserver-statuscheck-timeout",
-    "machine-safety-orphan-vms-period",
     "machine-safety-overshooting-period",
-    "min-resync-period",
-    "profiling",
     "safety-down",
     "safety-up",
-    "vmodule",
 ];
 
 /// What is wrong with arguments that use flags of upstream's which are not offered; `None`: nothing.

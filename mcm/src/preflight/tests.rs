@@ -39,6 +39,9 @@ async fn a_server_with_the_kinds_will_do() {
     check_clusters(&server.client(), Some(&server.client()), &clock())
         .await
         .unwrap();
+    let agents: Vec<String> = server.agents().into_iter().collect();
+    let expected = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"), " (preflight)");
+    assert_eq!(agents, [expected], "every request says whose it is");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::scenario::disturb::{ApiFault, Client, Flap, Keep, Keeper, Pause, QuietEnd, SlowCreation};
 use crate::scenario::duration::DurationExpression;
 use crate::scenario::expect::{Condition, Struck};
-use crate::scenario::step::{Patch, Process, Step};
+use crate::scenario::step::{MakeVm, Patch, Process, Step};
 use crate::scenario::{DuplicateCreates, Scenario};
 
 impl Scenario {
@@ -59,6 +59,14 @@ pub fn pause_leader(time: impl Into<DurationExpression>) -> Step {
     Step::Pause(Pause {
         process: Process::Mcm,
         time: time.into(),
+    })
+}
+
+/// Somebody makes a VM by hand under that name, with this cluster's tags or without.
+pub fn make_vm(machine: &str, tagged: bool) -> Step {
+    Step::MakeVm(MakeVm {
+        machine: machine.to_owned(),
+        tagged,
     })
 }
 

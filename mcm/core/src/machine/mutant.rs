@@ -8,6 +8,12 @@ use std::fmt;
 /// A planted defect. At most one is active in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutant {
+    /// Orphans are collected on first sight and on the cache's word alone.
+    R01,
+    /// Orphans are collected on first sight, however young the process is.
+    R02,
+    /// Of the machines without a VM's record only those that were never tried keep the VMs of their name.
+    R03,
     /// A machine without a provider id has no VM: CreateMachine is called without asking the cloud.
     R04,
     /// Leadership is looked at when a pass begins, not at each write, and a process that lost it ends a moment later.
@@ -20,6 +26,8 @@ pub enum Mutant {
     R06,
     /// Creation and deletion of one machine do not exclude each other.
     R10,
+    /// Collection of orphans goes on while the controller is frozen.
+    R17,
     /// The health timeout is looked at in passes alone that have nothing to write.
     R36,
     /// A bootstrap token lives as long as the flag says, whatever the machine's own creation timeout.
@@ -30,13 +38,17 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
+        Self::R01,
+        Self::R02,
+        Self::R03,
         Self::R04,
         Self::R04b,
         Self::R05,
         Self::R05b,
         Self::R06,
         Self::R10,
+        Self::R17,
         Self::R36,
         Self::R37,
         Self::R37b,
@@ -45,12 +57,16 @@ impl Mutant {
     /// The name of its switch: the entry of the regression corpus, and a letter for a variant.
     pub fn name(self) -> &'static str {
         match self {
+            Self::R01 => "R01",
+            Self::R02 => "R02",
+            Self::R03 => "R03",
             Self::R04 => "R04",
             Self::R04b => "R04/b",
             Self::R05 => "R05",
             Self::R05b => "R05/b",
             Self::R06 => "R06",
             Self::R10 => "R10",
+            Self::R17 => "R17",
             Self::R36 => "R36",
             Self::R37 => "R37",
             Self::R37b => "R37/b",

@@ -82,6 +82,173 @@ pub struct Failure {
     #[prost(message, optional, tag = "3")]
     pub vm: ::core::option::Option<Vm>,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct DriverSide {
+    #[prost(oneof = "driver_side::Message", tags = "1, 2")]
+    pub message: ::core::option::Option<driver_side::Message>,
+}
+/// Nested message and enum types in `DriverSide`.
+pub mod driver_side {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Message {
+        #[prost(message, tag = "1")]
+        Registration(super::Registration),
+        #[prost(message, tag = "2")]
+        Answer(super::Answer),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Registration {
+    /// the `provider` of the classes that it serves
+    #[prost(string, tag = "1")]
+    pub kind: ::prost::alloc::string::String,
+    /// of this contract: drydock.driver.v1
+    #[prost(string, tag = "2")]
+    pub api_version: ::prost::alloc::string::String,
+    /// for people: which process it is
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ControllerSide {
+    #[prost(oneof = "controller_side::Message", tags = "1, 2, 3")]
+    pub message: ::core::option::Option<controller_side::Message>,
+}
+/// Nested message and enum types in `ControllerSide`.
+pub mod controller_side {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Message {
+        #[prost(message, tag = "1")]
+        Registered(super::Registered),
+        #[prost(message, tag = "2")]
+        Operation(super::Operation),
+        /// nobody waits for that operation any more; it may be finished or given up
+        #[prost(uint64, tag = "3")]
+        Cancelled(u64),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Registered {
+    /// a secret between the two sides
+    #[prost(string, tag = "1")]
+    pub session: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Operation {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(enumeration = "OperationType", tag = "2")]
+    pub r#type: i32,
+    /// JSON of the Machine; empty where the operation is about none
+    #[prost(bytes = "vec", tag = "3")]
+    pub machine: ::prost::alloc::vec::Vec<u8>,
+    #[prost(message, optional, tag = "4")]
+    pub class: ::core::option::Option<MachineClassMeta>,
+    /// filled in for this machine; replaces the Secret's
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub user_data: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+    /// JSON each
+    #[prost(bytes = "vec", repeated, tag = "6")]
+    pub persistent_volume_specs: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Answer {
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    #[prost(oneof = "answer::Result", tags = "2, 3, 4, 5, 6")]
+    pub result: ::core::option::Option<answer::Result>,
+}
+/// Nested message and enum types in `Answer`.
+pub mod answer {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Result {
+        #[prost(message, tag = "2")]
+        Failure(super::Failure),
+        /// of a creation, an initialization, a status
+        #[prost(message, tag = "3")]
+        Vm(super::Vm),
+        #[prost(message, tag = "4")]
+        Deleted(super::Deleted),
+        #[prost(message, tag = "5")]
+        List(super::VmList),
+        #[prost(message, tag = "6")]
+        Volumes(super::VolumeIds),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MachineClassMeta {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// the one that the operation is about
+    #[prost(string, tag = "3")]
+    pub resource_version: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MachineClass {
+    /// JSON
+    #[prost(bytes = "vec", tag = "1")]
+    pub class: ::prost::alloc::vec::Vec<u8>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SecretMeta {
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Secret {
+    #[prost(btree_map = "string, bytes", tag = "1")]
+    pub data: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::vec::Vec<u8>,
+    >,
+    #[prost(string, tag = "2")]
+    pub resource_version: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum OperationType {
+    Unspecified = 0,
+    Create = 1,
+    Initialize = 2,
+    Delete = 3,
+    GetStatus = 4,
+    List = 5,
+    GetVolumeIds = 6,
+}
+impl OperationType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "OPERATION_TYPE_UNSPECIFIED",
+            Self::Create => "OPERATION_TYPE_CREATE",
+            Self::Initialize => "OPERATION_TYPE_INITIALIZE",
+            Self::Delete => "OPERATION_TYPE_DELETE",
+            Self::GetStatus => "OPERATION_TYPE_GET_STATUS",
+            Self::List => "OPERATION_TYPE_LIST",
+            Self::GetVolumeIds => "OPERATION_TYPE_GET_VOLUME_IDS",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "OPERATION_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "OPERATION_TYPE_CREATE" => Some(Self::Create),
+            "OPERATION_TYPE_INITIALIZE" => Some(Self::Initialize),
+            "OPERATION_TYPE_DELETE" => Some(Self::Delete),
+            "OPERATION_TYPE_GET_STATUS" => Some(Self::GetStatus),
+            "OPERATION_TYPE_LIST" => Some(Self::List),
+            "OPERATION_TYPE_GET_VOLUME_IDS" => Some(Self::GetVolumeIds),
+            _ => None,
+        }
+    }
+}
 /// Generated client implementations.
 pub mod driver_client {
     #![allow(
@@ -724,6 +891,463 @@ pub mod driver_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "drydock.driver.v1.Driver";
     impl<T> tonic::server::NamedService for DriverServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod registry_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// The registration form: the machine controller listens, and drivers dial in. A driver registers for one kind, which is
+    /// the `provider` of the classes that it serves, and keeps the stream open. Operations arrive on it by the name of their
+    /// class; the driver fetches class and Secrets when it does not have them in that version, and answers on the stream in
+    /// any order. A driver whose stream breaks registers again; what was under way is asked anew.
+    #[derive(Debug, Clone)]
+    pub struct RegistryClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl RegistryClient<tonic::transport::Channel> {
+        /// Attempt to create a new client by connecting to a given endpoint.
+        pub async fn connect<D>(dst: D) -> Result<Self, tonic::transport::Error>
+        where
+            D: TryInto<tonic::transport::Endpoint>,
+            D::Error: Into<StdError>,
+        {
+            let conn = tonic::transport::Endpoint::new(dst)?.connect().await?;
+            Ok(Self::new(conn))
+        }
+    }
+    impl<T> RegistryClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> RegistryClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            RegistryClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// The first message of the driver is a Registration; the first one back is Registered. A second driver for a kind
+        /// that has one is refused with ALREADY_EXISTS.
+        pub async fn register(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::DriverSide>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ControllerSide>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.driver.v1.Registry/Register",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.driver.v1.Registry", "Register"));
+            self.inner.streaming(req, path, codec).await
+        }
+        /// A class of the driver's own kind. Its session goes with the call, as metadata `drydock-session`.
+        pub async fn get_machine_class(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MachineClassMeta>,
+        ) -> std::result::Result<tonic::Response<super::MachineClass>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.driver.v1.Registry/GetMachineClass",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("drydock.driver.v1.Registry", "GetMachineClass"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// A Secret that a class of the driver's own kind names; any other is refused with PERMISSION_DENIED.
+        pub async fn get_secret(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SecretMeta>,
+        ) -> std::result::Result<tonic::Response<super::Secret>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.driver.v1.Registry/GetSecret",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.driver.v1.Registry", "GetSecret"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod registry_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with RegistryServer.
+    #[async_trait]
+    pub trait Registry: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the Register method.
+        type RegisterStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ControllerSide, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The first message of the driver is a Registration; the first one back is Registered. A second driver for a kind
+        /// that has one is refused with ALREADY_EXISTS.
+        async fn register(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::DriverSide>>,
+        ) -> std::result::Result<tonic::Response<Self::RegisterStream>, tonic::Status>;
+        /// A class of the driver's own kind. Its session goes with the call, as metadata `drydock-session`.
+        async fn get_machine_class(
+            &self,
+            request: tonic::Request<super::MachineClassMeta>,
+        ) -> std::result::Result<tonic::Response<super::MachineClass>, tonic::Status>;
+        /// A Secret that a class of the driver's own kind names; any other is refused with PERMISSION_DENIED.
+        async fn get_secret(
+            &self,
+            request: tonic::Request<super::SecretMeta>,
+        ) -> std::result::Result<tonic::Response<super::Secret>, tonic::Status>;
+    }
+    /// The registration form: the machine controller listens, and drivers dial in. A driver registers for one kind, which is
+    /// the `provider` of the classes that it serves, and keeps the stream open. Operations arrive on it by the name of their
+    /// class; the driver fetches class and Secrets when it does not have them in that version, and answers on the stream in
+    /// any order. A driver whose stream breaks registers again; what was under way is asked anew.
+    #[derive(Debug)]
+    pub struct RegistryServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> RegistryServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for RegistryServer<T>
+    where
+        T: Registry,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/drydock.driver.v1.Registry/Register" => {
+                    #[allow(non_camel_case_types)]
+                    struct RegisterSvc<T: Registry>(pub Arc<T>);
+                    impl<T: Registry> tonic::server::StreamingService<super::DriverSide>
+                    for RegisterSvc<T> {
+                        type Response = super::ControllerSide;
+                        type ResponseStream = T::RegisterStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<tonic::Streaming<super::DriverSide>>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Registry>::register(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RegisterSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.driver.v1.Registry/GetMachineClass" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetMachineClassSvc<T: Registry>(pub Arc<T>);
+                    impl<
+                        T: Registry,
+                    > tonic::server::UnaryService<super::MachineClassMeta>
+                    for GetMachineClassSvc<T> {
+                        type Response = super::MachineClass;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::MachineClassMeta>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Registry>::get_machine_class(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetMachineClassSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.driver.v1.Registry/GetSecret" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetSecretSvc<T: Registry>(pub Arc<T>);
+                    impl<T: Registry> tonic::server::UnaryService<super::SecretMeta>
+                    for GetSecretSvc<T> {
+                        type Response = super::Secret;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SecretMeta>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Registry>::get_secret(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetSecretSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for RegistryServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "drydock.driver.v1.Registry";
+    impl<T> tonic::server::NamedService for RegistryServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -1,0 +1,79 @@
+//! R01 `orphan-massacre-control-api-down`: a process that started during an outage of the API server saw the VMs and not
+//! the Machines, and removed every worker of the cluster as an orphan.
+
+use std::time::Duration;
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, api_fault_by, keep, lift_api_fault, mcm, orphan_period, seconds, struck, vm_count, wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
+use harness::scenario::step::ProcessAction;
+
+use super::{POOL, joining, story, well};
+
+const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+/// When lists and watches are behind, counted from the beginning.
+const BEHIND: Duration = Duration::from_mins(8);
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R01",
+        name: "orphan-massacre-control-api-down",
+        origin: "MCM#657",
+        group: Group::Ledger,
+        confidence: Confidence::Symptom,
+        cases: vec![Case {
+            id: "R01",
+            scenario: machines_unseen(),
+            mutant: true,
+            breaks: &["I3"],
+        }],
+        open: "",
+    }
+}
+
+/// The list of Machines that the new process gets is from before there were any, and its watch comes a minute late. No
+/// server that keeps its word answers so; it stands for whatever made them invisible.
+fn machines_unseen() -> Scenario {
+    let behind = |name: &str, verb, action| Rule {
+        matches: Match {
+            verbs: vec![verb],
+            resource: Some(Pattern::new("machines")),
+            window: Some(Window {
+                from: BEHIND,
+                until: None,
+            }),
+            ..Match::default()
+        },
+        ..Rule::new(name, action)
+    };
+    let stale = Action::StaleList {
+        by: Behind::Duration(Duration::from_hours(1)),
+        consistent: true,
+    };
+    let late = Action::LagWatch {
+        by: Duration::from_mins(1),
+    };
+    let cut = Rule::new("cut", Action::Partition { how: Cut::Refuse });
+    story(
+        "r01-orphan-massacre",
+        "A process that starts during an outage of the API server sees the VMs before their Machines: it collects none.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(api_fault_by(Client::Mcm, behind("stale", Verb::List, stale)))
+    .step(api_fault_by(Client::Mcm, behind("late", Verb::Watch, late)))
+    .step(keep(3))
+    .eventually(joining(), all(MACHINES.map(well)))
+    .step(wait(seconds(300)))
+    .step(api_fault_by(Client::Mcm, cut))
+    .step(wait(seconds(60)))
+    .step(mcm(ProcessAction::Restart))
+    .step(wait(seconds(240)))
+    .step(lift_api_fault("cut"))
+    .step(wait(orphan_period() + seconds(600)))
+    .eventually(seconds(1), all(MACHINES.map(|machine| vm_count(machine, 1))))
+    .eventually(seconds(1), all([struck("cut", 1), struck("stale", 1), struck("late", 1)]))
+}

@@ -1,0 +1,56 @@
+//! R02 `orphan-massacre-restore-race`: a control plane was moved; the controller was up before its Machines were restored,
+//! and took their VMs for orphans.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, apply, calls, make_vm, mcm, orphan_period, seconds, vm_count, wait};
+use harness::scenario::step::{CloudCall, ProcessAction};
+use serde_json::{Value, json};
+
+use super::story;
+
+const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R02",
+        name: "orphan-massacre-restore-race",
+        origin: "G PR#8742, G#3520",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R02",
+            scenario: restored_late(),
+            mutant: true,
+            breaks: &["I3"],
+        }],
+        open: "",
+    }
+}
+
+/// A Machine that does not name its VM yet, as a restore without its status leaves it; it may take long to join.
+fn restored(name: &str) -> Value {
+    json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": name, "labels": { "name": "md-a" } },
+        "spec": { "class": { "kind": "MachineClass", "name": "class-a" }, "creationTimeout": "24h" },
+    })
+}
+
+fn restored_late() -> Scenario {
+    let ours = || all(MACHINES.map(|machine| vm_count(machine, 1)));
+    story(
+        "r02-restore-race",
+        "The VMs of a cluster are there before their Machines are restored: within an orphan period none is collected.",
+    )
+    .step(mcm(ProcessAction::Kill))
+    .steps(MACHINES.map(|machine| make_vm(machine, true)))
+    .eventually(seconds(5), ours())
+    .step(mcm(ProcessAction::Start))
+    .step(wait(seconds(180)))
+    .steps(MACHINES.map(|machine| apply(restored(machine))))
+    .step(wait(2 * orphan_period()))
+    .eventually(seconds(1), ours())
+    .at_most(0, seconds(1), calls(CloudCall::DeleteMachine, MACHINES[0]))
+}

@@ -1,0 +1,59 @@
+//! R03 `create-vs-orphan-collector`: a machine whose first creation failed got a VM by the second attempt, and lost it
+//! again within seconds to the collection of orphans.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, delete_machine, fail_call, keep, medium_retry, seconds, slow_call, struck, vm_count, wait,
+};
+use harness::scenario::step::CloudCall;
+use mcm_api::Code;
+
+use super::{POOL, joining, story, well};
+
+const FOURTH: &str = "md-a-4";
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R03",
+        name: "create-vs-orphan-collector",
+        origin: "MCM#583",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R03",
+            scenario: collected_meanwhile(),
+            mutant: true,
+            breaks: &["I3"],
+        }],
+        open: "two controllers of one class, each with a collection of its own",
+    }
+}
+
+/// The deletion of the first machine has the collection look while the second attempt has made a VM that nobody has
+/// recorded.
+fn collected_meanwhile() -> Scenario {
+    story(
+        "r03-create-vs-collector",
+        "While the second attempt to make a machine is under way, the collection of orphans looks: its VM stays.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(3))
+    .eventually(joining(), all(["md-a-1", "md-a-2", "md-a-3"].map(well)))
+    .step(fail_call(
+        "first",
+        CloudCall::CreateMachine,
+        FOURTH,
+        1,
+        Code::Unavailable,
+    ))
+    .step(keep(4))
+    .eventually(seconds(30), struck("first", 1))
+    .step(slow_call("second", CloudCall::CreateMachine, FOURTH, seconds(60)))
+    .eventually(medium_retry() + seconds(60), vm_count(FOURTH, 1))
+    .step(wait(seconds(10)))
+    .step(delete_machine("md-a-1"))
+    .eventually(seconds(120) + joining(), well(FOURTH))
+    .eventually(seconds(1), struck("second", 1))
+    .quiet_end(joining())
+}

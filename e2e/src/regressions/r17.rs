@@ -1,0 +1,83 @@
+//! R17 `freeze-incomplete`: the controller of a control plane that had been moved was frozen, because the API server of
+//! its nodes was gone, and went on to remove the new control plane's workers as orphans.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, api_fault_by, calls, delete_machine, keep, lift_api_fault, make_vm, mcm, seconds, struck, vm_count, wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, Match, Pattern, Rule};
+use harness::scenario::step::{CloudCall, ProcessAction};
+
+use super::{POOL, joining, story, well};
+
+const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+const OTHERS: [&str; 3] = ["other-1", "other-2", "other-3"];
+
+pub(super) fn entry() -> Entry {
+    let case = |id, scenario, mutant| Case {
+        id,
+        scenario,
+        mutant,
+        breaks: if mutant { &["I8"] } else { &[] },
+    };
+    Entry {
+        id: "R17",
+        name: "freeze-incomplete",
+        origin: "MCM#718",
+        group: Group::Freeze,
+        confidence: Confidence::Symptom,
+        cases: vec![
+            case("R17", frozen("r17-frozen", "nodes", false), true),
+            case("R17/restarted", frozen("r17-restarted", "nodes", true), false),
+            case("R17/machines", frozen("r17-machines", "machines", false), false),
+        ],
+        open: "",
+    }
+}
+
+/// For two hours no request for those objects is answered, and another control plane has VMs with the same tags. A
+/// machine is deleted meanwhile. Before the end the other one's VMs are adopted by nobody: they are orphans then.
+fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
+    let refused = Action::Fail {
+        code: 503,
+        at: harness::scenario::disturb::api::At::default(),
+        retry_after: None,
+        message: None,
+    };
+    let rule = Rule {
+        matches: Match {
+            resource: Some(Pattern::new(away)),
+            ..Match::default()
+        },
+        ..Rule::new("away", refused)
+    };
+    let story = story(
+        name,
+        "An API server is away for two hours: no VM is made, none is deleted, and none of another's is collected.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(3))
+    .eventually(joining(), all(MACHINES.map(well)))
+    .step(wait(seconds(1200)))
+    .step(api_fault_by(Client::Mcm, rule))
+    .step(wait(seconds(300)))
+    .steps(OTHERS.map(|other| make_vm(other, true)));
+    let all_there = || all(MACHINES.into_iter().chain(OTHERS).map(|name| vm_count(name, 1)));
+    let story = story.eventually(seconds(5), all_there());
+    let story = match restart {
+        true => story.step(mcm(ProcessAction::Restart)),
+        false => story.step(delete_machine(MACHINES[0])),
+    };
+    story
+        .step(wait(seconds(2 * 3600)))
+        .eventually(seconds(1), all_there())
+        .eventually(seconds(1), struck("away", 1))
+        .step(lift_api_fault("away"))
+        .eventually(
+            joining() + seconds(600),
+            all(MACHINES[1..].iter().map(|name| well(name))),
+        )
+        .at_most(0, seconds(1), calls(CloudCall::DeleteMachine, MACHINES[1]))
+}

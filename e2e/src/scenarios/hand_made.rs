@@ -1,0 +1,24 @@
+//! VMs that somebody made by hand: one without the cluster's tags is nobody's business, one with them and without a
+//! Machine is an orphan, and goes.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, create_machine, make_vm, orphan_period, phase, slack, vm_count};
+use mcm_api::Phase;
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "hand_made",
+        "A VM made by hand without our tags is kept, one with them and without a Machine is collected; the machine's stays.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(make_vm("of-a-person", false))
+    .step(make_vm("left-behind", true))
+    .eventually(2 * orphan_period() + slack(), vm_count("left-behind", 0))
+    .always(
+        orphan_period() + slack(),
+        all([vm_count("of-a-person", 1), vm_count("m-1", 1), phase("m-1", Phase::Running)]),
+    )
+}

@@ -1,0 +1,106 @@
+//! The fake cloud as a driver that registers itself with machine controllers, beside the driver that is dialled.
+//!
+//! What lives here: the flags, and registering again when a connection broke. What must not: the cloud's behaviour.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use futures::future::join_all;
+use mcm_driver::Driver;
+use mcm_driver::channel;
+use mcm_driver::registration::{Ended, Registrant};
+use mcm_driver::tls::{Tls, TlsFiles};
+use tokio_util::sync::CancellationToken;
+
+/// How long to wait before it registers again.
+const AGAIN: Duration = Duration::from_secs(1);
+/// The same after a refusal, which only a person ends.
+const REFUSED: Duration = Duration::from_secs(10);
+
+/// With whom the cloud registers as a driver.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Registration with machine controllers")]
+pub struct RegisterOptions {
+    /// A machine controller that awaits drivers: grpc://HOST:PORT on loopback, grpcs://HOST:PORT anywhere; several are
+    /// separated by commas
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub register_with: Vec<String>,
+    /// The provider of the machine classes that it serves there
+    #[arg(long, value_name = "KIND", default_value = "fakecloud")]
+    pub register_kind: String,
+    /// Authorities that may have signed the controllers' certificates (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["register_tls_cert", "register_tls_key"])]
+    pub register_tls_ca: Option<PathBuf>,
+    /// The certificate that they are shown (PEM)
+    #[arg(long, value_name = "FILE", requires = "register_tls_ca")]
+    pub register_tls_cert: Option<PathBuf>,
+    /// The private key of --register-tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "register_tls_ca")]
+    pub register_tls_key: Option<PathBuf>,
+    /// Name that the controllers' certificates must carry; the host that is dialled without it
+    #[arg(long, value_name = "NAME", requires = "register_tls_ca")]
+    pub register_tls_server_name: Option<String>,
+}
+
+impl RegisterOptions {
+    /// Checks the addresses.
+    ///
+    /// # Errors
+    /// With the first that makes no sense.
+    pub fn check(&self) -> anyhow::Result<()> {
+        for address in &self.register_with {
+            channel::check_address(address, self.tls().as_ref()).context("--register-with")?;
+        }
+        Ok(())
+    }
+
+    fn tls(&self) -> Option<Tls> {
+        let files = TlsFiles {
+            ca: self.register_tls_ca.clone()?,
+            cert: self.register_tls_cert.clone()?,
+            key: self.register_tls_key.clone()?,
+        };
+        Some(Tls {
+            files,
+            server_name: self.register_tls_server_name.clone(),
+        })
+    }
+
+    /// Registers everywhere, again and again, until `token` is cancelled.
+    pub async fn run(&self, driver: impl Driver + 'static, token: &CancellationToken) {
+        let name = format!("fakecloud {}", std::process::id());
+        let registrant = Registrant::new(driver, &self.register_kind, &name);
+        let all = self
+            .register_with
+            .iter()
+            .map(|address| self.keep_registered(&registrant, address));
+        tokio::select! {
+            biased;
+            () = token.cancelled() => {}
+            _ = join_all(all) => token.cancelled().await,
+        }
+    }
+
+    async fn keep_registered<D: Driver + 'static>(&self, registrant: &Registrant<D>, address: &str) {
+        let channel = match channel::streaming(address, self.tls()) {
+            Ok(channel) => channel,
+            Err(error) => {
+                tracing::error!(%error, "it registers nowhere");
+                return;
+            }
+        };
+        loop {
+            let ended = registrant
+                .run(channel.clone(), || tracing::info!(address, "registered as a driver"))
+                .await;
+            tracing::warn!(address, reason = %ended, "not registered; again soon");
+            let pause = match ended {
+                Ended::Broken(_) => AGAIN,
+                Ended::Refused(_) => REFUSED,
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+}

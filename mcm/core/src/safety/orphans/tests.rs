@@ -1,0 +1,214 @@
+//! What is collected, when, and above all what is not.
+
+use std::collections::BTreeMap;
+
+use mcm_api::machine::LastOperation;
+use rstest::rstest;
+
+use super::*;
+
+const SETTINGS: fn() -> Settings = || Settings::every(Duration::from_mins(30));
+
+fn at(minute: i64) -> Timestamp {
+    Timestamp::from_second(minute * 60).unwrap()
+}
+
+fn machine(provider_id: &str, phase: Option<Phase>) -> Machine {
+    let mut machine = Machine::default();
+    machine.metadata.uid = Some("u1".into());
+    machine.spec.provider_id = provider_id.into();
+    machine.status.current_status.phase = phase;
+    machine
+}
+
+fn with_several(mut machine: Machine) -> Machine {
+    machine.status.last_operation = Some(LastOperation {
+        error_code: "OutOfRange".into(),
+        ..LastOperation::default()
+    });
+    machine
+}
+
+fn vms(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+    all.iter()
+        .map(|(id, name)| ((*id).to_owned(), (*name).to_owned()))
+        .collect()
+}
+
+/// A process that is a day old sees these VMs.
+fn view(all: &[(&str, &str)], machines: &[(&str, Machine)]) -> View {
+    View {
+        started: at(0),
+        listings: vec![Listing {
+            class: "small".into(),
+            vms: vms(all),
+        }],
+        machines: machines
+            .iter()
+            .map(|(name, machine)| ((*name).to_owned(), Known::of(machine)))
+            .collect(),
+        sightings: BTreeMap::new(),
+    }
+}
+
+/// Passes until nothing is waited for; what is due in the last one, and after how long.
+fn in_the_end(mut view: View, from: Timestamp) -> (Vec<String>, Duration) {
+    let mut now = from;
+    for _ in 0..4 {
+        let plan = examine(&view, now, &SETTINGS());
+        if !plan.due.is_empty() || plan.wake.is_none() {
+            let due = plan.due.into_iter().map(|candidate| candidate.provider_id);
+            return (due.collect(), Duration::try_from(now.duration_since(from)).unwrap());
+        }
+        view.sightings = plan.sightings;
+        now = now
+            .checked_add(SignedDuration::try_from(plan.wake.unwrap()).unwrap())
+            .unwrap();
+    }
+    panic!("it waits for ever");
+}
+
+#[rstest]
+#[case::without_machine(&[], 5)]
+#[case::of_a_machine_with_another_vm(&[("m1", machine("vm-b", Some(Phase::Running)))], 0)]
+#[case::of_a_failed_machine_with_another_vm(&[("m1", machine("vm-b", Some(Phase::Failed)))], 0)]
+fn a_surplus_vm_is_collected_at_the_second_look(#[case] machines: &[(&str, Machine)], #[case] minutes: u64) {
+    let (due, time) = in_the_end(view(&[("vm-a", "m1")], machines), at(24 * 60));
+    assert_eq!(due, ["vm-a"]);
+    assert_eq!(time.as_secs(), if minutes == 0 { 30 } else { minutes * 60 });
+}
+
+#[rstest]
+#[case::its_own(machine("vm-a", Some(Phase::Running)))]
+#[case::not_tried_yet(machine("", None))]
+#[case::retried(machine("", Some(Phase::CrashLoopBackOff)))]
+#[case::retried_with_an_older_record(machine("vm-b", Some(Phase::CrashLoopBackOff)))]
+#[case::pending_without_a_record(machine("", Some(Phase::Pending)))]
+#[case::terminating_without_a_record(machine("", Some(Phase::Terminating)))]
+#[case::the_only_one_of_several(with_several(machine("", Some(Phase::CrashLoopBackOff))))]
+fn a_vm_that_its_machine_needs_or_may_need_is_kept(#[case] machine: Machine) {
+    let plan = examine(&view(&[("vm-a", "m1")], &[("m1", machine)]), at(24 * 60), &SETTINGS());
+    assert_eq!((plan.due.len(), plan.sightings.len(), plan.wake), (0, 0, None));
+}
+
+#[test]
+fn of_several_vms_of_a_machine_that_names_none_one_is_kept() {
+    let several = with_several(machine("", Some(Phase::CrashLoopBackOff)));
+    let (due, time) = in_the_end(
+        view(
+            &[("vm-b", "m1"), ("vm-a", "m1"), ("vm-c", "m2")],
+            &[("m1", several), ("m2", machine("vm-c", Some(Phase::Running)))],
+        ),
+        at(24 * 60),
+    );
+    assert_eq!(due, ["vm-b"]);
+    assert_eq!(time.as_secs(), 30, "the machine waits for it");
+}
+
+#[test]
+fn a_machine_that_is_being_deleted_cleans_up_itself() {
+    let mut several = with_several(machine("", Some(Phase::Terminating)));
+    several.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        Timestamp::UNIX_EPOCH,
+    ));
+    let view = view(&[("vm-b", "m1"), ("vm-a", "m1")], &[("m1", several)]);
+    assert_eq!(examine(&view, at(24 * 60), &SETTINGS()).sightings.len(), 0);
+}
+
+#[test]
+fn a_young_process_collects_no_vm_without_a_machine_for_a_whole_period() {
+    let (due, time) = in_the_end(view(&[("vm-a", "m1")], &[]), at(0));
+    assert_eq!((due.len(), time), (1, Duration::from_mins(30)));
+}
+
+#[test]
+fn a_reason_that_changes_begins_a_new_wait() {
+    let mut view = view(&[("vm-a", "m1")], &[]);
+    let first = examine(&view, at(1000), &SETTINGS());
+    view.sightings = first.sightings;
+    view.machines
+        .insert("m1".into(), Known::of(&machine("vm-b", Some(Phase::Running))));
+    let second = examine(&view, at(1005), &SETTINGS());
+    assert!(second.due.is_empty());
+    assert_eq!(second.sightings["vm-a"].since, at(1005));
+}
+
+#[test]
+fn a_machine_that_comes_back_ends_the_suspicion() {
+    let mut view = view(&[("vm-a", "m1")], &[]);
+    view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
+    view.machines
+        .insert("m1".into(), Known::of(&machine("vm-a", Some(Phase::Running))));
+    let plan = examine(&view, at(1005), &SETTINGS());
+    assert!(plan.due.is_empty() && plan.sightings.is_empty());
+}
+
+#[rstest]
+#[case::few(3, 1)]
+#[case::many(250, 25)]
+fn one_pass_takes_a_tenth_at_most_and_another_follows_soon(#[case] count: usize, #[case] expected: usize) {
+    let names: Vec<(String, String)> = (0..count)
+        .map(|n| (format!("vm-{n:03}"), format!("m-{n:03}")))
+        .collect();
+    let all: Vec<(&str, &str)> = names.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect();
+    let mut view = view(&all, &[]);
+    view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
+    let plan = examine(&view, at(1006), &SETTINGS());
+    assert_eq!(plan.due.len(), expected);
+    assert_eq!(plan.wake, Some(Duration::from_secs(30)));
+    assert_eq!(
+        plan.sightings.len(),
+        count,
+        "those that were not taken are not forgotten"
+    );
+}
+
+#[test]
+fn a_vm_that_two_classes_list_is_one() {
+    let mut view = view(&[("vm-a", "m1")], &[]);
+    view.listings.push(Listing {
+        class: "big".into(),
+        vms: vms(&[("vm-a", "m1")]),
+    });
+    view.sightings = examine(&view, at(1000), &SETTINGS()).sightings;
+    let plan = examine(&view, at(1006), &SETTINGS());
+    assert_eq!(plan.due.len(), 1);
+    assert_eq!(plan.due[0].class, "small");
+}
+
+fn candidate(view: &mut View) -> Candidate {
+    view.sightings = examine(view, at(1000), &SETTINGS()).sightings;
+    examine(view, at(1006), &SETTINGS()).due.remove(0)
+}
+
+#[rstest]
+#[case::agrees(Truth::Absent, "collect")]
+#[case::it_is_there_after_all(Truth::Present(Known::of(&machine("vm-a", Some(Phase::Running)))), "refuse")]
+#[case::another_took_the_name(Truth::Present(Known::of(&machine("vm-b", Some(Phase::Running)))), "refuse")]
+#[case::it_is_being_made(Truth::Present(Known::of(&machine("", None))), "refuse")]
+#[case::nobody_answers(Truth::Unreadable("refused".into()), "stop")]
+fn the_api_server_has_the_last_word(#[case] truth: Truth, #[case] expected: &str) {
+    let candidate = candidate(&mut view(&[("vm-a", "m1")], &[]));
+    let verdict = match confirm(&candidate, &truth, &SETTINGS()) {
+        Verdict::Collect => "collect",
+        Verdict::Refuse(_) => "refuse",
+        Verdict::Stop(_) => "stop",
+    };
+    assert_eq!(verdict, expected);
+}
+
+#[test]
+fn a_machine_that_names_the_vm_by_now_keeps_it_at_the_last_moment() {
+    let running = machine("vm-b", Some(Phase::Running));
+    let candidate = candidate(&mut view(&[("vm-a", "m1")], &[("m1", running.clone())]));
+    let confirmed = |machine: &Machine| confirm(&candidate, &Truth::Present(Known::of(machine)), &SETTINGS());
+    assert_eq!(confirmed(&running), Verdict::Collect);
+    let now_its_own = machine("vm-a", Some(Phase::Running));
+    assert!(matches!(confirmed(&now_its_own), Verdict::Refuse(_)));
+    let mut namesake = running;
+    namesake.metadata.uid = Some("u2".into());
+    assert!(
+        matches!(confirmed(&namesake), Verdict::Refuse(_)),
+        "another Machine of that name"
+    );
+}

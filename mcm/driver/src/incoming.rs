@@ -1,0 +1,137 @@
+//! TLS connections for the gRPC server: accepted, and shaken hands with, many at a time.
+//!
+//! What lives here: the stream of connections whose clients have proved who they are. What must not:
+//! reading certificates ([`crate::tls`]), and what is served.
+
+use std::future::ready;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::{Stream, StreamExt, stream};
+use rustls::{CertificateError, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+
+use crate::tls::{FileError, TlsFiles};
+
+/// How long a client may take for its handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Handshakes at a time; more clients wait.
+const HANDSHAKES: usize = 128;
+/// How long to wait when the operating system gives no connection, for lack of files for instance.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection whose client has shown a certificate that the authority signed.
+#[derive(Debug)]
+pub struct Secured(TlsStream<TcpStream>);
+
+/// The connections of `listener`, for ever. Clients that prove nothing are refused and logged. The files
+/// are read again for every connection; while they are not usable those read last serve.
+///
+/// # Errors
+/// When the files are not usable now.
+pub fn incoming(listener: TcpListener, files: TlsFiles) -> Result<impl Stream<Item = io::Result<Secured>>, FileError> {
+    let identity = Arc::new(Identity {
+        last: Mutex::new(Arc::new(files.server_config()?)),
+        files,
+    });
+    let accepted = stream::unfold(listener, |listener| async {
+        loop {
+            match listener.accept().await {
+                Ok(connection) => return Some((connection, listener)),
+                Err(error) => {
+                    tracing::warn!(%error, "no connection is accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    });
+    Ok(accepted
+        .map(move |(stream, peer)| handshake(stream, peer, Arc::clone(&identity)))
+        .buffer_unordered(HANDSHAKES)
+        .filter_map(|secured| ready(secured.map(Ok))))
+}
+
+/// What the server shows, and demands, now.
+struct Identity {
+    files: TlsFiles,
+    last: Mutex<Arc<ServerConfig>>,
+}
+
+impl Identity {
+    fn current(&self) -> Arc<ServerConfig> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.files.server_config() {
+            Ok(config) => *last = Arc::new(config),
+            Err(error) => tracing::warn!(%error, "the certificate that was read before goes on serving"),
+        }
+        Arc::clone(&last)
+    }
+}
+
+async fn handshake(stream: TcpStream, peer: SocketAddr, identity: Arc<Identity>) -> Option<Secured> {
+    // Small messages must not wait for each other; without it calls are only slower.
+    let _ = stream.set_nodelay(true);
+    let accepting = TlsAcceptor::from(identity.current()).accept(stream);
+    match tokio::time::timeout(HANDSHAKE_TIMEOUT, accepting).await {
+        Ok(Ok(stream)) => Some(Secured(stream)),
+        // Whoever only looks whether the port is open says nothing.
+        Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+        Ok(Err(error)) => {
+            tracing::info!(%peer, reason = refusal(&error, &identity.files), "a client is refused");
+            None
+        }
+        Err(_) => {
+            tracing::info!(%peer, "a client is refused: no handshake within {} s", HANDSHAKE_TIMEOUT.as_secs());
+            None
+        }
+    }
+}
+
+fn refusal(error: &io::Error, files: &TlsFiles) -> String {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::NoCertificatesPresented) => "it shows no certificate".to_owned(),
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
+            format!(
+                "its certificate is not signed by the authority in {}",
+                files.ca.display()
+            )
+        }
+        Some(rustls::Error::InvalidMessage(_)) => "it does not speak TLS: its address should be grpcs://".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+impl Connected for Secured {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Secured {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Secured {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

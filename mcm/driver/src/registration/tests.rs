@@ -1,0 +1,421 @@
+//! Drivers that register, are asked, go and come back; in this process but for one on a socket.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::SinkExt;
+use futures::channel::mpsc;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{PersistentVolumeSpec, SecretReference};
+use mcm_api::cloud::{Code, DriverError, VmIdentity};
+use mcm_api::{Machine, MachineClass};
+use tokio::sync::Notify;
+
+use super::*;
+use crate::proto::registry_client::RegistryClient;
+use crate::proto::registry_server::RegistryServer;
+use crate::{Driver, MachineRequest, proto};
+
+/// Two classes, each of a kind of its own and with a Secret of its own.
+#[derive(Debug)]
+struct Garden;
+
+fn class_of(kind: &str) -> MachineClass {
+    let mut class = MachineClass::default();
+    class.metadata.name = Some(format!("{kind}-class"));
+    class.metadata.namespace = Some("garden".into());
+    class.metadata.resource_version = Some("7".into());
+    class.provider = Some(kind.to_owned());
+    class.secret_ref = Some(SecretReference {
+        name: Some(format!("{kind}-secret")),
+        namespace: None,
+    });
+    class
+}
+
+fn bytes(text: &str) -> ByteString {
+    ByteString(text.as_bytes().to_vec())
+}
+
+impl Source for Garden {
+    fn class(&self, namespace: &str, name: &str) -> Option<MachineClass> {
+        let kind = name.strip_suffix("-class").filter(|_| namespace == "garden")?;
+        Some(class_of(kind))
+    }
+
+    fn secret(&self, namespace: &str, name: &str) -> Option<(BTreeMap<String, ByteString>, String)> {
+        let kind = name.strip_suffix("-secret").filter(|_| namespace == "garden")?;
+        let data = [("token", kind), ("userData", "raw")].map(|(key, value)| (key.to_owned(), bytes(value)));
+        Some((data.into(), "3".to_owned()))
+    }
+
+    fn kinds_of_secret(&self, namespace: &str, name: &str) -> BTreeSet<String> {
+        let kind = name.strip_suffix("-secret").filter(|_| namespace == "garden");
+        kind.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// Tells in the VM's identity what arrived. While held, creations wait.
+#[derive(Clone, Debug, Default)]
+struct Echo {
+    held: Option<Arc<Notify>>,
+    deleted: Arc<Mutex<Vec<String>>>,
+}
+
+fn text(request: &MachineRequest, key: &str) -> String {
+    let value = request.secret.get(key).cloned().unwrap_or_default();
+    String::from_utf8(value.0).unwrap()
+}
+
+#[async_trait]
+impl Driver for Echo {
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        if let Some(held) = &self.held {
+            held.notified().await;
+        }
+        Ok(VmIdentity {
+            provider_id: format!("{}:///{}", text(&request, "token"), text(&request, "userData")),
+            node_name: request.machine.metadata.name.unwrap_or_default(),
+            ..VmIdentity::default()
+        })
+    }
+
+    async fn initialize_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        Err(DriverError::new(Code::Unimplemented, "no such call"))
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        self.deleted.lock().unwrap().push(text(&request, "userData"));
+        Ok(Some("gone".to_owned()))
+    }
+
+    async fn get_machine_status(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let vm = VmIdentity {
+            provider_id: "half".into(),
+            ..VmIdentity::default()
+        };
+        Err(DriverError {
+            code: Code::Uninitialized,
+            message: "not yet".into(),
+            vm: Some(Box::new(vm)),
+        })
+    }
+
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        Ok([(class.provider.unwrap_or_default(), secret.len().to_string())].into())
+    }
+
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        Ok(vec![format!("{} volumes", specs.len())])
+    }
+}
+
+fn registry() -> Registry {
+    let mut count = 0;
+    let registry = Registry::new(move || {
+        count += 1;
+        format!("session-{count}")
+    });
+    registry.attach(Arc::new(Garden));
+    registry
+}
+
+fn request(kind: &str) -> MachineRequest {
+    let mut machine = Machine::default();
+    machine.metadata.name = Some("m1".into());
+    MachineRequest {
+        machine,
+        class: class_of(kind),
+        secret: [("userData".to_owned(), bytes("filled in"))].into(),
+    }
+}
+
+/// Runs `story` beside a driver of `kind`, which has registered by then.
+async fn with_driver<T>(registry: &Registry, kind: &str, driver: Echo, story: impl Future<Output = T>) -> T {
+    let registrant = Registrant::new(driver, kind, &format!("the {kind} driver"));
+    let ready = Notify::new();
+    let work = registrant.run(registry.clone().into_server(), || ready.notify_one());
+    let story = async {
+        ready.notified().await;
+        story.await
+    };
+    tokio::select! {
+        biased;
+        result = story => result,
+        ended = work => panic!("the driver ended: {ended}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
+    let registry = registry();
+    let driver = Echo::default();
+    let deleted = Arc::clone(&driver.deleted);
+    with_driver(&registry, "blue", driver, async {
+        with_driver(&registry, "red", Echo::default(), async {
+            for kind in ["red", "blue", "red"] {
+                let vm = registry.create_machine(request(kind)).await.unwrap();
+                assert_eq!(
+                    vm.provider_id,
+                    format!("{kind}:///filled in"),
+                    "its own Secret, and the filled in user data"
+                );
+                assert_eq!(vm.node_name, "m1");
+            }
+            let error = registry.initialize_machine(request("red")).await.unwrap_err();
+            assert_eq!(error.code, Code::Unimplemented);
+            let error = registry.get_machine_status(request("red")).await.unwrap_err();
+            assert_eq!(error.code, Code::Uninitialized);
+            assert_eq!(error.vm.unwrap().provider_id, "half");
+            let memory = registry.delete_machine(request("blue")).await.unwrap();
+            assert_eq!(memory.as_deref(), Some("gone"));
+            assert_eq!(*deleted.lock().unwrap(), ["raw"], "a deletion needs no token");
+            let vms = registry.list_machines(class_of("red"), BTreeMap::new()).await.unwrap();
+            assert_eq!(vms, [("red".to_owned(), "2".to_owned())].into());
+            let ids = registry
+                .get_volume_ids(vec![PersistentVolumeSpec::default()])
+                .await
+                .unwrap();
+            assert_eq!(ids, ["1 volumes", "1 volumes"], "each driver is asked");
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_driver_of_a_kind_is_refused_and_told_who_has_it() {
+    let registry = registry();
+    with_driver(&registry, "red", Echo::default(), async {
+        let second = Registrant::new(Echo::default(), "red", "another");
+        let ended = second.run(registry.clone().into_server(), || {}).await;
+        let Ended::Refused(reason) = ended else {
+            panic!("{ended}")
+        };
+        assert!(
+            reason.contains("the red driver") && reason.contains("end that one first"),
+            "{reason}"
+        );
+        registry.create_machine(request("red")).await.unwrap();
+    })
+    .await;
+    assert!(registry.kinds().is_empty(), "it is gone with its stream");
+    with_driver(&registry, "red", Echo::default(), async {}).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_without_a_driver_is_unavailable_and_those_that_are_there_are_named() {
+    let registry = registry();
+    with_driver(&registry, "red", Echo::default(), async {
+        let error = registry.create_machine(request("blue")).await.unwrap_err();
+        assert_eq!(error.code, Code::Unavailable);
+        assert!(
+            error.message.contains("\"blue\"") && error.message.contains("registered: red"),
+            "{error}"
+        );
+        let mut nobodys = request("red");
+        nobodys.class.provider = None;
+        let error = registry.create_machine(nobodys).await.unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_dies_during_a_call_makes_it_unavailable_and_the_next_one_is_asked_again() {
+    let registry = registry();
+    let dying = Echo {
+        held: Some(Arc::default()),
+        ..Echo::default()
+    };
+    let call = registry.create_machine(request("red"));
+    let mut call = std::pin::pin!(call);
+    with_driver(&registry, "red", dying, async {
+        let waiting = tokio::time::timeout(Duration::from_secs(1), call.as_mut()).await;
+        assert!(waiting.is_err());
+    })
+    .await;
+    let error = call.await.unwrap_err();
+    assert_eq!(error.code, Code::Unavailable);
+    assert!(error.message.contains("went before it answered"), "{error}");
+    with_driver(&registry, "red", Echo::default(), async {
+        registry.create_machine(request("red")).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_stands_still_holds_up_nobody_elses_and_none_of_its_own_other_calls() {
+    let registry = registry();
+    let stalled = Echo {
+        held: Some(Arc::default()),
+        ..Echo::default()
+    };
+    with_driver(&registry, "red", stalled, async {
+        with_driver(&registry, "blue", Echo::default(), async {
+            let call = registry.create_machine(request("red"));
+            assert!(tokio::time::timeout(Duration::from_secs(60), call).await.is_err());
+            registry.create_machine(request("blue")).await.unwrap();
+            registry.delete_machine(request("red")).await.unwrap();
+        })
+        .await;
+    })
+    .await;
+}
+
+/// A driver that another hand wrote: it says on its stream what it is told to.
+struct Raw {
+    client: RegistryClient<RegistryServer<Registry>>,
+    outbox: mpsc::Sender<proto::DriverSide>,
+    operations: tonic::Streaming<proto::ControllerSide>,
+    session: String,
+}
+
+impl Raw {
+    async fn register(registry: &Registry, kind: &str, api_version: &str) -> Result<Self, tonic::Status> {
+        let mut client = RegistryClient::new(registry.clone().into_server());
+        let (mut outbox, messages) = mpsc::channel(8);
+        let registration = proto::Registration {
+            kind: kind.to_owned(),
+            api_version: api_version.to_owned(),
+            name: "raw".to_owned(),
+        };
+        let message = proto::driver_side::Message::Registration(registration);
+        outbox.send(proto::DriverSide { message: Some(message) }).await.unwrap();
+        let mut operations = client.register(messages).await?.into_inner();
+        let first = operations.message().await?.unwrap().message.unwrap();
+        let proto::controller_side::Message::Registered(welcome) = first else {
+            panic!("no welcome")
+        };
+        Ok(Self {
+            client,
+            outbox,
+            operations,
+            session: welcome.session,
+        })
+    }
+
+    async fn next(&mut self) -> proto::controller_side::Message {
+        self.operations.message().await.unwrap().unwrap().message.unwrap()
+    }
+
+    fn asks<T>(&self, message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
+        request.metadata_mut().insert(SESSION, self.session.parse().unwrap());
+        request
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_fetches_what_is_of_its_kind_alone() {
+    let registry = registry();
+    let raw = Raw::register(&registry, "red", API_VERSION).await.unwrap();
+    let class = |kind: &str| proto::MachineClassMeta {
+        namespace: "garden".into(),
+        name: format!("{kind}-class"),
+        resource_version: String::new(),
+    };
+    let secret = |kind: &str| proto::SecretMeta {
+        namespace: "garden".into(),
+        name: format!("{kind}-secret"),
+    };
+    let mut client = raw.client.clone();
+    client.get_machine_class(raw.asks(class("red"))).await.unwrap();
+    let own = client.get_secret(raw.asks(secret("red"))).await.unwrap().into_inner();
+    assert_eq!(own.data["token"], b"red");
+    for refused in [
+        client.get_machine_class(raw.asks(class("blue"))).await.err(),
+        client.get_secret(raw.asks(secret("blue"))).await.err(),
+    ] {
+        assert_eq!(refused.unwrap().code(), tonic::Code::PermissionDenied);
+    }
+    let stranger = client.get_secret(secret("red")).await.unwrap_err();
+    assert_eq!(stranger.code(), tonic::Code::Unauthenticated);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_that_makes_no_sense_is_refused_with_what_to_do() {
+    let registry = registry();
+    for (kind, version, part) in [("", API_VERSION, "provider"), ("red", "v0", API_VERSION)] {
+        let refused = Raw::register(&registry, kind, version).await.err().unwrap();
+        assert!(refused.message().contains(part), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_is_an_internal_error_and_an_answer_to_nothing_is_left_aside() {
+    let registry = registry();
+    let mut raw = Raw::register(&registry, "red", API_VERSION).await.unwrap();
+    let wrong = proto::answer::Result::Deleted(proto::Deleted::default());
+    for result in [Some(wrong), None] {
+        let driver = async {
+            let proto::controller_side::Message::Operation(operation) = raw.next().await else {
+                panic!("no operation")
+            };
+            for id in [4711, operation.id] {
+                let answer = proto::Answer {
+                    id,
+                    result: result.clone(),
+                };
+                let message = Some(proto::driver_side::Message::Answer(answer));
+                raw.outbox.send(proto::DriverSide { message }).await.unwrap();
+            }
+            // The stream carries both directions while somebody reads it.
+            let idle = tokio::time::timeout(Duration::from_secs(5), raw.next()).await;
+            assert!(idle.is_err());
+        };
+        let (result, ()) = tokio::join!(registry.create_machine(request("red")), driver);
+        let error = result.unwrap_err();
+        assert_eq!(error.code, Code::Internal);
+        assert!(error.message.contains("contract"), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_awaits_any_more_is_cancelled() {
+    let registry = registry();
+    let mut raw = Raw::register(&registry, "red", API_VERSION).await.unwrap();
+    let call = tokio::time::timeout(Duration::from_secs(1), registry.create_machine(request("red")));
+    assert!(call.await.is_err());
+    let proto::controller_side::Message::Operation(operation) = raw.next().await else {
+        panic!("no operation")
+    };
+    let proto::controller_side::Message::Cancelled(id) = raw.next().await else {
+        panic!("no cancellation")
+    };
+    assert_eq!(id, operation.id);
+}
+
+#[tokio::test]
+async fn off_loopback_nobody_is_awaited_without_certificates() {
+    let error = Listener::bind("0.0.0.0:0".parse().unwrap(), None).await.unwrap_err();
+    assert!(error.to_string().contains("need TLS"), "{error}");
+}
+
+#[tokio::test]
+async fn a_driver_registers_over_a_socket() {
+    let registry = registry();
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), None).await.unwrap();
+    let address = format!("grpc://{}", listener.address().unwrap());
+    let ready = Notify::new();
+    let registrant = Registrant::new(Echo::default(), "red", "remote");
+    let work = registrant.run(crate::channel::streaming(&address, None).unwrap(), || {
+        ready.notify_one()
+    });
+    let story = async {
+        ready.notified().await;
+        registry.create_machine(request("red")).await.unwrap()
+    };
+    let vm = tokio::select! {
+        vm = story => vm,
+        ended = work => panic!("{ended}"),
+        served = listener.serve(registry.clone()) => panic!("{served:?}"),
+    };
+    assert_eq!(vm.provider_id, "red:///filled in");
+}

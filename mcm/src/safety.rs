@@ -1,0 +1,166 @@
+//! The safety controllers: they ask the API servers whether they can be relied on, collect orphan VMs, and mark Nodes of
+//! nobody, as `mcm_core::safety` decides.
+//!
+//! What lives here: when each of them acts, and what they share with the controllers of machines. What must not: the
+//! rules.
+
+mod collect;
+mod nodes;
+mod probe;
+
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::{Code, Machine};
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
+use mcm_core::safety::api_health::{self, ApiHealth};
+use mcm_core::safety::orphans;
+use tokio::sync::Notify;
+
+use crate::act::Hands;
+use crate::cache::Change;
+use crate::controllers::Controllers;
+
+/// What the safety controllers and the others tell each other. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Guard(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    health: Mutex<ApiHealth>,
+    /// The caches are filled.
+    filled: Notify,
+    /// A machine went, or has several VMs.
+    suspicion: Notify,
+    /// Nothing is frozen any more.
+    thawed: Notify,
+    /// A VM is being collected at this moment.
+    collecting: AtomicBool,
+}
+
+impl Guard {
+    /// What is known of the API servers.
+    pub(crate) fn health(&self) -> ApiHealth {
+        *self.0.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether no VM may be touched.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.health().is_frozen()
+    }
+
+    /// Tells that the caches are filled.
+    pub(crate) fn filled(&self) {
+        self.0.filled.notify_one();
+    }
+
+    /// Returns when nothing is frozen any more.
+    pub(crate) async fn thawed(&self) {
+        self.0.thawed.notified().await;
+    }
+
+    /// Whether the collection is in the middle of a deletion.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.0.collecting.load(Ordering::Relaxed)
+    }
+
+    /// A change of a machine: one that went, or whose cloud says that it has several VMs, may have left some.
+    pub(crate) fn machine_changed(&self, change: &Change<Machine>) {
+        let several = |machine: &Option<Arc<Machine>>| {
+            let operation = machine
+                .as_ref()
+                .and_then(|machine| machine.status.last_operation.as_ref());
+            operation.is_some_and(|operation| operation.error_code == Code::OutOfRange.name())
+        };
+        if change.new.is_none() || (several(&change.new) && !several(&change.old)) {
+            self.0.suspicion.notify_one();
+        }
+    }
+
+    fn set(&self, health: ApiHealth) {
+        *self.0.health.lock().unwrap_or_else(PoisonError::into_inner) = health;
+    }
+}
+
+/// What an operator sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) api: api_health::Settings,
+    pub(crate) orphans: orphans::Settings,
+    /// Whether VMs are collected and Nodes marked; the API servers are asked in any case.
+    pub(crate) housekeeping: bool,
+}
+
+/// The safety controllers of one process.
+pub(crate) struct Safety {
+    pub(crate) controllers: Arc<Controllers>,
+    pub(crate) settings: Settings,
+}
+
+impl Safety {
+    /// Works until it is dropped.
+    pub(crate) async fn run(&self) -> Infallible {
+        tokio::join!(Box::pin(self.probe()), Box::pin(self.keep_house())).0
+    }
+
+    fn hands(&self) -> &Hands {
+        &self.controllers.hands
+    }
+
+    fn guard(&self) -> &Guard {
+        &self.controllers.hands.guard
+    }
+
+    fn now(&self) -> Timestamp {
+        self.hands().clock.now()
+    }
+
+    /// Passes over the cloud's VMs and over Nodes: at the start, at their period, and when something is suspicious.
+    async fn keep_house(&self) {
+        if !self.settings.housekeeping {
+            return;
+        }
+        self.guard().0.filled.notified().await;
+        let mut memory = collect::Memory::starting(self.now());
+        loop {
+            let wake = self.pass(&mut memory).await;
+            let period = self.settings.orphans.period;
+            let suspicion = async {
+                // One pass for many machines that go together.
+                self.hands().clock.sleep(self.controllers.settings.retry.short).await;
+                self.guard().0.suspicion.notified().await;
+            };
+            tokio::select! {
+                biased;
+                () = self.hands().clock.sleep(wake.map_or(period, |wake| wake.min(period))) => {}
+                () = suspicion => {}
+            }
+        }
+    }
+
+    async fn pass(&self, memory: &mut collect::Memory) -> Option<Duration> {
+        if !self.may_collect() {
+            return Some(self.settings.api.period);
+        }
+        let collected = self.collect(memory).await;
+        let marked = self.mark_nodes().await;
+        [collected, marked].into_iter().flatten().min()
+    }
+
+    /// Whether the world is seen well enough to say that something is missing in it.
+    fn may_collect(&self) -> bool {
+        let hands = self.hands();
+        if !hands.tenure.holds(hands.clock.now()) {
+            return false;
+        }
+        #[cfg(feature = "mutants")]
+        if hands.mutant == Some(Mutant::R17) {
+            return true;
+        }
+        self.guard().health() == ApiHealth::Up
+    }
+}

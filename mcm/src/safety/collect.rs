@@ -1,0 +1,193 @@
+//! One pass over the cloud's VMs: lists, candidates, the API server's word, deletions.
+//!
+//! What must not live here: which VM is an orphan.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::{Api, ResourceExt};
+use mcm_api::{Code, Machine, MachineClass};
+use mcm_core::machine::EventType;
+use mcm_core::safety::orphans::{Candidate, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine};
+use mcm_driver::MachineRequest;
+
+use super::Safety;
+use crate::cache::Key;
+use crate::error::brief;
+use crate::view::secret;
+
+/// What passes hand on to each other.
+pub(super) struct Memory {
+    started: Timestamp,
+    sightings: BTreeMap<String, Sighting>,
+}
+
+impl Memory {
+    /// That of a process which sees the cluster since then.
+    pub(super) fn starting(started: Timestamp) -> Self {
+        Self {
+            started,
+            sightings: BTreeMap::new(),
+        }
+    }
+}
+
+impl Safety {
+    /// Answers when another pass is needed before the regular one.
+    pub(super) async fn collect(&self, memory: &mut Memory) -> Option<Duration> {
+        let world = &self.hands().world;
+        let mut wake = None;
+        let mut listings = Vec::new();
+        for class in world.classes.all() {
+            match self.list(&class).await {
+                Ok(Some(listing)) => listings.push(listing),
+                Ok(None) => {}
+                Err(()) => wake = Some(self.controllers.settings.retry.long),
+            }
+        }
+        let machines = world.machines.all();
+        let view = View {
+            started: memory.started,
+            listings,
+            machines: machines
+                .iter()
+                .map(|machine| (machine.name_any(), Known::of(machine)))
+                .collect(),
+            sightings: std::mem::take(&mut memory.sightings),
+        };
+        let plan = examine(&view, self.now(), &self.settings.orphans);
+        for (provider_id, sighting) in &plan.sightings {
+            if !view.sightings.contains_key(provider_id) {
+                tracing::info!(vm = provider_id, reason = %sighting.evidence, "the VM may be an orphan");
+            }
+        }
+        memory.sightings = plan.sightings;
+        for candidate in &plan.due {
+            match self.verdict(candidate).await {
+                Verdict::Collect => {
+                    if self.take_away(candidate).await {
+                        memory.sightings.remove(&candidate.provider_id);
+                    } else {
+                        wake = Some(self.controllers.settings.retry.long);
+                    }
+                }
+                Verdict::Refuse(reason) => {
+                    memory.sightings.remove(&candidate.provider_id);
+                    self.refused(candidate, &reason);
+                }
+                Verdict::Stop(reason) => {
+                    self.refused(candidate, &reason);
+                    wake = Some(self.settings.api.period);
+                    break;
+                }
+            }
+        }
+        [wake, plan.wake].into_iter().flatten().min()
+    }
+
+    fn refused(&self, candidate: &Candidate, reason: &str) {
+        self.hands().metrics.count_orphan("refused");
+        tracing::warn!(
+            vm = candidate.provider_id,
+            machine = candidate.machine,
+            reason,
+            "the VM looked like an orphan and is kept"
+        );
+    }
+
+    /// The VMs of a class; `None`: its driver lists none. A class that cannot be asked about is told of in the log.
+    async fn list(&self, class: &MachineClass) -> Result<Option<Listing>, ()> {
+        let hands = self.hands();
+        let name = class.name_any();
+        let secret = secret(&hands.world, class);
+        if let Some(missing) = secret.missing.first() {
+            tracing::warn!(
+                class = name,
+                secret = missing,
+                "a Secret of the class is missing: no VM of it is looked at"
+            );
+            return Err(());
+        }
+        let listed = hands.driver.list_machines(class.clone(), secret.data.0);
+        match hands.timed_call(class, "ListMachines", listed).await {
+            Ok(vms) => Ok(Some(Listing { class: name, vms })),
+            Err(error) if error.code == Code::Unimplemented => Ok(None),
+            Err(error) => {
+                tracing::warn!(class = name, %error, "the VMs of the class cannot be listed: none of them is collected");
+                Err(())
+            }
+        }
+    }
+
+    async fn verdict(&self, candidate: &Candidate) -> Verdict {
+        if !self.may_collect() {
+            return Verdict::Stop("an API server is away, or another process leads".to_owned());
+        }
+        let hands = self.hands();
+        let api: Api<Machine> = Api::namespaced(hands.control.clone(), &hands.world.namespace);
+        let truth = match api.get_opt(&candidate.machine).await {
+            Ok(None) => Truth::Absent,
+            Ok(Some(machine)) => Truth::Present(Known::of(&machine)),
+            Err(error) => Truth::Unreadable(brief(&error)),
+        };
+        match confirm(candidate, &truth, &self.settings.orphans) {
+            // Reading took its time.
+            Verdict::Collect if !self.may_collect() => {
+                Verdict::Stop("an API server is away, or another process leads".to_owned())
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Deletes a VM on behalf of a machine that stands for this VM only: it has its provider id, and no uid.
+    async fn take_away(&self, candidate: &Candidate) -> bool {
+        let hands = self.hands();
+        let key = Key::new(&hands.world.namespace, &candidate.class);
+        let Some(class) = hands.world.classes.get(&key) else {
+            return false;
+        };
+        let mut machine = Machine::default();
+        machine.metadata.name = Some(candidate.machine.clone());
+        machine.metadata.namespace = class.metadata.namespace.clone();
+        machine.spec.class.kind = "MachineClass".to_owned();
+        machine.spec.class.name.clone_from(&candidate.class);
+        machine.spec.provider_id.clone_from(&candidate.provider_id);
+        let request = MachineRequest {
+            machine,
+            class: MachineClass::clone(&class),
+            secret: secret(&hands.world, &class).data.0,
+        };
+        let collecting = &self.guard().0.collecting;
+        collecting.store(true, Ordering::Relaxed);
+        let deleted = hands
+            .timed_call(&class, "DeleteMachine", hands.driver.delete_machine(request))
+            .await;
+        collecting.store(false, Ordering::Relaxed);
+        let Candidate {
+            provider_id, evidence, ..
+        } = candidate;
+        let (reason, message) = match &deleted {
+            Ok(_) => (
+                "OrphanVMCollected",
+                format!("the VM {provider_id} is deleted: {evidence}"),
+            ),
+            Err(error) => (
+                "OrphanVMNotCollected",
+                format!("the VM {provider_id}, which nobody needs ({evidence}), cannot be deleted: {error}"),
+            ),
+        };
+        hands
+            .metrics
+            .count_orphan(if deleted.is_ok() { "collected" } else { "failed" });
+        tracing::warn!(machine = candidate.machine, "{message}");
+        let event = hands
+            .recorder
+            .record(&hands.control, &*class, EventType::Warning, reason, &message);
+        if let Err(error) = event.await {
+            tracing::debug!(error = brief(&error), "the event was not recorded");
+        }
+        deleted.is_ok()
+    }
+}
