@@ -27,7 +27,7 @@ use crate::Metrics;
 use crate::cache::{Cache, Key};
 use crate::election::Tenure;
 use crate::error::{is_already_exists, is_conflict, is_not_found};
-use crate::merge::merge_patch;
+use mcm_core::merge::merge_patch;
 use crate::recorder::Recorder;
 use crate::world::World;
 

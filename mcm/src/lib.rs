@@ -14,7 +14,6 @@ mod error;
 mod finalizers;
 pub mod http;
 mod made;
-mod merge;
 mod metrics;
 mod options;
 mod preflight;
