@@ -375,7 +375,7 @@ impl Hands {
     }
 
     /// Takes over what a write returned; after a conflict, what the server has instead.
-    async fn learn<K>(
+    pub(crate) async fn learn<K>(
         &self,
         api: &Api<K>,
         name: &str,

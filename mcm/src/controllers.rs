@@ -25,6 +25,7 @@ use crate::error::{brief, is_conflict, is_not_found};
 use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
+use crate::steps::Names;
 use crate::view::{Intents, answered_node_exists, view};
 use crate::world::{Trigger, Work};
 
@@ -43,9 +44,12 @@ pub(crate) struct Controllers {
     pub(crate) intents: Intents,
     pub(crate) made: Made,
     pub(crate) copies: Copies,
+    pub(crate) names: Names,
+    pub(crate) deployment_settings: mcm_core::deployment::Settings,
 }
 
 /// How a piece of work ended.
+#[derive(Default)]
 pub(crate) struct Outcome {
     /// When to look again; `None`: only when something changes; zero: at once.
     pub(crate) wake: Option<Duration>,
@@ -58,6 +62,14 @@ impl Outcome {
         Self {
             wake: Some(wake),
             triggers: Vec::new(),
+        }
+    }
+
+    /// The same, with a look after that time.
+    pub(crate) fn again(self, wake: Duration) -> Self {
+        Self {
+            wake: Some(wake),
+            ..self
         }
     }
 }
@@ -111,7 +123,10 @@ impl Controllers {
                 biased;
                 () = cancel.cancelled() => break,
                 Some(triggers) = changes.next() => agenda.take(triggers),
-                Some((work, outcome)) = tasks.next() => agenda.ended(work, outcome, clock.now(), &controllers.settings),
+                Some((work, outcome)) = tasks.next() => {
+                    agenda.ended(work, outcome, clock.now(), &controllers.settings);
+                    agenda.take(world.own_triggers());
+                }
                 () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
             }
         }
@@ -133,6 +148,8 @@ impl Controllers {
             Work::Machine(key) => self.machine(key, hurry).await,
             Work::Class(key) => self.class(key).await,
             Work::Secret(key) => self.secret(key).await,
+            Work::Set(key) => Box::pin(self.set(key)).await,
+            Work::Deployment(key) => Box::pin(self.deployment(key)).await,
         }
     }
 

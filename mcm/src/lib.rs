@@ -9,6 +9,7 @@ mod cache;
 mod clients;
 mod controllers;
 mod copies;
+mod deployments;
 mod election;
 mod error;
 mod finalizers;
@@ -21,10 +22,13 @@ mod queue;
 mod readiness;
 mod recorder;
 mod run;
+mod sets;
+mod steps;
 #[cfg(test)]
 mod testing;
 mod view;
 mod world;
+mod world_sets;
 
 pub use clients::{client, from_options};
 pub use error::Error;

@@ -25,6 +25,14 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_values_t = Options::default().controllers)]
     pub controllers: Vec<Controller>,
 
+    /// Keep cluster-autoscaler away from the nodes of a MachineDeployment while it rolls out
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        default_value_t = Options::default().autoscaler_scaledown_annotation_during_rollout,
+        action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+    )]
+    pub autoscaler_scaledown_annotation_during_rollout: bool,
+
     /// Namespace of machines, classes, their Secrets and the Lease
     #[arg(long, default_value_t = Options::default().namespace)]
     pub namespace: String,
@@ -195,12 +203,18 @@ pub struct LeaderElectionOptions {
 pub enum Controller {
     /// Machines, and the finalizers of their classes and Secrets.
     Machine,
+    /// MachineSets.
+    Set,
+    /// MachineDeployments.
+    Deployment,
 }
 
 impl std::fmt::Display for Controller {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Machine => f.write_str("machine"),
+            Self::Set => f.write_str("set"),
+            Self::Deployment => f.write_str("deployment"),
         }
     }
 }
@@ -232,7 +246,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             driver: String::new(),
-            controllers: vec![Controller::Machine],
+            controllers: vec![Controller::Machine, Controller::Set, Controller::Deployment],
+            autoscaler_scaledown_annotation_during_rollout: true,
             namespace: "default".to_owned(),
             control_kubeconfig: String::new(),
             target_kubeconfig: String::new(),

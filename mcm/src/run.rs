@@ -17,8 +17,9 @@ use crate::made::Made;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::view::Intents;
-use crate::world::World;
-use crate::{Error, Metrics, Options};
+use crate::steps::Names;
+use crate::world::{Chosen, World};
+use crate::{Controller, Error, Metrics, Options};
 
 /// What a controller is given beside its flags.
 #[derive(Clone)]
@@ -97,7 +98,13 @@ async fn work(
     };
     let control = layers("control", &environment.control);
     let target = environment.target.as_ref().map(|target| layers("target", target));
-    let world = World::new(&options.namespace, target.is_some());
+    let runs = |controller| options.controllers.contains(&controller);
+    let chosen = Chosen {
+        machines: runs(Controller::Machine),
+        sets: runs(Controller::Set),
+        deployments: runs(Controller::Deployment),
+    };
+    let world = World::new(&options.namespace, target.is_some(), chosen);
     environment.metrics.show(world.machines.clone());
     let clock = environment.clock.clone();
     let hands = Hands {
@@ -123,6 +130,10 @@ async fn work(
         intents: Intents::default(),
         made: Made::default(),
         copies: Copies::default(),
+        names: Names::new(environment.seed.stream("machine names")),
+        deployment_settings: mcm_core::deployment::Settings {
+            keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
+        },
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     if !controllers.run(&control, target.as_ref(), concurrency, cancel).await {

@@ -251,6 +251,8 @@ fn is_collection(path: &str) -> bool {
     [
         "machines",
         "machineclasses",
+        "machinesets",
+        "machinedeployments",
         "secrets",
         "nodes",
         "pods",

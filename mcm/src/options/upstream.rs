@@ -3,8 +3,7 @@
 //! A manifest that was written for upstream is to fail with their names, not with a guess at what else
 //! might have been meant. A flag that is offered must not stand here.
 
-const NOT_OFFERED: [&str; 21] = [
-    "autoscaler-scaledown-annotation-during-rollout",
+const NOT_OFFERED: [&str; 20] = [
     "cloud-provider",
     "contention-profiling",
     "controller-start-interval",
