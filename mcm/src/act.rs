@@ -27,7 +27,7 @@ use crate::Metrics;
 use crate::cache::{Cache, Key};
 use crate::election::Tenure;
 use crate::error::{is_already_exists, is_conflict, is_not_found};
-use crate::merge::merge_patch;
+use mcm_core::merge::merge_patch;
 use crate::recorder::Recorder;
 use crate::safety::Guard;
 use crate::world::World;
@@ -404,7 +404,7 @@ impl Hands {
     }
 
     /// Takes over what a write returned; after a conflict, what the server has instead.
-    async fn learn<K>(
+    pub(crate) async fn learn<K>(
         &self,
         api: &Api<K>,
         name: &str,

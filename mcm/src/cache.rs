@@ -59,6 +59,8 @@ struct State<K: 'static> {
     deleted: BTreeSet<String>,
     /// Keys that were there and were reported gone; `None`: nobody asks.
     gone: Option<BTreeSet<Key>>,
+    /// What this process changed and nobody was told of; `None`: nobody asks.
+    own: Option<Vec<Change<K>>>,
     /// The list under way.
     listing: Option<BTreeMap<Key, Arc<K>>>,
     synced: bool,
@@ -85,6 +87,7 @@ impl<K: Resource + 'static> Cache<K> {
             objects: BTreeMap::new(),
             deleted: BTreeSet::new(),
             gone: None,
+            own: None,
             listing: None,
             synced: false,
             indexers,
@@ -96,6 +99,17 @@ impl<K: Resource + 'static> Cache<K> {
     pub(crate) fn remembering_gone(self) -> Self {
         self.lock().gone = Some(BTreeSet::new());
         self
+    }
+
+    /// The same, and it remembers what this process changed, until it is asked for: the watch will bring nothing new.
+    pub(crate) fn remembering_own(self) -> Self {
+        self.lock().own = Some(Vec::new());
+        self
+    }
+
+    /// What this process changed since the last call.
+    pub(crate) fn take_own(&self) -> Vec<Change<K>> {
+        self.lock().own.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Whether the first list is complete.
@@ -138,7 +152,9 @@ impl<K: Resource + 'static> Cache<K> {
         let object = Arc::new(object);
         let mut state = self.lock();
         if state.accepts(&object) {
-            state.put(Key::of(&*object), Arc::clone(&object));
+            let old = state.put(Key::of(&*object), Arc::clone(&object));
+            let new = Some(Arc::clone(&object));
+            state.did(Change { old, new });
         }
         object
     }
@@ -153,8 +169,9 @@ impl<K: Resource + 'static> Cache<K> {
                 .get(&key)
                 .is_some_and(|known| known.uid().as_ref() == Some(&uid))
         {
-            state.take(&key);
+            let old = state.take(&key);
             state.deleted.insert(uid);
+            state.did(Change { old, new: None });
         }
     }
 
@@ -237,6 +254,12 @@ impl<K: Resource + 'static> State<K> {
         changes.extend(listed.into_values().filter_map(|object| self.apply(object)));
         self.synced = true;
         changes
+    }
+
+    fn did(&mut self, change: Change<K>) {
+        if let Some(own) = &mut self.own {
+            own.push(change);
+        }
     }
 
     fn went(&mut self, key: &Key) {

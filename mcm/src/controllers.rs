@@ -26,6 +26,7 @@ use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
 use crate::slots::{Permit, Slots};
+use crate::steps::Names;
 use crate::view::{Intents, answered_node_exists, view};
 use crate::world::{Trigger, Work, World};
 
@@ -48,11 +49,12 @@ pub(crate) struct Controllers {
     pub(crate) made: Made,
     pub(crate) copies: Copies,
     pub(crate) slots: Slots<Work>,
-    /// Whether this process works on machines, classes and Secrets, or fills its caches for others alone.
-    pub(crate) works: bool,
+    pub(crate) names: Names,
+    pub(crate) deployment_settings: mcm_core::deployment::Settings,
 }
 
 /// How a piece of work ended.
+#[derive(Default)]
 pub(crate) struct Outcome {
     /// When to look again; `None`: only when something changes; zero: at once.
     pub(crate) wake: Option<Duration>,
@@ -65,6 +67,14 @@ impl Outcome {
         Self {
             wake: Some(wake),
             triggers: Vec::new(),
+        }
+    }
+
+    /// The same, with a look after that time.
+    pub(crate) fn again(self, wake: Duration) -> Self {
+        Self {
+            wake: Some(wake),
+            ..self
         }
     }
 }
@@ -120,9 +130,12 @@ impl Controllers {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
-                Some(triggers) = changes.next() => agenda.take(controllers.wanted(triggers)),
+                Some(triggers) = changes.next() => agenda.take(triggers),
                 () = world.guard.thawed() => agenda.after_freeze(world, clock.now()),
-                Some((work, outcome)) = tasks.next() => agenda.ended(work, outcome, clock.now(), &controllers.settings),
+                Some((work, outcome)) = tasks.next() => {
+                    agenda.ended(work, outcome, clock.now(), &controllers.settings);
+                    agenda.take(world.own_triggers());
+                }
                 () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
             }
         }
@@ -139,19 +152,13 @@ impl Controllers {
         }
     }
 
-    /// Without what another process works on.
-    fn wanted(&self, mut triggers: Vec<Trigger>) -> Vec<Trigger> {
-        if !self.works {
-            triggers.clear();
-        }
-        triggers
-    }
-
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
         match work {
             Work::Machine(key) => self.machine(key, hurry).await,
             Work::Class(key) => self.class(key).await,
             Work::Secret(key) => self.secret(key).await,
+            Work::Set(key) => Box::pin(self.set(key)).await,
+            Work::Deployment(key) => Box::pin(self.deployment(key)).await,
         }
     }
 

@@ -33,6 +33,14 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_values_t = Options::default().controllers)]
     pub controllers: Vec<Controller>,
 
+    /// Keep cluster-autoscaler away from the nodes of a MachineDeployment while it rolls out
+    #[arg(
+        long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        default_value_t = Options::default().autoscaler_scaledown_annotation_during_rollout,
+        action = ArgAction::Set, value_parser = BoolishValueParser::new(),
+    )]
+    pub autoscaler_scaledown_annotation_during_rollout: bool,
+
     /// Namespace of machines, classes, their Secrets and the Lease
     #[arg(long, default_value_t = Options::default().namespace)]
     pub namespace: String,
@@ -213,6 +221,10 @@ pub enum Controller {
     Machine,
     /// Orphan VMs and Nodes of nobody.
     Safety,
+    /// MachineSets.
+    Set,
+    /// MachineDeployments.
+    Deployment,
 }
 
 impl std::fmt::Display for Controller {
@@ -220,6 +232,8 @@ impl std::fmt::Display for Controller {
         match self {
             Self::Machine => f.write_str("machine"),
             Self::Safety => f.write_str("safety"),
+            Self::Set => f.write_str("set"),
+            Self::Deployment => f.write_str("deployment"),
         }
     }
 }
@@ -252,7 +266,13 @@ impl Default for Options {
         Self {
             driver: String::new(),
             driver_listen: None,
-            controllers: vec![Controller::Machine, Controller::Safety],
+            controllers: vec![
+                Controller::Machine,
+                Controller::Safety,
+                Controller::Set,
+                Controller::Deployment,
+            ],
+            autoscaler_scaledown_annotation_during_rollout: true,
             namespace: "default".to_owned(),
             control_kubeconfig: String::new(),
             target_kubeconfig: String::new(),

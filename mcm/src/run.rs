@@ -20,7 +20,8 @@ use crate::recorder::Recorder;
 use crate::safety::{self, Safety};
 use crate::slots::Slots;
 use crate::view::Intents;
-use crate::world::World;
+use crate::steps::Names;
+use crate::world::{Chosen, World};
 use crate::{Controller, Error, Metrics, Options};
 
 /// What a controller is given beside its flags.
@@ -100,7 +101,13 @@ async fn work(
     };
     let control = layers("control", &environment.control);
     let target = environment.target.as_ref().map(|target| layers("target", target));
-    let world = World::new(&options.namespace, target.is_some());
+    let runs = |controller| options.controllers.contains(&controller);
+    let chosen = Chosen {
+        machines: runs(Controller::Machine),
+        sets: runs(Controller::Set),
+        deployments: runs(Controller::Deployment),
+    };
+    let world = World::new(&options.namespace, target.is_some(), chosen);
     environment.metrics.show(world.machines.clone());
     environment.driver.attach(Arc::new(world.clone()));
     let clock = environment.clock.clone();
@@ -131,7 +138,10 @@ async fn work(
         made: Made::default(),
         copies: Copies::default(),
         slots: Slots::new(concurrency),
-        works: options.controllers.contains(&Controller::Machine),
+        names: Names::new(environment.seed.stream("machine names")),
+        deployment_settings: mcm_core::deployment::Settings {
+            keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
+        },
     });
     let safety = Safety {
         controllers: Arc::clone(&controllers),

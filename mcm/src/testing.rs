@@ -268,6 +268,8 @@ fn is_collection(path: &str) -> bool {
     [
         "machines",
         "machineclasses",
+        "machinesets",
+        "machinedeployments",
         "secrets",
         "nodes",
         "pods",

@@ -13,12 +13,13 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::runtime::utils::{Backoff, StreamBackoff};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
-use mcm_api::{Machine, MachineClass, keys};
+use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, keys};
 use mcm_core::class::secrets_of;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
 use crate::safety::Guard;
+use crate::world_sets::owner_uid;
 
 /// One thing to be looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +27,8 @@ pub(crate) enum Work {
     Machine(Key),
     Class(Key),
     Secret(Key),
+    Set(Key),
+    Deployment(Key),
 }
 
 /// Something to be looked at, and whether somebody changed what it is made from.
@@ -41,6 +44,8 @@ const BY_NODE: usize = 0;
 const BY_DEPLOYMENT: usize = 1;
 /// Position of the machines' index by the name of their class.
 const BY_CLASS: usize = 2;
+/// Position of the machines' index by the uid of their controller, empty for orphans.
+pub(crate) const BY_OWNER: usize = 3;
 /// The only index of the other kinds: Nodes by their machine; pods and attachments by their Node.
 const FIRST: usize = 0;
 
@@ -51,6 +56,9 @@ pub(crate) struct World {
     pub(crate) machines: Cache<Machine>,
     pub(crate) classes: Cache<MachineClass>,
     pub(crate) secrets: Cache<Secret>,
+    pub(crate) sets: Cache<MachineSet>,
+    pub(crate) deployments: Cache<MachineDeployment>,
+    pub(crate) chosen: Chosen,
     pub(crate) target: Option<Target>,
     /// Who is told of what may leave orphan VMs behind.
     pub(crate) guard: Guard,
@@ -64,15 +72,43 @@ pub(crate) struct Target {
     attachments: Cache<VolumeAttachment>,
 }
 
+/// Which controllers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) machines: bool,
+    pub(crate) sets: bool,
+    pub(crate) deployments: bool,
+}
+
+impl Chosen {
+    /// Whether anything is to be known of sets and deployments.
+    fn owners(self) -> bool {
+        self.sets || self.deployments
+    }
+
+    fn runs(self, work: &Work) -> bool {
+        match work {
+            Work::Machine(_) | Work::Class(_) | Work::Secret(_) => self.machines,
+            Work::Set(_) => self.sets,
+            Work::Deployment(_) => self.deployments,
+        }
+    }
+}
+
 impl World {
-    pub(crate) fn new(namespace: &str, with_target: bool) -> Self {
+    pub(crate) fn new(namespace: &str, with_target: bool, chosen: Chosen) -> Self {
         Self {
             namespace: namespace.to_owned(),
-            machines: Cache::new(&[
+            machines: Cache::<Machine>::new(&[
                 |machine| machine.labels().get(keys::NODE_LABEL).cloned(),
                 |machine| machine.labels().get(keys::DEPLOYMENT_LABEL).cloned(),
                 |machine| Some(machine.spec.class.name.clone()),
-            ]),
+                |machine| Some(owner_uid(&machine.metadata)),
+            ])
+            .remembering_own(),
+            sets: Cache::<MachineSet>::new(&[|set| Some(owner_uid(&set.metadata))]).remembering_own(),
+            deployments: Cache::<MachineDeployment>::new(&[]).remembering_own(),
+            chosen,
             classes: Cache::new(&[]),
             secrets: Cache::new(&[]),
             guard: Guard::default(),
@@ -88,7 +124,8 @@ impl World {
     /// Whether every first list is complete; before that nothing is decided.
     pub(crate) fn synced(&self) -> bool {
         let control = self.machines.synced() && self.classes.synced() && self.secrets.synced();
-        control && self.target.as_ref().is_none_or(Target::synced)
+        let owners = !self.chosen.owners() || self.sets.synced() && self.deployments.synced();
+        control && owners && self.target.as_ref().is_none_or(Target::synced)
     }
 
     pub(crate) fn machines_of_deployment(&self, deployment: &str) -> Vec<Arc<Machine>> {
@@ -116,6 +153,15 @@ impl World {
         let secrets = watch(Api::namespaced(control.clone(), &self.namespace), self.secrets.clone())
             .map(move |changes| world.all(changes, World::secret_changed));
         let mut streams = vec![machines.boxed(), classes.boxed(), secrets.boxed()];
+        if self.chosen.owners() {
+            let world = self.clone();
+            let sets = watch(Api::namespaced(control.clone(), &self.namespace), self.sets.clone())
+                .map(move |changes| world.all(changes, World::set_changed));
+            let world = self.clone();
+            let deployments = watch(Api::namespaced(control.clone(), &self.namespace), self.deployments.clone())
+                .map(move |changes| world.all(changes, World::deployment_changed));
+            streams.extend([sets.boxed(), deployments.boxed()]);
+        }
         if let (Some(caches), Some(client)) = (&self.target, target) {
             let world = self.clone();
             let nodes = watch(Api::all(client.clone()), caches.nodes.clone())
@@ -132,7 +178,16 @@ impl World {
     }
 
     fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
-        changes.iter().flat_map(|change| rule(self, change)).collect()
+        let triggers = changes.iter().flat_map(|change| rule(self, change));
+        triggers.filter(|trigger| self.chosen.runs(&trigger.work)).collect()
+    }
+
+    /// What comes of the changes that this process made itself.
+    pub(crate) fn own_triggers(&self) -> Vec<Trigger> {
+        let mut triggers = self.all(self.machines.take_own(), World::made_or_ordered_away);
+        triggers.extend(self.all(self.sets.take_own(), World::set_changed));
+        triggers.extend(self.all(self.deployments.take_own(), World::deployment_changed));
+        triggers
     }
 
     fn machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
@@ -157,6 +212,7 @@ impl World {
             let changed = before.into_iter().chain(after);
             triggers.extend(changed.map(|class| quiet(Work::Class(Key::new(&self.namespace, class)))));
         }
+        triggers.extend(self.owners_of_machine(change));
         triggers
     }
 
@@ -244,7 +300,7 @@ impl World {
     }
 }
 
-fn quiet(work: Work) -> Trigger {
+pub(crate) fn quiet(work: Work) -> Trigger {
     Trigger { work, hurry: false }
 }
 
@@ -257,7 +313,7 @@ impl<K> Change<K> {
             .is_some_and(|(old, new)| part(old) != part(new))
     }
 
-    fn either(&self) -> Option<&Arc<K>> {
+    pub(crate) fn either(&self) -> Option<&Arc<K>> {
         self.new.as_ref().or(self.old.as_ref())
     }
 }

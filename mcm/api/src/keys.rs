@@ -36,3 +36,55 @@ pub const BOOTSTRAP_TOKEN_PLACEHOLDER: &str = "<<BOOTSTRAP_TOKEN>>";
 pub const MACHINE_NAME_PLACEHOLDER: &str = "<<MACHINE_NAME>>";
 /// Key of the user data in a class's Secret.
 pub const USER_DATA_KEY: &str = "userData";
+
+/// Label on a MachineSet, in its selector, its template and on its Machines: which template of the deployment it is.
+pub const TEMPLATE_HASH_LABEL: &str = "machine-template-hash";
+/// Label on a MachineSet or MachineDeployment, `True`: no machine is made or deleted.
+pub const FREEZE_LABEL: &str = "freeze";
+/// The value of [`FREEZE_LABEL`], and of annotations that only need to be there.
+pub const TRUE: &str = "True";
+/// Label on a MachineSet: it makes no machines, because their number is kept by an update in place.
+pub const SCALE_UP_DISABLED_LABEL: &str = "node.machine.sapcloud.io/scale-up-disabled";
+/// Label on a Node: it is behind a template of its deployment that is out of date.
+pub const CANDIDATE_FOR_UPDATE_LABEL: &str = "node.machine.sapcloud.io/candidate-for-update";
+/// Label on a Node: its update in place may start.
+pub const SELECTED_FOR_UPDATE_LABEL: &str = "node.machine.sapcloud.io/selected-for-update";
+/// Label on a Node (from the agent on it) and on a Machine that was handed over: how the update in place ended.
+pub const UPDATE_RESULT_LABEL: &str = "node.machine.sapcloud.io/update-result";
+/// The value of [`UPDATE_RESULT_LABEL`] after an update that worked.
+pub const UPDATE_SUCCESSFUL: &str = "successful";
+/// Annotation on a Node: why its update in place failed.
+pub const UPDATE_FAILED_REASON_ANNOTATION: &str = "node.machine.sapcloud.io/update-failed-reason";
+/// Type of the Node condition that follows an update in place.
+pub const IN_PLACE_UPDATE_CONDITION: &str = "InPlaceUpdate";
+/// Reason of [`IN_PLACE_UPDATE_CONDITION`] after an update that worked.
+pub const UPDATE_SUCCESSFUL_REASON: &str = "UpdateSuccessful";
+
+/// Annotation on a MachineSet and its MachineDeployment: the number of the template in the deployment's history.
+pub const REVISION_ANNOTATION: &str = "deployment.kubernetes.io/revision";
+/// Annotation on a MachineSet: the numbers that it had before, separated by commas.
+pub const REVISION_HISTORY_ANNOTATION: &str = "deployment.kubernetes.io/revision-history";
+/// Annotation on a MachineSet: its deployment's replicas when it was sized last.
+pub const DESIRED_REPLICAS_ANNOTATION: &str = "deployment.kubernetes.io/desired-replicas";
+/// Annotation on a MachineSet: its deployment's replicas and surge when it was sized last.
+pub const MAX_REPLICAS_ANNOTATION: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotation on a MachineSet and taint on its Nodes: new pods had better go elsewhere, for the set is out of date.
+pub const PREFER_NO_SCHEDULE: &str = "deployment.machine.sapcloud.io/prefer-no-schedule";
+/// Annotation on a MachineSet or MachineDeployment: a person ends its freeze.
+pub const UNFREEZE_ANNOTATION: &str = "safety.machine.sapcloud.io/unfreeze";
+/// Annotation on a MachineDeployment: machines that cluster-autoscaler chose, as `name~time,name~time`.
+pub const TRIGGER_DELETION_ANNOTATION: &str = "node.machine.sapcloud.io/trigger-deletion-by-mcm";
+/// Annotation on a MachineDeployment and its sets: when cluster-autoscaler changed the replicas last.
+pub const LAST_SCALE_ANNOTATION: &str = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time";
+/// Annotation on a Machine: when cluster-autoscaler chose it.
+pub const MARKED_ANNOTATION: &str = "machine.sapcloud.io/marked-for-deletion-time";
+/// The priority of a machine that was chosen for the next scale-down.
+pub const CHOSEN_PRIORITY: &str = "1";
+/// Annotation on a Machine: whether it is preserved when it fails.
+pub const PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/preserve";
+/// Annotation of kubectl that is never copied.
+pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Annotation on a Node: cluster-autoscaler leaves it alone.
+pub const SCALE_DOWN_DISABLED_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+/// Annotation on a Node: [`SCALE_DOWN_DISABLED_ANNOTATION`] there is this controller's.
+pub const SCALE_DOWN_DISABLED_BY_US_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm";

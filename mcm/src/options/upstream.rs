@@ -3,8 +3,7 @@
 //! A manifest that was written for upstream is to fail with their names, not with a guess at what else
 //! might have been meant. A flag that is offered must not stand here.
 
-const NOT_OFFERED: [&str; 9] = [
-    "autoscaler-scaledown-annotation-during-rollout",
+const NOT_OFFERED: [&str; 8] = [
     "machine-inplace-update-timeout",
     "machine-max-evict-retries",
     "machine-preserve-timeout",

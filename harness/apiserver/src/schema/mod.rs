@@ -1,11 +1,12 @@
 //! Structural schemas of CustomResourceDefinitions: compile, prune, default, validate. Nothing here
-//! knows resources or requests. Rules of `x-kubernetes-validations` are kept, not evaluated.
+//! knows resources or requests.
 
 mod compile;
 mod defaults;
 mod formats;
 mod node;
 mod prune;
+mod rules;
 mod validate;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 use serde_json::Value;
 
 use self::node::Node;
+use self::rules::Rules;
 use crate::status::FieldError;
 
 /// A compiled `openAPIV3Schema`. Cloning copies the tree, so share it.
@@ -21,6 +23,7 @@ use crate::status::FieldError;
 pub struct StructuralSchema {
     raw: Value,
     root: Node,
+    rules: Rules,
 }
 
 impl StructuralSchema {
@@ -34,6 +37,7 @@ impl StructuralSchema {
         Ok(Self {
             raw: openapi_v3_schema.clone(),
             root,
+            rules: Rules::compile(openapi_v3_schema)?,
         })
     }
 
@@ -54,9 +58,15 @@ impl StructuralSchema {
         defaults::fill(&self.root, object);
     }
 
-    /// Checks an object. On update, parts that are as in the old object are tolerated though they
+    /// Checks an object, and where that finds nothing against it, the rules of `x-kubernetes-validations`. On update, parts that are as in the old object are tolerated though they
     /// are invalid: a schema may have become stricter since.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        validate::validate(&self.root, new, old)
+        let mut errors = validate::validate(&self.root, new, old);
+        if errors.is_empty() {
+            errors = self.rules.check(new, old);
+        } else {
+            errors.extend(self.rules.unchecked(&errors));
+        }
+        errors
     }
 }

@@ -54,8 +54,56 @@ fn rules_and_int_or_string_alternatives_are_accepted() {
     assert_eq!(compiled.validate(&json!({"port": "80%", "any": [1]}), None), []);
     assert_eq!(
         texts(&compiled.validate(&json!({"port": true}), None)),
-        ["port: Invalid value: \"boolean\": port in body must be of type integer,string: \"boolean\""]
+        [
+            "port: Invalid value: \"boolean\": port in body must be of type integer,string: \"boolean\"",
+            "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+        ]
     );
+}
+
+fn with_rules() -> StructuralSchema {
+    compile(json!({
+        "spec": {
+            "type": "object",
+            "x-kubernetes-validations": [
+                {"rule": "!has(self.a) || self.a != 'bad'", "message": "a is bad"},
+                {"rule": "self.fixed == oldSelf.fixed", "message": "fixed is fixed"},
+            ],
+            "properties": {
+                "a": {"type": "string"},
+                "fixed": {"type": "string"},
+                "size": {
+                    "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}],
+                    "x-kubernetes-validations": [
+                        {"rule": "type(self) == int ? self >= 0 : self.matches('^[0-9]+%$')", "message": "no size"},
+                    ],
+                },
+            },
+        },
+    }))
+}
+
+#[rstest]
+#[case::good(json!({"a": "x", "fixed": "1", "size": "10%"}), None, &[])]
+#[case::object(json!({"a": "bad", "fixed": "1"}), None, &["spec: Invalid value: a is bad"])]
+#[case::scalar(json!({"fixed": "1", "size": "3"}), None, &["spec.size: Invalid value: \"3\": no size"])]
+#[case::negative(json!({"fixed": "1", "size": -1}), None, &["spec.size: Invalid value: -1: no size"])]
+#[case::changed(json!({"fixed": "2"}), Some(json!({"fixed": "1"})), &["spec: Invalid value: fixed is fixed"])]
+#[case::kept(json!({"fixed": "1", "a": "x"}), Some(json!({"fixed": "1"})), &[])]
+#[case::as_it_was(json!({"fixed": "1", "a": "bad"}), Some(json!({"fixed": "1", "a": "bad"})), &[])]
+fn rules_are_evaluated(#[case] new: Value, #[case] old: Option<Value>, #[case] expected: &[&str]) {
+    let old = old.map(|spec| json!({ "spec": spec }));
+    assert_eq!(texts(&with_rules().validate(&json!({ "spec": new }), old.as_ref())), expected);
+}
+
+#[test]
+fn a_rule_that_is_no_rule_is_refused() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-validations": [{"rule": "self.("}]}},
+    });
+    let errors = texts(&StructuralSchema::compile(&schema).unwrap_err());
+    assert!(errors[0].starts_with("properties[spec].x-kubernetes-validations[0].rule: Invalid value: \"self.(\": compilation failed"), "{errors:?}");
 }
 
 #[test]

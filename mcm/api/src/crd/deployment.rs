@@ -1,8 +1,9 @@
 //! The definition of MachineDeployment.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
+use serde_json::json;
 
-use super::machine::{failed_machines, selector, template};
+use super::machine::{HAS_SELECTOR, ONE_MAXIMUM, failed_machines, selector_that_names_labels, template};
 use super::schema::{Refine, boolean, int_or_string, int32, int64, list_of, object, string, time};
 use super::{Parts, age, column, status_and_scale};
 
@@ -49,20 +50,23 @@ pub(super) fn definition() -> CustomResourceDefinition {
 
 fn spec() -> JSONSchemaProps {
     object([
-        ("replicas", int32().described("Wanted machines; absent: none.")),
+        (
+            "replicas",
+            int32().described("Wanted machines.").defaulting(0.into()).at_least(0.0),
+        ),
         (
             "selector",
-            selector().described("Which sets and machines belong to the deployment."),
+            selector_that_names_labels().described("Which sets and machines belong to the deployment."),
         ),
         ("template", template()),
         ("strategy", strategy().described("How machines are replaced.")),
         (
             "minReadySeconds",
-            int32().described("Seconds that a machine must be ready to count as available."),
+            int32().described("Seconds that a machine must be ready to count as available.").at_least(0.0),
         ),
         (
             "revisionHistoryLimit",
-            int32().described("How many old sets are kept; absent: all."),
+            int32().described("How many old sets are kept; absent: all.").at_least(0.0),
         ),
         ("paused", boolean().described("True: no rollout.")),
         (
@@ -71,7 +75,7 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "progressDeadlineSeconds",
-            int32().described("Without progress for this long the rollout counts as failed."),
+            int32().described("Without progress for this long the rollout counts as failed.").at_least(0.0),
         ),
         (
             "autoPreserveFailedMax",
@@ -83,20 +87,57 @@ fn spec() -> JSONSchemaProps {
         ),
     ])
     .required(&["template"])
+    .rule(HAS_SELECTOR.0, HAS_SELECTOR.1)
+    .rule(ONE_MAXIMUM.0, ONE_MAXIMUM.1)
 }
 
 fn strategy() -> JSONSchemaProps {
-    let rolling = object([("maxUnavailable", int_or_string()), ("maxSurge", int_or_string())]);
+    let rolling = object([("maxUnavailable", bound()), ("maxSurge", bound())])
+        .rule(NOT_BOTH_ZERO, "maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: raise one of them");
     let in_place = object([
-        ("maxUnavailable", int_or_string()),
-        ("maxSurge", int_or_string()),
-        ("orchestrationType", string()),
-    ]);
+        ("maxUnavailable", bound()),
+        ("maxSurge", bound()),
+        ("orchestrationType", string().described("Auto or Manual.")),
+    ])
+    .rule(
+        "has(self.orchestrationType) && self.orchestrationType in ['Auto', 'Manual']",
+        "orchestrationType must be either Auto or Manual",
+    )
+    .rule(
+        &format!("has(self.orchestrationType) && self.orchestrationType == 'Manual' || {NOT_BOTH_ZERO}"),
+        "maxSurge and maxUnavailable are both 0, so that no machine could ever be updated: raise one of them",
+    );
     object([
-        ("type", string().described("RollingUpdate, Recreate or InPlaceUpdate.")),
+        (
+            "type",
+            string()
+                .described("RollingUpdate, Recreate or InPlaceUpdate.")
+                .defaulting("RollingUpdate".into()),
+        ),
         ("rollingUpdate", rolling),
         ("inPlaceUpdate", in_place),
     ])
+    .defaulting(json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 1 } }))
+    .rule(
+        "self.type in ['RollingUpdate', 'Recreate', 'InPlaceUpdate']",
+        "strategy type must be one of [InPlaceUpdate Recreate RollingUpdate]",
+    )
+    .rule(
+        "self.type != 'InPlaceUpdate' || has(self.inPlaceUpdate)",
+        "inPlaceUpdate is missing: give it an orchestrationType, Auto or Manual",
+    )
+}
+
+/// Neither of two numbers or shares is said to be nothing.
+const NOT_BOTH_ZERO: &str = "!has(self.maxSurge) || !has(self.maxUnavailable) || \
+     !((self.maxSurge == 0 || self.maxSurge == '0%') && (self.maxUnavailable == 0 || self.maxUnavailable == '0%'))";
+
+/// A number of machines, or a share of them; one where nothing is said.
+fn bound() -> JSONSchemaProps {
+    int_or_string().defaulting(1.into()).rule(
+        "type(self) == int ? self >= 0 : self.matches('^[0-9]+%$')",
+        "write a number that is 0 or more, or a share such as 25%",
+    )
 }
 
 fn status() -> JSONSchemaProps {

@@ -172,8 +172,7 @@ pub(super) fn failed_machines() -> JSONSchemaProps {
     .described("Machines whose last operation failed.")
 }
 
-/// The selector of sets and deployments.
-pub(super) fn selector() -> JSONSchemaProps {
+fn selector() -> JSONSchemaProps {
     let requirement = object([
         ("key", string()),
         ("operator", string()),
@@ -186,6 +185,27 @@ pub(super) fn selector() -> JSONSchemaProps {
     ])
     .atomic_map()
 }
+
+/// The selector of sets and deployments, which must name something: a selector without labels would take every machine.
+pub(super) fn selector_that_names_labels() -> JSONSchemaProps {
+    selector().rule(
+        "has(self.matchLabels) && size(self.matchLabels) > 0 || has(self.matchExpressions) && size(self.matchExpressions) > 0",
+        "a selector without labels would take every machine of the namespace: name at least one label",
+    )
+}
+
+/// A set or deployment says which machines are its own.
+pub(super) const HAS_SELECTOR: (&str, &str) = (
+    "has(self.selector)",
+    "selector is missing: name the labels of template.metadata.labels",
+);
+
+/// The two names of one number do not contradict each other.
+pub(super) const ONE_MAXIMUM: (&str, &str) = (
+    "!has(self.autoPreserveFailedMax) || !has(self.autoPreserveFailedMachineMax) || \
+     self.autoPreserveFailedMax == self.autoPreserveFailedMachineMax",
+    "autoPreserveFailedMax and autoPreserveFailedMachineMax are two names of one number: remove one of them",
+);
 
 fn status() -> JSONSchemaProps {
     let address = object([("address", string()), ("type", string())]).required(&["address", "type"]);

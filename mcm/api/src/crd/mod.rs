@@ -1,7 +1,8 @@
 //! The CustomResourceDefinitions of the four kinds, built from the schemas in the files beside.
 //!
-//! They accept every object that upstream's accept and keep every field; what they add is optional.
-//! What must not live here: defaults or rules that refuse an upstream object.
+//! They keep every field that upstream's keep; what they add is optional. What upstream's accept and never work on, such as
+//! a strategy that does not exist, they refuse with the fix in the message.
+//! What must not live here: rules that refuse an object on which upstream's controllers would work.
 
 mod class;
 mod deployment;

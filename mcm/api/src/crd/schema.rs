@@ -1,7 +1,7 @@
 //! Building blocks of structural schemas. What must not live here: anything of a particular kind.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 
 /// Go's durations, zero or more: `0`, `90s`, `1h30m`, `1.5h`.
@@ -118,6 +118,12 @@ pub(super) trait Refine {
     fn list_type(self, kind: &str) -> Self;
     /// Fields that the schema does not name are kept.
     fn open(self) -> Self;
+    /// What is there where nothing is said.
+    fn defaulting(self, value: serde_json::Value) -> Self;
+    /// Least value.
+    fn at_least(self, least: f64) -> Self;
+    /// What CEL must find true, else the message is the answer.
+    fn rule(self, rule: &str, message: &str) -> Self;
 }
 
 impl Refine for JSONSchemaProps {
@@ -154,6 +160,30 @@ impl Refine for JSONSchemaProps {
             x_kubernetes_preserve_unknown_fields: Some(true),
             ..self
         }
+    }
+
+    fn defaulting(self, value: serde_json::Value) -> Self {
+        Self {
+            default: Some(JSON(value)),
+            ..self
+        }
+    }
+
+    fn at_least(self, least: f64) -> Self {
+        Self {
+            minimum: Some(least),
+            ..self
+        }
+    }
+
+    fn rule(mut self, rule: &str, message: &str) -> Self {
+        let rule = ValidationRule {
+            rule: rule.to_owned(),
+            message: Some(message.to_owned()),
+            ..ValidationRule::default()
+        };
+        self.x_kubernetes_validations.get_or_insert_default().push(rule);
+        self
     }
 }
 

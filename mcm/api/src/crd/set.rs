@@ -2,7 +2,9 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
-use super::machine::{class_spec, failed_machines, last_operation, selector, template};
+use super::machine::{
+    HAS_SELECTOR, ONE_MAXIMUM, class_spec, failed_machines, last_operation, selector_that_names_labels, template,
+};
 use super::schema::{Refine, int32, int64, list_of, object, string, time};
 use super::{Parts, age, column, status_and_scale};
 
@@ -38,13 +40,19 @@ pub(super) fn definition() -> CustomResourceDefinition {
 
 fn spec() -> JSONSchemaProps {
     object([
-        ("replicas", int32().described("Wanted machines; absent: none.")),
-        ("selector", selector().described("Which machines belong to the set.")),
+        (
+            "replicas",
+            int32().described("Wanted machines.").defaulting(0.into()).at_least(0.0),
+        ),
+        (
+            "selector",
+            selector_that_names_labels().described("Which machines belong to the set."),
+        ),
         ("machineClass", class_spec().described("Not read.")),
         ("template", template()),
         (
             "minReadySeconds",
-            int32().described("Seconds that a machine must be ready to count as available."),
+            int32().described("Seconds that a machine must be ready to count as available.").at_least(0.0),
         ),
         (
             "autoPreserveFailedMax",
@@ -55,6 +63,8 @@ fn spec() -> JSONSchemaProps {
             int32().described("Another name of autoPreserveFailedMax."),
         ),
     ])
+    .rule(HAS_SELECTOR.0, HAS_SELECTOR.1)
+    .rule(ONE_MAXIMUM.0, ONE_MAXIMUM.1)
 }
 
 fn status() -> JSONSchemaProps {

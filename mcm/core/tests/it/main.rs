@@ -13,4 +13,6 @@ mod life;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
+mod rollout;
+#[cfg(test)]
 mod world;

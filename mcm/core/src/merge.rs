@@ -1,9 +1,10 @@
 //! JSON merge patches (RFC 7386) from one value to another.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The patch that makes `new` of `old`. Fields that neither has stay as they are on the server.
-pub(crate) fn merge_patch(old: &Value, new: &Value) -> Value {
+pub fn merge_patch(old: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (old, new) else {
         return new.clone();
     };
@@ -25,6 +26,15 @@ pub(crate) fn merge_patch(old: &Value, new: &Value) -> Value {
     Value::Object(patch)
 }
 
+/// The patch between two objects of one kind; `None`: they are alike.
+pub fn difference<T: Serialize + PartialEq>(old: &T, new: &T) -> Option<Value> {
+    if old == new {
+        return None;
+    }
+    let (old, new) = (serde_json::to_value(old).ok()?, serde_json::to_value(new).ok()?);
+    (old != new).then(|| merge_patch(&old, &new))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -37,5 +47,11 @@ mod tests {
         let new = json!({"same": {"a": 1}, "deep": {"kept": 3}, "list": [2], "more": "x"});
         let patch = json!({"phase": null, "deep": {"gone": null, "kept": 3}, "list": [2], "more": "x"});
         assert_eq!(merge_patch(&old, &new), patch);
+    }
+
+    #[test]
+    fn equal_objects_need_no_patch() {
+        assert_eq!(difference(&[1, 2], &[1, 2]), None);
+        assert_eq!(difference(&json!({"a": 1}), &json!({})), Some(json!({"a": null})));
     }
 }

@@ -1,0 +1,145 @@
+//! How many machines a rollout may have too many, and how many it may lack.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use mcm_api::deployment::{MachineDeploymentSpec, Strategy};
+
+/// The strategies.
+pub(super) const ROLLING_UPDATE: &str = "RollingUpdate";
+pub(super) const RECREATE: &str = "Recreate";
+pub(super) const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
+/// A person selects the nodes that are updated in place.
+pub(super) const MANUAL: &str = "Manual";
+pub(super) const AUTO: &str = "Auto";
+
+/// What applies where nothing is said, as the definitions' defaults.
+const DEFAULT: IntOrString = IntOrString::Int(1);
+
+/// A number, or a share of `total` in percent, rounded up or down; `None`: it is neither.
+pub fn resolve(value: &IntOrString, total: i32, up: bool) -> Option<i64> {
+    match value {
+        IntOrString::Int(number) => Some(i64::from(*number)),
+        IntOrString::String(text) => {
+            let percent: i64 = text.strip_suffix('%')?.parse().ok()?;
+            let scaled = percent.checked_mul(i64::from(total))?;
+            Some(if up { scaled.div_euclid(100) + i64::from(scaled.rem_euclid(100) > 0) } else { scaled.div_euclid(100) })
+        }
+    }
+}
+
+/// The bounds of a deployment's rollout, in machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Machines beyond `replicas`.
+    pub surge: i64,
+    /// Machines below `replicas`.
+    pub unavailable: i64,
+}
+
+impl Bounds {
+    /// What the deployment's spec says. Where rounding leaves nothing of both, one machine may be unavailable, so that
+    /// the rollout goes on.
+    pub fn of(spec: &MachineDeploymentSpec) -> Self {
+        let (surge, unavailable) = given(&spec.strategy);
+        let surge = resolve(&surge, spec.replicas, true).unwrap_or_default().max(0);
+        let unavailable = resolve(&unavailable, spec.replicas, false).unwrap_or_default().max(0);
+        let neither = surge == 0 && unavailable == 0;
+        Self {
+            surge,
+            unavailable: if spec.strategy.type_ == RECREATE || spec.replicas <= 0 {
+                0
+            } else if neither {
+                1
+            } else {
+                unavailable.min(i64::from(spec.replicas))
+            },
+        }
+    }
+}
+
+/// `maxSurge` and `maxUnavailable` of the strategy that applies.
+fn given(strategy: &Strategy) -> (IntOrString, IntOrString) {
+    let none = || IntOrString::Int(0);
+    match strategy.type_.as_str() {
+        RECREATE => (none(), none()),
+        IN_PLACE_UPDATE => {
+            let given = strategy.in_place_update.clone().unwrap_or_default();
+            let surge = if given.orchestration_type == MANUAL { Some(none()) } else { given.max_surge };
+            (surge.unwrap_or(DEFAULT), given.max_unavailable.unwrap_or(DEFAULT))
+        }
+        _ => {
+            let given = strategy.rolling_update.clone().unwrap_or_default();
+            (given.max_surge.unwrap_or(DEFAULT), given.max_unavailable.unwrap_or(DEFAULT))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcm_api::deployment::{InPlaceUpdate, RollingUpdate};
+    use rstest::rstest;
+
+    use super::*;
+
+    fn text(text: &str) -> IntOrString {
+        IntOrString::String(text.to_owned())
+    }
+
+    #[rstest]
+    #[case::number(IntOrString::Int(3), true, Some(3))]
+    #[case::rounded_up(text("25%"), true, Some(3))]
+    #[case::rounded_down(text("25%"), false, Some(2))]
+    #[case::all(text("100%"), false, Some(10))]
+    #[case::no_number(text("3"), true, None)]
+    #[case::nonsense(text("many"), true, None)]
+    fn shares_of_ten_are_resolved(#[case] value: IntOrString, #[case] up: bool, #[case] expected: Option<i64>) {
+        assert_eq!(resolve(&value, 10, up), expected);
+    }
+
+    fn rolling(surge: IntOrString, unavailable: IntOrString) -> Strategy {
+        Strategy {
+            type_: ROLLING_UPDATE.to_owned(),
+            rolling_update: Some(RollingUpdate {
+                max_surge: Some(surge),
+                max_unavailable: Some(unavailable),
+            }),
+            ..Strategy::default()
+        }
+    }
+
+    fn in_place(how: &str, unavailable: i32) -> Strategy {
+        Strategy {
+            type_: IN_PLACE_UPDATE.to_owned(),
+            in_place_update: Some(InPlaceUpdate {
+                max_surge: Some(IntOrString::Int(0)),
+                max_unavailable: Some(IntOrString::Int(unavailable)),
+                orchestration_type: how.to_owned(),
+            }),
+            ..Strategy::default()
+        }
+    }
+
+    fn recreate() -> Strategy {
+        Strategy {
+            type_: RECREATE.to_owned(),
+            ..Strategy::default()
+        }
+    }
+
+    #[rstest]
+    #[case::recreate(recreate(), 5, 0)]
+    #[case::no_replicas(rolling(IntOrString::Int(0), IntOrString::Int(1)), 0, 0)]
+    #[case::one_of_five(rolling(IntOrString::Int(0), IntOrString::Int(1)), 5, 1)]
+    #[case::ten_of_five(rolling(IntOrString::Int(0), IntOrString::Int(10)), 5, 5)]
+    #[case::nothing_left_by_rounding(rolling(text("0%"), text("10%")), 5, 1)]
+    #[case::manual_two_of_five(in_place(MANUAL, 2), 5, 2)]
+    #[case::auto_ten_of_three(in_place(AUTO, 10), 3, 3)]
+    #[case::manual_no_replicas(in_place(MANUAL, 2), 0, 0)]
+    fn max_unavailable(#[case] strategy: Strategy, #[case] replicas: i32, #[case] expected: i64) {
+        let spec = MachineDeploymentSpec {
+            replicas,
+            strategy,
+            ..MachineDeploymentSpec::default()
+        };
+        assert_eq!(Bounds::of(&spec).unavailable, expected);
+    }
+}

@@ -1,0 +1,252 @@
+//! One decision about one deployment, in its order: validity, finalizer, claims, the autoscaler's list, the newest set,
+//! rollback, sizes, the strategy, status.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mcm_api::deployment::MachineDeploymentStatus;
+use mcm_api::{MachineSet, keys};
+
+use super::bounds::{IN_PLACE_UPDATE, RECREATE};
+use super::desk::Desk;
+use super::{
+    Reason, Settings, View, history, in_place, nodes, problems, recreate, revision, rollback, rolling, scale, status,
+    trigger,
+};
+use crate::finalizer::{finalizer_patch, has_finalizer};
+use crate::machine::EventType;
+use crate::ownership::{Claim, adoption, claim, release};
+use crate::steps::{Act, Kind, Plan};
+
+/// What is to be done about the deployment.
+pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
+    let deployment = &view.deployment;
+    let leaving = deployment.metadata.deletion_timestamp.is_some();
+    let problems = usable(view);
+    if !problems.is_empty() && !leaving {
+        return refuse(view, settings, &problems.join("; "), now);
+    }
+    let mut plan = Plan::default();
+    if !leaving && !has_finalizer(&deployment.metadata, keys::MACHINE_FINALIZER) {
+        let patch = finalizer_patch(&deployment.metadata, keys::MACHINE_FINALIZER, true);
+        plan.push(own(view, patch), Reason::FinalizerMissing);
+        return plan;
+    }
+    let sets = claims(view, &mut plan);
+    if !plan.steps.is_empty() {
+        return plan;
+    }
+    let mut desk = Desk::new(view, settings, now, sets);
+    if leaving {
+        return leave(desk);
+    }
+    if deployment.spec.strategy.type_.is_empty() {
+        // What the definition's default says, for an object that is older than it.
+        super::bounds::ROLLING_UPDATE.clone_into(&mut desk.deployment.spec.strategy.type_);
+    }
+    let observed = work(&mut desk);
+    desk.deployment.spec.strategy.type_ = deployment.spec.strategy.type_.clone();
+    let (status, wake) = observed;
+    let mut plan = desk.finish(Some(status));
+    if let Some(wake) = wake {
+        plan.wake_within(wake);
+    }
+    plan
+}
+
+fn usable(view: &View) -> Vec<String> {
+    let mut problems = problems(&view.deployment);
+    if view.nodes.is_none() && view.deployment.spec.strategy.type_ == IN_PLACE_UPDATE {
+        problems.push(
+            "spec.strategy.type: in-place updates are not supported if running without a target cluster: \
+             use RollingUpdate or Recreate"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+/// What is changed is in the desk's drafts; what is observed is the answer.
+fn work(desk: &mut Desk) -> (MachineDeploymentStatus, Option<std::time::Duration>) {
+    let found = revision::newest(desk);
+    let mut observed = status::compute(desk, found);
+    status::pause(desk, &mut observed);
+    if let Some(error) = &desk.view.failure {
+        status::not_created(desk, &mut observed, error);
+        return (observed, None);
+    }
+    if is_frozen(desk) {
+        return (observed, None);
+    }
+    trigger::mark(desk);
+    if revision::label_adopted(desk) {
+        return (observed, None);
+    }
+    revision::note_last_scale(desk);
+    if let Some(newest) = found {
+        revision::sync(desk, newest);
+    }
+    if desk.deployment.spec.paused {
+        if scale::is_due(desk, found) {
+            scale::scale(desk, found);
+        }
+        history::clean_up(desk, found);
+        return (observed, None);
+    }
+    if let Some(rollback) = desk.deployment.spec.rollback_to.clone() {
+        rollback::roll_back(desk, rollback.revision);
+        return (observed, None);
+    }
+    if scale::is_due(desk, found) {
+        scale::scale(desk, found);
+        return (observed, None);
+    }
+    let Some(newest) = with_newest(desk, found, &mut observed) else {
+        return (observed, None);
+    };
+    roll_out(desk, newest);
+    let wake = status::progress(desk, Some(newest), &mut observed);
+    let complete = status::is_complete(desk, &observed);
+    if complete {
+        nodes::let_autoscaler_back(desk);
+        history::clean_up(desk, Some(newest));
+    }
+    (observed, wake)
+}
+
+/// The newest set. Where there is none it is made, and counts with the next decision.
+fn with_newest(desk: &mut Desk, found: Option<usize>, observed: &mut MachineDeploymentStatus) -> Option<usize> {
+    if found.is_some() {
+        return found;
+    }
+    let recreated = desk.deployment.spec.strategy.type_ == RECREATE;
+    if recreated && !recreate::empty(desk, None) {
+        status::progress(desk, None, observed);
+        return None;
+    }
+    if let Some(taken) = revision::create(desk) {
+        observed.collision_count = Some(observed.collision_count.unwrap_or_default() + 1);
+        let mut plan = Plan::default();
+        desk.write_status(&mut plan, observed);
+        desk.plan.steps.extend(plan.steps.into_iter().map(|step| crate::steps::Step {
+            reason: Reason::Collision(taken.clone()),
+            ..step
+        }));
+    }
+    None
+}
+
+fn roll_out(desk: &mut Desk, newest: usize) {
+    let old = revision::old_ones(desk, Some(newest));
+    let under_way = old.iter().any(|position| desk.sets[*position].size() > 0);
+    nodes::untaint(desk, newest);
+    if under_way && desk.settings.keep_autoscaler_away {
+        nodes::keep_autoscaler_away(desk);
+    }
+    match desk.deployment.spec.strategy.type_.as_str() {
+        RECREATE => {
+            if recreate::empty(desk, Some(newest)) {
+                recreate::refill(desk, newest);
+            }
+        }
+        IN_PLACE_UPDATE => {
+            in_place::taint(desk, &old);
+            in_place::update(desk, newest);
+        }
+        _ => {
+            for position in old {
+                nodes::taint(desk, position);
+            }
+            rolling::roll(desk, newest);
+        }
+    }
+}
+
+fn is_frozen(desk: &Desk) -> bool {
+    let labels = desk.deployment.metadata.labels.as_ref();
+    labels.and_then(|labels| labels.get(keys::FREEZE_LABEL)).is_some_and(|value| value == keys::TRUE)
+}
+
+/// The deployment's sets. What is adopted or released comes first, and the rest in the next plan.
+fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
+    let owner = &view.deployment.metadata;
+    let Some(selector) = &view.deployment.spec.selector else {
+        return Vec::new();
+    };
+    let mut mine = Vec::new();
+    for set in &view.sets {
+        let name = set.metadata.name.clone().unwrap_or_default();
+        match claim(owner, selector, &set.metadata) {
+            Claim::Mine => mine.push(Arc::clone(set)),
+            Claim::Adopt => {
+                let act = Act::Adopt {
+                    kind: Kind::Set,
+                    name: name.clone(),
+                    patch: adoption(&set.metadata, "MachineDeployment", owner),
+                };
+                plan.push(act, Reason::Adopted(name));
+            }
+            Claim::Release => {
+                let act = Act::Patch {
+                    kind: Kind::Set,
+                    name: name.clone(),
+                    patch: release(&set.metadata, owner),
+                };
+                plan.push(act, Reason::LetGo(name));
+            }
+            Claim::Foreign => {}
+        }
+    }
+    mine
+}
+
+/// A deployment that is being deleted takes its sets with it.
+fn leave(mut desk: Desk) -> Plan<Reason> {
+    let view = desk.view;
+    if !has_finalizer(&view.deployment.metadata, keys::MACHINE_FINALIZER) {
+        return Plan::default();
+    }
+    if desk.sets.is_empty() {
+        let patch = finalizer_patch(&view.deployment.metadata, keys::MACHINE_FINALIZER, false);
+        let mut plan = Plan::default();
+        plan.push(own(view, patch), Reason::Released);
+        return plan;
+    }
+    let found = revision::newest(&desk);
+    let observed = status::compute(&desk, found);
+    for set in desk.sets.iter().filter(|set| !set.is_leaving()) {
+        let name = set.name().to_owned();
+        let act = Act::Delete {
+            kind: Kind::Set,
+            name: name.clone(),
+            uid: set.set.metadata.uid.clone(),
+            resource_version: set.set.metadata.resource_version.clone(),
+        };
+        desk.plan.push(act, Reason::DeploymentDeleted(name));
+    }
+    desk.finish(Some(observed))
+}
+
+fn refuse(view: &View, settings: Settings, text: &str, now: Timestamp) -> Plan<Reason> {
+    let desk = Desk::new(view, settings, now, Vec::new());
+    let mut plan = Plan::default();
+    desk.write_status(&mut plan, &status::invalid(&view.deployment, text, now));
+    let reason = Reason::Invalid(text.to_owned());
+    if !plan.steps.is_empty() {
+        let act = Act::RecordEvent {
+            type_: EventType::Warning,
+            reason: "InvalidSpec",
+            message: text.to_owned(),
+        };
+        plan.push(act, reason);
+    }
+    plan
+}
+
+fn own(view: &View, patch: serde_json::Value) -> Act {
+    Act::Patch {
+        kind: Kind::Deployment,
+        name: view.deployment.metadata.name.clone().unwrap_or_default(),
+        patch,
+    }
+}

@@ -1,0 +1,280 @@
+//! The objects as they are to be: rules change drafts, and what differs from the originals becomes a patch each.
+//!
+//! What must not live here: rules.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use mcm_api::deployment::MachineDeploymentStatus;
+use mcm_api::{Machine, MachineDeployment, MachineSet, keys};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::bounds::{Bounds, RECREATE};
+use super::{Reason, Settings, View};
+use crate::machine::EventType;
+use crate::merge::difference;
+use crate::ownership::is_controlled_by;
+use crate::set::{is_active, is_available, rank};
+use crate::steps::{Act, Kind, Plan};
+
+/// One set with its machines.
+pub(super) struct SetDraft {
+    original: Arc<MachineSet>,
+    /// As it is to be.
+    pub set: MachineSet,
+    /// Those that it controls, in the order in which they would be deleted; those that are being deleted among them.
+    pub machines: Vec<Arc<Machine>>,
+}
+
+impl SetDraft {
+    pub fn name(&self) -> &str {
+        self.set.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    pub fn replicas(&self) -> i32 {
+        self.set.spec.replicas
+    }
+
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.set.metadata.annotations.as_ref()?.get(key).map(String::as_str)
+    }
+
+    pub fn annotate(&mut self, key: &str, value: impl Into<String>) {
+        let annotations = self.set.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.into());
+    }
+
+    pub fn is_leaving(&self) -> bool {
+        self.set.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Machines that there are or will be: the set may not have made or deleted yet what it is told to.
+    pub fn size(&self) -> i64 {
+        i64::from(self.replicas()).max(self.machines.len() as i64)
+    }
+
+    /// The same without those that are being deleted.
+    pub fn size_without_leaving(&self) -> i64 {
+        let active = self.machines.iter().filter(|machine| is_active(machine)).count();
+        i64::from(self.replicas()).max(active as i64)
+    }
+
+    /// Machines that stay when the set has deleted what it is told to, in the order in which they would go next.
+    pub fn staying(&self) -> Vec<&Arc<Machine>> {
+        let active: Vec<_> = self.machines.iter().filter(|machine| is_active(machine)).collect();
+        let wanted = usize::try_from(self.replicas()).unwrap_or_default();
+        let surplus = active.len().saturating_sub(wanted);
+        active.into_iter().skip(surplus).collect()
+    }
+
+    pub fn available(&self, now: Timestamp) -> i64 {
+        self.available_of(i64::from(self.replicas()), now)
+    }
+
+    /// How many would be available if the set had that size.
+    pub fn available_of(&self, size: i64, now: Timestamp) -> i64 {
+        let seconds = self.set.spec.min_ready_seconds;
+        let active: Vec<_> = self.machines.iter().filter(|machine| is_active(machine)).collect();
+        let surplus = active.len().saturating_sub(usize::try_from(size).unwrap_or_default());
+        let staying = active.into_iter().skip(surplus);
+        staying.filter(|machine| is_available(machine, seconds, now).is_ok()).count() as i64
+    }
+}
+
+/// One decision under way.
+pub(super) struct Desk<'a> {
+    pub view: &'a View,
+    pub settings: Settings,
+    pub now: Timestamp,
+    /// The deployment as it is to be.
+    pub deployment: MachineDeployment,
+    /// The deployment's sets, the oldest first.
+    pub sets: Vec<SetDraft>,
+    /// What is not a change of one of the drafts.
+    pub plan: Plan<Reason>,
+    machines: BTreeMap<String, Machine>,
+    nodes: BTreeMap<String, Node>,
+    why: BTreeMap<(Kind, String), Reason>,
+    events: Vec<(EventType, &'static str, String, Reason)>,
+}
+
+impl<'a> Desk<'a> {
+    pub fn new(view: &'a View, settings: Settings, now: Timestamp, sets: Vec<Arc<MachineSet>>) -> Self {
+        let mut sets: Vec<SetDraft> = sets.into_iter().map(|set| draft(view, set)).collect();
+        sets.sort_by(|a, b| age(&a.set.metadata).cmp(&age(&b.set.metadata)));
+        Self {
+            view,
+            settings,
+            now,
+            deployment: view.deployment.clone(),
+            sets,
+            plan: Plan::default(),
+            machines: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            why: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        self.deployment.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    pub fn replicas(&self) -> i32 {
+        self.deployment.spec.replicas
+    }
+
+    pub fn bounds(&self) -> Bounds {
+        Bounds::of(&self.deployment.spec)
+    }
+
+    /// Most machines of all sets together.
+    pub fn limit(&self) -> i64 {
+        let surge = if self.deployment.spec.strategy.type_ == RECREATE { 0 } else { self.bounds().surge };
+        if self.replicas() == 0 { 0 } else { i64::from(self.replicas()) + surge }
+    }
+
+    /// Says why an object is changed. The first reason stands.
+    pub fn because(&mut self, kind: Kind, name: &str, reason: Reason) {
+        self.why.entry((kind, name.to_owned())).or_insert(reason);
+    }
+
+    pub fn event(&mut self, type_: EventType, word: &'static str, message: String, why: Reason) {
+        self.events.push((type_, word, message, why));
+    }
+
+    /// Gives a set its size, and notes the deployment's there. Answers whether the size changed.
+    pub fn resize(&mut self, position: usize, to: i32, reason: Reason) -> bool {
+        let (desired, limit) = (self.replicas().to_string(), self.limit().to_string());
+        let Some(set) = self.sets.get_mut(position) else {
+            return false;
+        };
+        let (name, from) = (set.name().to_owned(), set.replicas());
+        set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, desired);
+        set.annotate(keys::MAX_REPLICAS_ANNOTATION, limit);
+        set.set.spec.replicas = to;
+        if from == to {
+            self.because(Kind::Set, &name, Reason::SizeNoted(name.clone()));
+            return false;
+        }
+        let way = if to > from { "up" } else { "down" };
+        let message = format!("Scaled {way} machine set {name} to {to}");
+        self.because(Kind::Set, &name, reason.clone());
+        self.event(EventType::Normal, "ScalingMachineSet", message, reason);
+        true
+    }
+
+    /// The machine as it is to be.
+    pub fn machine(&mut self, machine: &Machine) -> &mut Machine {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        self.machines.entry(name).or_insert_with(|| machine.clone())
+    }
+
+    /// The node of a machine, as it is to be; `None`: there is none, or it does not say that it is this machine's.
+    pub fn node_of(&mut self, machine: &Machine) -> Option<&mut Node> {
+        let name = machine.metadata.labels.as_ref()?.get(keys::NODE_LABEL)?;
+        let known = self.view.nodes.as_ref()?.get(name)?;
+        let owner = known.metadata.labels.as_ref().and_then(|labels| labels.get(keys::MACHINE_NAME_LABEL));
+        if owner != machine.metadata.name.as_ref() {
+            return None;
+        }
+        Some(self.nodes.entry(name.clone()).or_insert_with(|| Node::clone(known)))
+    }
+
+    /// Patches for everything that differs, and the status.
+    pub fn finish(mut self, status: Option<MachineDeploymentStatus>) -> Plan<Reason> {
+        let mut plan = std::mem::take(&mut self.plan);
+        for (name, node) in std::mem::take(&mut self.nodes) {
+            let known = self.view.nodes.as_ref().and_then(|nodes| nodes.get(&name)).cloned();
+            if let Some(known) = known {
+                self.emit(&mut plan, Kind::Node, &name, &*known, &node, &known.metadata);
+            }
+        }
+        let originals: BTreeMap<_, _> = self
+            .view
+            .machines
+            .iter()
+            .map(|machine| (machine.metadata.name.clone().unwrap_or_default(), Arc::clone(machine)))
+            .collect();
+        for (name, machine) in std::mem::take(&mut self.machines) {
+            if let Some(known) = originals.get(&name) {
+                self.emit(&mut plan, Kind::Machine, &name, &**known, &machine, &known.metadata);
+            }
+        }
+        let known = &self.view.deployment;
+        let name = self.name().to_owned();
+        self.emit(&mut plan, Kind::Deployment, &name, known, &self.deployment, &known.metadata);
+        for set in &self.sets {
+            let original = &set.original;
+            self.emit(&mut plan, Kind::Set, set.name(), &**original, &set.set, &original.metadata);
+        }
+        for (type_, reason, message, why) in std::mem::take(&mut self.events) {
+            plan.push(Act::RecordEvent { type_, reason, message }, why);
+        }
+        // What is changed first is observed by the next decision, which follows at once.
+        if let Some(status) = status.filter(|_| plan.steps.is_empty()) {
+            self.write_status(&mut plan, &status);
+        }
+        plan
+    }
+
+    /// Writes the status, whatever else the plan holds.
+    pub fn write_status(&self, plan: &mut Plan<Reason>, status: &MachineDeploymentStatus) {
+        let known = &self.view.deployment;
+        let Some(change) = difference(&known.status, status) else { return };
+        let patch = json!({
+            "metadata": { "resourceVersion": known.metadata.resource_version },
+            "status": change,
+        });
+        let act = Act::WriteStatus {
+            kind: Kind::Deployment,
+            name: self.name().to_owned(),
+            patch,
+        };
+        plan.push(act, Reason::Status);
+    }
+
+    fn emit<T: Serialize + PartialEq>(
+        &self,
+        plan: &mut Plan<Reason>,
+        kind: Kind,
+        name: &str,
+        old: &T,
+        new: &T,
+        metadata: &ObjectMeta,
+    ) {
+        let Some(mut patch) = difference(old, new) else { return };
+        if let Value::Object(fields) = &mut patch {
+            fields.remove("status");
+        }
+        patch["metadata"]["resourceVersion"] = json!(metadata.resource_version);
+        let name = name.to_owned();
+        let reason = self.why.get(&(kind, name.clone())).cloned().unwrap_or(Reason::Status);
+        plan.push(Act::Patch { kind, name, patch }, reason);
+    }
+}
+
+fn draft(view: &View, original: Arc<MachineSet>) -> SetDraft {
+    let mut machines: Vec<Arc<Machine>> = view
+        .machines
+        .iter()
+        .filter(|machine| is_controlled_by(&machine.metadata, &original.metadata))
+        .cloned()
+        .collect();
+    rank(&mut machines, &view.preserved);
+    SetDraft {
+        set: MachineSet::clone(&original),
+        original,
+        machines,
+    }
+}
+
+/// Older ones first, then by name.
+pub(super) fn age(metadata: &ObjectMeta) -> (Option<Timestamp>, Option<&String>) {
+    (metadata.creation_timestamp.as_ref().map(|time| time.0), metadata.name.as_ref())
+}
+

@@ -1,0 +1,313 @@
+//! InPlaceUpdate: machines stay; each is drained, updated by the agent on its node, and handed over to the newest set.
+//!
+//! What must not live here: drain and conditions of the node, which are the machine controller's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use mcm_api::{Machine, Phase, keys};
+
+use super::bounds::{IN_PLACE_UPDATE, MANUAL};
+use super::desk::Desk;
+use super::nodes::machines;
+use super::{Reason, nodes, revision, rolling, scale};
+use crate::ownership::{controller, reference};
+use crate::set::is_active;
+use crate::steps::Kind;
+
+/// Whether a person selects the nodes.
+pub(super) fn is_manual(desk: &Desk) -> bool {
+    let strategy = &desk.deployment.spec.strategy;
+    let how = strategy.in_place_update.as_ref().map(|given| given.orchestration_type.as_str());
+    strategy.type_ == IN_PLACE_UPDATE && how == Some(MANUAL)
+}
+
+/// One step of an update in place.
+pub(super) fn update(desk: &mut Desk, newest: usize) {
+    let old = revision::old_ones(desk, Some(newest));
+    for position in &old {
+        hold_back(desk, *position);
+        mark_candidates(desk, *position);
+    }
+    unmark(desk, newest);
+    let followed = follow(desk, newest, &old);
+    if followed || fill(desk, newest, &old) {
+        return;
+    }
+    select(desk, newest, &old);
+}
+
+/// An old set makes no machines in the place of those that leave it.
+fn hold_back(desk: &mut Desk, position: usize) {
+    let Some(draft) = desk.sets.get_mut(position).filter(|set| set.size() > 0) else {
+        return;
+    };
+    let name = draft.name().to_owned();
+    let labels = draft.set.metadata.labels.get_or_insert_default();
+    if labels.insert(keys::SCALE_UP_DISABLED_LABEL.to_owned(), "true".to_owned()).is_none() {
+        desk.because(Kind::Set, &name, Reason::ScaleUpDisabled(name.clone()));
+    }
+}
+
+fn mark_candidates(desk: &mut Desk, position: usize) {
+    for machine in machines(desk, position) {
+        let Some(node) = desk.node_of(&machine) else { continue };
+        let name = node.metadata.name.clone().unwrap_or_default();
+        let labels = node.metadata.labels.get_or_insert_default();
+        if labels.insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned()).is_none() {
+            desk.because(Kind::Node, &name, Reason::Candidate(name.clone()));
+        }
+    }
+}
+
+/// Nodes of the newest set are no candidates: it may have been an old one before.
+fn unmark(desk: &mut Desk, newest: usize) {
+    for machine in machines(desk, newest) {
+        let phase = machine.status.current_status.phase.as_ref();
+        let busy = matches!(phase, Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful));
+        let Some(node) = desk.node_of(&machine).filter(|node| !busy && result(node).is_none()) else {
+            continue;
+        };
+        let name = node.metadata.name.clone().unwrap_or_default();
+        if let Some(labels) = &mut node.metadata.labels
+            && labels.remove(keys::CANDIDATE_FOR_UPDATE_LABEL).is_some()
+        {
+            labels.remove(keys::SELECTED_FOR_UPDATE_LABEL);
+            desk.because(Kind::Node, &name, Reason::Untainted(name.clone()));
+        }
+    }
+}
+
+fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+fn result(node: &Node) -> Option<&str> {
+    label(node, keys::UPDATE_RESULT_LABEL)
+}
+
+/// Whether the machine's copy of the node's conditions says that the update worked.
+fn is_updated(machine: &Machine) -> bool {
+    machine.status.conditions.iter().any(|condition| {
+        condition.type_ == keys::IN_PLACE_UPDATE_CONDITION
+            && condition.reason.as_deref() == Some(keys::UPDATE_SUCCESSFUL_REASON)
+    })
+}
+
+fn is_handed_over(machine: &Machine) -> bool {
+    let result = machine.metadata.labels.as_ref().and_then(|labels| labels.get(keys::UPDATE_RESULT_LABEL));
+    result.is_some_and(|result| result == keys::UPDATE_SUCCESSFUL) && is_updated(machine)
+}
+
+/// Sizes follow machines that were handed over, whoever died in between; then their nodes are used again. Answers whether
+/// a size changed.
+fn follow(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
+    let mut changed = false;
+    for position in old {
+        let count = machines(desk, *position).len() as i32;
+        let from = desk.sets.get(*position).map_or(0, |set| set.replicas());
+        if count < from {
+            changed |= resize(desk, *position, count);
+        }
+    }
+    let there = machines(desk, newest);
+    let handed_over: Vec<_> = there.iter().filter(|machine| is_handed_over(machine)).cloned().collect();
+    let from = desk.sets.get(newest).map_or(0, |set| set.replicas());
+    let uncounted = (there.len() as i32 - from).min(handed_over.len() as i32);
+    if uncounted > 0 {
+        return resize(desk, newest, from + uncounted) | changed;
+    }
+    for machine in handed_over {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        if let Some(labels) = &mut desk.machine(&machine).metadata.labels {
+            labels.remove(keys::UPDATE_RESULT_LABEL);
+        }
+        desk.because(Kind::Machine, &name, Reason::Counted(name.clone()));
+    }
+    for machine in there {
+        reopen(desk, &machine);
+    }
+    changed
+}
+
+fn resize(desk: &mut Desk, position: usize, to: i32) -> bool {
+    let Some(set) = desk.sets.get(position) else { return false };
+    let (set, from) = (set.name().to_owned(), set.replicas());
+    desk.resize(position, to, Reason::Followed { set, from, to })
+}
+
+/// The node of an updated machine takes pods again, once those that it cannot do without are there.
+fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
+    let Some(node) = desk.node_of(machine) else { return };
+    let updated = is_updated(machine) && result(node) == Some(keys::UPDATE_SUCCESSFUL);
+    if !updated {
+        return;
+    }
+    let name = node.metadata.name.clone().unwrap_or_default();
+    if let Some(labels) = &mut node.metadata.labels {
+        for key in [
+            keys::CANDIDATE_FOR_UPDATE_LABEL,
+            keys::SELECTED_FOR_UPDATE_LABEL,
+            keys::UPDATE_RESULT_LABEL,
+        ] {
+            labels.remove(key);
+        }
+    }
+    if let Some(annotations) = &mut node.metadata.annotations {
+        annotations.remove(keys::UPDATE_FAILED_REASON_ANNOTATION);
+    }
+    let spec = node.spec.get_or_insert_default();
+    spec.unschedulable = None;
+    let taints = spec.taints.get_or_insert_default();
+    taints.retain(|taint| taint.key != keys::PREFER_NO_SCHEDULE && taint.key != "node.kubernetes.io/unschedulable");
+    if !taints.iter().any(|taint| taint.key == keys::CRITICAL_COMPONENTS_TAINT) {
+        taints.push(Taint {
+            effect: "NoSchedule".to_owned(),
+            key: keys::CRITICAL_COMPONENTS_TAINT.to_owned(),
+            ..Taint::default()
+        });
+    }
+    desk.because(Kind::Node, &name, Reason::Reopened(name.clone()));
+}
+
+/// Brings the newest set nearer to its size. Answers whether anything changed.
+fn fill(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
+    let wanted = desk.replicas();
+    let now = desk.sets.get(newest).map_or(0, |set| set.replicas());
+    if now == wanted {
+        return false;
+    }
+    if now > wanted {
+        return resize(desk, newest, wanted);
+    }
+    let others: i32 = old.iter().filter_map(|position| desk.sets.get(*position)).map(|set| set.replicas()).sum();
+    let to = (wanted - others).min(now.saturating_add(i32::try_from(scale::room(desk)).unwrap_or(i32::MAX)));
+    if now < to {
+        return resize(desk, newest, to);
+    }
+    hand_over(desk, newest, old, wanted - now) || (!is_manual(desk) && now == 0 && rolling::grow(desk, newest))
+}
+
+/// Updated machines change their set, as many as it lacks.
+fn hand_over(desk: &mut Desk, newest: usize, old: &[usize], most: i32) -> bool {
+    let mut moved = 0;
+    for position in old {
+        let mut left = 0;
+        for machine in machines(desk, *position) {
+            let ready = is_updated(&machine) && machine.status.current_status.phase != Some(Phase::InPlaceUpdating);
+            let successful = desk.node_of(&machine).is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));
+            if ready && successful && moved + left < most {
+                give(desk, &machine, *position, newest);
+                left += 1;
+            }
+        }
+        if left > 0 {
+            let from = desk.sets.get(*position).map_or(0, |set| set.replicas());
+            resize(desk, *position, (from - left).max(0));
+            moved += left;
+        }
+    }
+    let from = desk.sets.get(newest).map_or(0, |set| set.replicas());
+    moved > 0 && resize(desk, newest, from + moved)
+}
+
+fn give(desk: &mut Desk, machine: &Arc<Machine>, from: usize, to: usize) {
+    let selected = |desk: &Desk, position: usize| -> BTreeMap<String, String> {
+        let selector = desk.sets.get(position).and_then(|set| set.set.spec.selector.clone());
+        selector.and_then(|selector| selector.match_labels).unwrap_or_default()
+    };
+    let (old, new) = (selected(desk, from), selected(desk, to));
+    let Some(owner) = desk.sets.get(to).map(|set| set.set.metadata.clone()) else {
+        return;
+    };
+    let name = machine.metadata.name.clone().unwrap_or_default();
+    let before = controller(&machine.metadata).map(|reference| reference.uid.clone());
+    let draft = desk.machine(machine);
+    let references = draft.metadata.owner_references.get_or_insert_default();
+    references.retain(|reference| Some(&reference.uid) != before.as_ref());
+    references.push(reference("MachineSet", &owner));
+    let labels = draft.metadata.labels.get_or_insert_default();
+    labels.retain(|key, _| !old.contains_key(key));
+    labels.extend(new);
+    labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), keys::UPDATE_SUCCESSFUL.to_owned());
+    let set = owner.name.unwrap_or_default();
+    desk.because(
+        Kind::Machine,
+        &name,
+        Reason::HandedOver {
+            machine: name.clone(),
+            set,
+        },
+    );
+}
+
+/// Chooses the nodes that are updated next.
+fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
+    let wanted = i64::from(desk.replicas());
+    let size = |desk: &Desk, position: usize| desk.sets.get(position).map_or(0, |set| i64::from(set.replicas()));
+    let others: i64 = old.iter().map(|position| size(desk, *position)).sum();
+    if others == 0 {
+        return;
+    }
+    let new = size(desk, newest);
+    if new == wanted {
+        rolling::shrink(desk, newest, old);
+        return;
+    }
+    if is_manual(desk) {
+        return;
+    }
+    let now = desk.now;
+    let available = |desk: &Desk, position: usize| desk.sets.get(position).map_or(0, |set| set.available(now));
+    let busy = old.iter().flat_map(|position| machines(desk, *position)).collect::<Vec<_>>();
+    let busy = busy.iter().filter(|machine| is_selected(desk, machine)).count() as i64;
+    if busy + new >= wanted {
+        return;
+    }
+    let least = wanted - desk.bounds().unavailable;
+    let possible = others + new - least - (new - available(desk, newest)).max(0) - busy;
+    // A selected machine that still serves will not for long.
+    let serving: i64 = old.iter().map(|position| serving(desk, *position)).sum::<i64>() + available(desk, newest);
+    let mut budget = possible.min(serving - least).min(wanted - new - busy);
+    for position in old {
+        for machine in machines(desk, *position) {
+            if budget <= 0 {
+                return;
+            }
+            let Some(node) = desk.node_of(&machine) else { continue };
+            let name = node.metadata.name.clone().unwrap_or_default();
+            let labels = node.metadata.labels.get_or_insert_default();
+            if !labels.contains_key(keys::CANDIDATE_FOR_UPDATE_LABEL) || labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL) {
+                continue;
+            }
+            labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+            desk.because(Kind::Node, &name, Reason::Selected(name.clone()));
+            budget -= 1;
+        }
+    }
+}
+
+fn is_selected(desk: &Desk, machine: &Machine) -> bool {
+    let node = machine.metadata.labels.as_ref().and_then(|labels| labels.get(keys::NODE_LABEL));
+    let known = node.and_then(|name| desk.view.nodes.as_ref()?.get(name));
+    known.is_some_and(|node| label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some())
+}
+
+/// Available machines of a set that are not being updated.
+fn serving(desk: &Desk, position: usize) -> i64 {
+    let Some(set) = desk.sets.get(position) else { return 0 };
+    let seconds = set.set.spec.min_ready_seconds;
+    let staying = set.staying().into_iter();
+    staying
+        .filter(|machine| is_active(machine) && crate::set::is_available(machine, seconds, desk.now).is_ok())
+        .filter(|machine| !is_selected(desk, machine))
+        .count() as i64
+}
+
+/// Marks nodes of old sets so that pods go elsewhere, as in a rolling update.
+pub(super) fn taint(desk: &mut Desk, old: &[usize]) {
+    for position in old {
+        nodes::taint(desk, *position);
+    }
+}

@@ -1,0 +1,228 @@
+//! Which set is the newest, its number in the history, what it is handed on, and how it is made.
+
+use std::collections::BTreeMap;
+
+use mcm_api::{MachineSet, keys};
+
+use super::desk::{Desk, SetDraft};
+use super::template::{hash, same_template, set_name, without_hash};
+use super::{Reason, rolling};
+use crate::ownership::reference;
+use crate::set::alike;
+use crate::steps::{Act, Kind};
+
+/// Annotations that belong to one object and are copied to no other.
+pub(super) const NOT_COPIED: [&str; 8] = [
+    keys::LAST_APPLIED_ANNOTATION,
+    keys::REVISION_ANNOTATION,
+    keys::REVISION_HISTORY_ANNOTATION,
+    keys::DESIRED_REPLICAS_ANNOTATION,
+    keys::MAX_REPLICAS_ANNOTATION,
+    keys::PREFER_NO_SCHEDULE,
+    keys::UNFREEZE_ANNOTATION,
+    keys::TRIGGER_DELETION_ANNOTATION,
+];
+
+/// Position of the set that has the deployment's template: the oldest of them. Sets that are being deleted are no choice
+/// while there is another.
+pub(super) fn newest(desk: &Desk) -> Option<usize> {
+    let template = &desk.deployment.spec.template;
+    let same = |set: &SetDraft| same_template(&set.set.spec.template, template);
+    let position = |wanted: &dyn Fn(&SetDraft) -> bool| desk.sets.iter().position(wanted);
+    position(&|set| same(set) && !set.is_leaving()).or_else(|| position(&|set| same(set)))
+}
+
+/// Positions of all other sets, the oldest first.
+pub(super) fn old_ones(desk: &Desk, newest: Option<usize>) -> Vec<usize> {
+    (0..desk.sets.len()).filter(|position| Some(*position) != newest).collect()
+}
+
+/// The set's number; 0 where it has none.
+pub(super) fn revision(set: &SetDraft) -> i64 {
+    set.annotation(keys::REVISION_ANNOTATION).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn next_revision(desk: &Desk, newest: Option<usize>) -> i64 {
+    let old = old_ones(desk, newest);
+    let numbers = old.iter().filter_map(|position| desk.sets.get(*position)).map(revision);
+    numbers.max().unwrap_or_default() + 1
+}
+
+/// Hands on to the newest set what needs no new machines, and gives it its number.
+pub(super) fn sync(desk: &mut Desk, newest: usize) {
+    let next = next_revision(desk, Some(newest));
+    let deployment = desk.deployment.clone();
+    let Some(draft) = desk.sets.get_mut(newest) else { return };
+    let before = draft.set.clone();
+    let mut what = Vec::new();
+    for (key, value) in copied(&deployment.metadata.annotations) {
+        if draft.annotation(&key) != Some(value.as_str()) {
+            draft.annotate(&key, value);
+            what.push("annotations");
+        }
+    }
+    let known = revision(draft);
+    if known < next {
+        if let Some(old) = draft.annotation(keys::REVISION_ANNOTATION).map(str::to_owned) {
+            let history = draft.annotation(keys::REVISION_HISTORY_ANNOTATION).unwrap_or_default();
+            let history = if history.is_empty() { old } else { format!("{history},{old}") };
+            draft.annotate(keys::REVISION_HISTORY_ANNOTATION, history);
+        }
+        draft.annotate(keys::REVISION_ANNOTATION, next.to_string());
+        what.push("revision");
+    }
+    if let Some(labels) = &mut draft.set.metadata.labels {
+        labels.remove(keys::SCALE_UP_DISABLED_LABEL);
+    }
+    hand_on(&deployment.spec, &mut draft.set, &mut what);
+    if draft.set != before {
+        what.dedup();
+        let name = draft.name().to_owned();
+        let what = if what.is_empty() { "leave to grow".to_owned() } else { what.join(" and ") };
+        desk.because(Kind::Set, &name.clone(), Reason::Synced { set: name, what });
+    }
+    note_revision(desk, newest);
+}
+
+fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineSet, what: &mut Vec<&'static str>) {
+    let (from, to) = (&spec.template.spec, &mut set.spec.template.spec);
+    if !alike(&from.node_template, &to.node_template) {
+        to.node_template = from.node_template.clone();
+        what.push("node template");
+    }
+    if from.configuration != to.configuration {
+        to.configuration = from.configuration.clone();
+        what.push("settings");
+    }
+    if from.class.kind != to.class.kind {
+        to.class.kind = from.class.kind.clone();
+        what.push("class kind");
+    }
+    let limits = (spec.auto_preserve_failed_max, spec.auto_preserve_failed_machine_max);
+    if set.spec.min_ready_seconds != spec.min_ready_seconds
+        || (set.spec.auto_preserve_failed_max, set.spec.auto_preserve_failed_machine_max) != limits
+    {
+        set.spec.min_ready_seconds = spec.min_ready_seconds;
+        (set.spec.auto_preserve_failed_max, set.spec.auto_preserve_failed_machine_max) = limits;
+        what.push("numbers");
+    }
+}
+
+/// The autoscaler's time goes to every set: machines of old ones may be chosen, too.
+pub(super) fn note_last_scale(desk: &mut Desk) {
+    let key = keys::LAST_SCALE_ANNOTATION;
+    let Some(time) = desk.deployment.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned() else {
+        return;
+    };
+    for set in desk.sets.iter_mut().filter(|set| !set.machines.is_empty()) {
+        if set.annotation(key) != Some(time.as_str()) {
+            set.annotate(key, time.clone());
+        }
+    }
+}
+
+fn note_revision(desk: &mut Desk, newest: usize) {
+    let Some(number) = desk.sets.get(newest).map(revision).filter(|number| *number > 0) else {
+        return;
+    };
+    let annotations = desk.deployment.metadata.annotations.get_or_insert_default();
+    let text = number.to_string();
+    if annotations.get(keys::REVISION_ANNOTATION) != Some(&text) {
+        annotations.insert(keys::REVISION_ANNOTATION.to_owned(), text);
+        let name = desk.name().to_owned();
+        desk.because(Kind::Deployment, &name, Reason::Revision(number));
+    }
+}
+
+fn copied(annotations: &Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+    let all = annotations.iter().flatten();
+    all.filter(|(key, _)| !NOT_COPIED.contains(&key.as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// Makes the set of the deployment's template. Answers its name if that is another set's already.
+pub(super) fn create(desk: &mut Desk) -> Option<String> {
+    let deployment = &desk.deployment;
+    let hash = hash(&deployment.spec.template, deployment.status.collision_count);
+    let name = set_name(desk.name(), hash);
+    let taken = desk.view.taken.as_ref() == Some(&name);
+    let known = desk.view.sets.iter().any(|set| set.metadata.name.as_ref() == Some(&name));
+    if taken || known {
+        return Some(name);
+    }
+    let replicas = match deployment.spec.strategy.type_.as_str() {
+        super::bounds::RECREATE => deployment.spec.replicas,
+        _ => rolling::first_size(desk),
+    };
+    let mut set = MachineSet::default();
+    let hash = hash.to_string();
+    let mut template = without_hash(&deployment.spec.template);
+    template.metadata.labels.get_or_insert_default().insert(keys::TEMPLATE_HASH_LABEL.to_owned(), hash.clone());
+    let mut selector = deployment.spec.selector.clone().unwrap_or_default();
+    selector.match_labels.get_or_insert_default().insert(keys::TEMPLATE_HASH_LABEL.to_owned(), hash);
+    let mut annotations = copied(&deployment.metadata.annotations);
+    annotations.insert(keys::REVISION_ANNOTATION.to_owned(), next_revision(desk, None).to_string());
+    annotations.insert(keys::DESIRED_REPLICAS_ANNOTATION.to_owned(), deployment.spec.replicas.to_string());
+    annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), desk.limit().to_string());
+    set.metadata.name = Some(name.clone());
+    set.metadata.namespace = deployment.metadata.namespace.clone();
+    set.metadata.labels = template.metadata.labels.clone();
+    set.metadata.annotations = Some(annotations);
+    set.metadata.owner_references = Some(vec![reference("MachineDeployment", &deployment.metadata)]);
+    set.spec.replicas = replicas;
+    set.spec.selector = Some(selector);
+    set.spec.template = template;
+    set.spec.min_ready_seconds = deployment.spec.min_ready_seconds;
+    set.spec.auto_preserve_failed_max = deployment.spec.auto_preserve_failed_max;
+    set.spec.auto_preserve_failed_machine_max = deployment.spec.auto_preserve_failed_machine_max;
+    let reason = Reason::NewSet {
+        name: name.clone(),
+        replicas,
+    };
+    desk.plan.push(Act::CreateSet(Box::new(set)), reason.clone());
+    if replicas > 0 {
+        let message = format!("Scaled up machine set {name} to {replicas}");
+        desk.event(crate::machine::EventType::Normal, "ScalingMachineSet", message, reason);
+    }
+    None
+}
+
+/// Gives sets that were made by hand the label that tells templates apart: first the template and the machines, then, when
+/// those carry it, the set and its selector. Answers whether one is not there yet.
+pub(super) fn label_adopted(desk: &mut Desk) -> bool {
+    let collisions = desk.deployment.status.collision_count;
+    let mut waiting = false;
+    for position in 0..desk.sets.len() {
+        let Some(draft) = desk.sets.get_mut(position) else { continue };
+        let selector = draft.set.spec.selector.as_ref().and_then(|selector| selector.match_labels.as_ref());
+        let labelled = selector.and_then(|labels| labels.get(keys::TEMPLATE_HASH_LABEL));
+        if labelled.is_some_and(|hash| !hash.is_empty()) || draft.is_leaving() {
+            continue;
+        }
+        waiting = true;
+        let key = keys::TEMPLATE_HASH_LABEL;
+        let value = hash(&draft.set.spec.template, collisions).to_string();
+        let name = draft.name().to_owned();
+        let machines = draft.machines.clone();
+        let carries = |labels: Option<&BTreeMap<String, String>>| labels.and_then(|labels| labels.get(key)) == Some(&value);
+        let in_template = carries(draft.set.spec.template.metadata.labels.as_ref());
+        let bare: Vec<_> = machines.iter().filter(|machine| !carries(machine.metadata.labels.as_ref())).collect();
+        if !in_template {
+            let labels = draft.set.spec.template.metadata.labels.get_or_insert_default();
+            labels.insert(key.to_owned(), value.clone());
+        } else if bare.is_empty() {
+            draft.set.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.clone());
+            let selector = draft.set.spec.selector.get_or_insert_default();
+            selector.match_labels.get_or_insert_default().insert(key.to_owned(), value.clone());
+        }
+        desk.because(Kind::Set, &name, Reason::Hashed(name.clone()));
+        for machine in bare {
+            let called = machine.metadata.name.clone().unwrap_or_default();
+            let labels = desk.machine(machine).metadata.labels.get_or_insert_default();
+            labels.insert(key.to_owned(), value.clone());
+            desk.because(Kind::Machine, &called, Reason::Hashed(name.clone()));
+        }
+    }
+    waiting
+}

@@ -1,0 +1,143 @@
+//! RollingUpdate: new machines as far as the surge allows, old ones go as far as availability allows.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use mcm_api::Machine;
+
+use super::desk::Desk;
+use super::{Reason, revision};
+use crate::set::is_available;
+
+/// One step of a rolling update. Answers whether a size changed.
+pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
+    let old = revision::old_ones(desk, Some(newest));
+    grow(desk, newest) || shrink(desk, newest, &old)
+}
+
+/// Machines of all sets: those that are there, being deleted or not, and those that are ordered.
+fn total(desk: &Desk) -> i64 {
+    desk.sets.iter().map(super::desk::SetDraft::size).sum()
+}
+
+/// How many machines a set that does not exist yet starts with.
+pub(super) fn first_size(desk: &Desk) -> i32 {
+    if super::in_place::is_manual(desk) {
+        return 0;
+    }
+    more(desk, 0)
+}
+
+/// The size of the newest set, which has `now` machines, as far as the surge allows.
+fn more(desk: &Desk, now: i32) -> i32 {
+    let wanted = i64::from(desk.replicas());
+    let room = (desk.limit() - total(desk)).min(wanted - i64::from(now)).max(0);
+    now.saturating_add(i32::try_from(room).unwrap_or(i32::MAX))
+}
+
+/// Brings the newest set nearer to its size.
+pub(super) fn grow(desk: &mut Desk, newest: usize) -> bool {
+    let Some(set) = desk.sets.get(newest) else { return false };
+    let (name, from) = (set.name().to_owned(), set.replicas());
+    let to = if from > desk.replicas() { desk.replicas() } else { more(desk, from) };
+    if to == from {
+        return false;
+    }
+    let (total, limit) = (total(desk), desk.limit());
+    let reason = Reason::Grown {
+        set: name,
+        from,
+        to,
+        total,
+        limit,
+    };
+    desk.resize(newest, to, reason)
+}
+
+/// Old machines that stay, in the order in which they go, and how many of them are to go.
+struct Leaving {
+    position: usize,
+    staying: VecDeque<Arc<Machine>>,
+    size: i32,
+}
+
+impl Leaving {
+    /// Lets the next one go; answers it if it is there already.
+    fn pop(&mut self) -> Option<Arc<Machine>> {
+        let there = self.staying.len() as i64;
+        let is_there = i64::from(self.size) <= there;
+        self.size -= 1;
+        if is_there { self.staying.pop_front() } else { None }
+    }
+}
+
+/// Takes old machines away as far as availability allows. Answers whether a size changed.
+pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
+    let now = desk.now;
+    let available: i64 = desk.sets.iter().map(|set| set.available(now)).sum();
+    let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
+    let ordered: i64 = desk.sets.iter().map(|set| i64::from(set.replicas())).sum();
+    let missing = desk.sets.get(newest).map_or(0, |set| i64::from(set.replicas()) - set.available(now));
+    let mut budget = ordered - least - missing;
+    if budget <= 0 {
+        return false;
+    }
+    let mut leaving: Vec<Leaving> = old
+        .iter()
+        .filter_map(|position| {
+            let set = desk.sets.get(*position).filter(|set| set.replicas() > 0)?;
+            let staying = set.staying().into_iter().cloned().collect();
+            Some(Leaving {
+                position: *position,
+                staying,
+                size: set.replicas(),
+            })
+        })
+        .collect();
+    let serves = |desk: &Desk, position: usize, machine: &Machine| {
+        let seconds = desk.sets.get(position).map_or(0, |set| set.set.spec.min_ready_seconds);
+        is_available(machine, seconds, now).is_ok()
+    };
+
+    // First those that serve nobody: they would be missed by none.
+    for set in &mut leaving {
+        let next = |set: &Leaving| set.size as usize > set.staying.len() || !serves(desk, set.position, &set.staying[0]);
+        while budget > 0 && set.size > 0 && next(set) {
+            set.pop();
+            budget -= 1;
+        }
+    }
+    let cleaned: Vec<i32> = leaving.iter().map(|set| set.size).collect();
+    // Then as many others as are available beyond what is enough.
+    let mut spare = available - least;
+    for set in &mut leaving {
+        while spare > 0 && set.size > 0 {
+            if set.pop().is_some_and(|machine| serves(desk, set.position, &machine)) {
+                spare -= 1;
+            }
+        }
+    }
+    let mut changed = false;
+    for (set, cleaned) in leaving.iter().zip(cleaned) {
+        let Some((name, from)) = desk.sets.get(set.position).map(|set| (set.name().to_owned(), set.replicas())) else {
+            continue;
+        };
+        let to = set.size;
+        if to == from {
+            continue;
+        }
+        let reason = if to == cleaned {
+            Reason::CleanedUp { set: name, from, to }
+        } else {
+            Reason::Shrunk {
+                set: name,
+                from,
+                to,
+                available,
+                least,
+            }
+        };
+        changed |= desk.resize(set.position, to, reason);
+    }
+    changed
+}

@@ -1,0 +1,179 @@
+//! A changed number of replicas, outside the steps of a rollout and in its midst.
+
+use mcm_api::keys;
+
+use super::bounds::ROLLING_UPDATE;
+use super::desk::{Desk, SetDraft};
+use super::{Reason, revision};
+
+/// Whether the sets were sized for another number of replicas. Without a set of the newest template a rollout comes first,
+/// unless it is paused.
+pub(super) fn is_due(desk: &Desk, newest: Option<usize>) -> bool {
+    let paused = desk.deployment.spec.paused;
+    if newest.is_none() && !paused {
+        return false;
+    }
+    let wanted = desk.replicas();
+    let active = active(desk);
+    if active.is_empty() {
+        return wanted > 0 && paused;
+    }
+    active.iter().filter_map(|position| desk.sets.get(*position)).any(|set| {
+        let noted = set.annotation(keys::DESIRED_REPLICAS_ANNOTATION);
+        noted.and_then(|text| text.parse::<i32>().ok()).is_some_and(|noted| noted != wanted)
+    })
+}
+
+fn active(desk: &Desk) -> Vec<usize> {
+    (0..desk.sets.len()).filter(|position| desk.sets[*position].replicas() > 0).collect()
+}
+
+/// Sizes the sets for the deployment's replicas.
+pub(super) fn scale(desk: &mut Desk, newest: Option<usize>) {
+    let active = active(desk);
+    let wanted = desk.replicas();
+    let only = active.first().copied().or(newest).or_else(|| desk.sets.len().checked_sub(1));
+    if let Some(only) = only.filter(|only| active.len() <= 1 && newest.is_none_or(|newest| newest == *only)) {
+        let from = desk.sets.get(only).map_or(0, SetDraft::replicas);
+        let to = from.saturating_add(i32::try_from(room(desk)).unwrap_or(i32::MAX)).min(wanted);
+        if to < wanted { grow_partly(desk, only, to) } else { set_size(desk, only, wanted) }
+        return;
+    }
+    if let Some(newest) = newest.filter(|newest| is_saturated(desk, *newest)) {
+        for position in active.into_iter().filter(|position| *position != newest) {
+            set_size(desk, position, 0);
+        }
+        return;
+    }
+    let sizes = match desk.deployment.spec.strategy.type_.as_str() {
+        ROLLING_UPDATE | "" => proportional(desk, &active, newest),
+        _ => in_order(desk, &active, newest, i64::from(wanted)),
+    };
+    for (position, size) in sizes {
+        set_size(desk, position, size);
+    }
+}
+
+/// How many more machines there may be: those that were to go before, and are still there, take up room until they do.
+pub(super) fn room(desk: &Desk) -> i64 {
+    let there: i64 = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
+    (desk.limit() - there).max(0)
+}
+
+/// A step towards the size. The set does not note the deployment's yet, so that scaling goes on.
+fn grow_partly(desk: &mut Desk, position: usize, to: i32) {
+    let noted = desk.sets.get(position).and_then(|set| set.annotation(keys::DESIRED_REPLICAS_ANNOTATION));
+    let noted = noted.map(str::to_owned);
+    if desk.sets.get(position).is_some_and(|set| set.replicas() < to) {
+        set_size(desk, position, to);
+    }
+    if let (Some(set), Some(noted)) = (desk.sets.get_mut(position), noted) {
+        set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, noted);
+    }
+}
+
+fn set_size(desk: &mut Desk, position: usize, to: i32) {
+    let Some(set) = desk.sets.get(position) else { return };
+    let (set, from) = (set.name().to_owned(), set.replicas());
+    desk.resize(position, to, Reason::Scaled { set, from, to });
+}
+
+fn is_saturated(desk: &Desk, newest: usize) -> bool {
+    let wanted = desk.replicas();
+    desk.sets.get(newest).is_some_and(|set| {
+        set.replicas() == wanted
+            && set.annotation(keys::DESIRED_REPLICAS_ANNOTATION) == Some(wanted.to_string().as_str())
+            && set.available(desk.now) == i64::from(wanted)
+    })
+}
+
+/// More machines go to the newest set alone; fewer are taken from all sets by their share, and what rounding leaves from
+/// the largest.
+fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(usize, i32)> {
+    let wanted = desk.replicas();
+    let allowed = desk.limit();
+    let mut order: Vec<usize> = active.to_vec();
+    order.extend(newest.filter(|newest| !active.contains(newest)));
+    let size = |position: &usize| i64::from(desk.sets[*position].replicas());
+    let total: i64 = order.iter().map(size).sum();
+    let delta = allowed - total;
+    let mut sizes: Vec<(usize, i64)> = order.iter().map(|position| (*position, size(position))).collect();
+    if delta >= 0 {
+        let room = delta.min(room(desk));
+        let grows = newest.or_else(|| active.last().copied());
+        if let Some((_, size)) = sizes.iter_mut().find(|(position, _)| Some(*position) == grows) {
+            *size = (*size + room).min(i64::from(wanted).max(*size));
+        }
+    } else {
+        // Sets stand in the order of their age.
+        sizes.sort_by_key(|(position, size)| (-*size, *position));
+        let mut added = 0;
+        for (position, size) in &mut sizes {
+            let share = share(&desk.sets[*position], *size, desk, allowed).max(delta - added).min(0);
+            *size += share;
+            added += share;
+        }
+        if let Some((_, first)) = sizes.first_mut() {
+            *first = (*first + delta - added).max(0);
+        }
+        spare_available(desk, &mut sizes);
+    }
+    sizes.into_iter().map(|(position, size)| (position, i32::try_from(size.max(0)).unwrap_or(i32::MAX))).collect()
+}
+
+/// Rounding must not take machines that are needed while others are there that serve nobody.
+fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
+    let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
+    let kept = |position: usize, size: i64| desk.sets[position].available_of(size, desk.now);
+    for _ in 0..desk.replicas() {
+        let available: i64 = sizes.iter().map(|(position, size)| kept(*position, *size)).sum();
+        if available >= least {
+            return;
+        }
+        let gains = |(position, size): &(usize, i64)| {
+            *size < i64::from(desk.sets[*position].replicas()) && kept(*position, size + 1) > kept(*position, *size)
+        };
+        let loses_nothing = |(position, size): &(usize, i64)| {
+            *size > 0 && kept(*position, size - 1) == kept(*position, *size)
+        };
+        let (Some(to), Some(from)) = (sizes.iter().position(gains), sizes.iter().position(loses_nothing)) else {
+            return;
+        };
+        sizes[to].1 += 1;
+        sizes[from].1 -= 1;
+    }
+}
+
+/// What a set gives away; zero or less.
+fn share(set: &SetDraft, size: i64, desk: &Desk, allowed: i64) -> i64 {
+    if size == 0 || desk.replicas() == 0 {
+        return -size;
+    }
+    let noted = set.annotation(keys::MAX_REPLICAS_ANNOTATION).and_then(|text| text.parse::<i64>().ok());
+    let of = noted.unwrap_or(i64::from(desk.deployment.status.replicas)).max(1);
+    let rounded = (2 * size * allowed + of).div_euclid(2 * of);
+    rounded - size
+}
+
+/// More machines go to the newest set; fewer are taken from the oldest sets first.
+fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -> Vec<(usize, i32)> {
+    let size = |position: &usize| desk.sets[*position].replicas();
+    let total: i64 = active.iter().map(|position| i64::from(size(position))).sum();
+    let mut order: Vec<usize> = revision::old_ones(desk, newest).into_iter().filter(|one| active.contains(one)).collect();
+    order.extend(newest);
+    let mut surplus = total - wanted;
+    let mut sizes = Vec::new();
+    for position in order {
+        let mut to = i64::from(size(&position));
+        if surplus > 0 {
+            let gone = surplus.min(to);
+            to -= gone;
+            surplus -= gone;
+        } else if surplus < 0 && Some(position) == newest {
+            to += room(desk).min(-surplus);
+            surplus = 0;
+        }
+        sizes.push((position, i32::try_from(to).unwrap_or(i32::MAX)));
+    }
+    sizes
+}

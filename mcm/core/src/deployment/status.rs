@@ -1,0 +1,214 @@
+//! A deployment's status and conditions, from its sets.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::MachineDeployment;
+use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
+
+use super::desk::Desk;
+use crate::set::{INVALID, stamp};
+
+pub(super) const AVAILABLE: &str = "Available";
+pub(super) const PROGRESSING: &str = "Progressing";
+const REPLICA_FAILURE: &str = "ReplicaFailure";
+/// The reason of a finished rollout.
+pub(super) const DONE: &str = "NewMachineSetAvailable";
+const LATE: &str = "ProgressDeadlineExceeded";
+const PAUSED: &str = "DeploymentPaused";
+const RESUMED: &str = "DeploymentResumed";
+
+/// The numbers, and whether enough machines are available.
+pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentStatus {
+    let known = &desk.view.deployment.status;
+    let sets = || desk.sets.iter().map(|set| &set.set.status);
+    let available: i32 = sets().map(|status| status.available_replicas).sum();
+    let preserved: i32 = sets().map(|status| status.preserved_failed_replicas).sum();
+    let ordered: i32 = desk.sets.iter().map(|set| set.replicas()).sum();
+    let mut failed: Vec<_> = sets().flat_map(|status| status.failed_machines.iter().flatten().cloned()).collect();
+    failed.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut status = MachineDeploymentStatus {
+        observed_generation: desk.view.deployment.metadata.generation.unwrap_or_default(),
+        replicas: sets().map(|status| status.replicas).sum(),
+        updated_replicas: newest.and_then(|newest| desk.sets.get(newest)).map_or(0, |set| set.set.status.replicas),
+        ready_replicas: sets().map(|status| status.ready_replicas).sum(),
+        available_replicas: available,
+        preserved_failed_replicas: preserved,
+        unavailable_replicas: (ordered - available).max(0),
+        failed_machines: (!failed.is_empty()).then_some(failed),
+        ..known.clone()
+    };
+    remove(&mut status, INVALID);
+    let least = i64::from(desk.replicas()) - desk.bounds().unavailable - i64::from(preserved);
+    let (value, reason, message) = if i64::from(available) >= least.max(0) {
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    } else {
+        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    };
+    put(&mut status, AVAILABLE, value, reason, message, desk.now);
+    status
+}
+
+/// How the rollout stands, and when its deadline passes.
+pub(super) fn progress(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) -> Option<Duration> {
+    let now = desk.now;
+    let known = &desk.view.deployment.status;
+    let current = known.conditions.iter().find(|condition| condition.type_ == PROGRESSING);
+    let what = match newest.and_then(|newest| desk.sets.get(newest)) {
+        Some(set) => format!("MachineSet {:?}", set.name()),
+        None => format!("Machine Deployment {:?}", desk.name()),
+    };
+    let complete = is_complete(desk, status);
+    let settled = current.is_some_and(|current| current.reason == DONE) && status.replicas == status.updated_replicas;
+    if settled {
+        // Machines that fail later do not open the rollout again.
+    } else if complete {
+        put(status, PROGRESSING, "True", DONE, &format!("{what} has successfully progressed."), now);
+    } else if current.is_none_or(|current| current.reason == DONE) {
+        begun(desk, newest, status);
+    } else if is_progressing(known, status) {
+        let text = format!("{what} is progressing.");
+        progressed(status, &text, now);
+    } else if deadline(desk, status).is_some_and(|left| left.is_zero()) {
+        put(status, PROGRESSING, "False", LATE, &format!("{what} has timed out progressing."), now);
+    }
+    replica_failure(desk, newest, status);
+    deadline(desk, status).filter(|left| !left.is_zero() && !complete)
+}
+
+/// Whether every machine is there, of the newest template and available.
+pub(super) fn is_complete(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
+    let wanted = desk.replicas();
+    let leftover = desk.sets.iter().filter(|set| set.size() > 0).count() > usize::from(wanted > 0);
+    status.updated_replicas == wanted && status.replicas == wanted && status.available_replicas == wanted && !leftover
+}
+
+fn is_progressing(old: &MachineDeploymentStatus, new: &MachineDeploymentStatus) -> bool {
+    new.updated_replicas > old.updated_replicas
+        || new.replicas - new.updated_replicas < old.replicas - old.updated_replicas
+        || new.ready_replicas > old.ready_replicas
+        || new.available_replicas > old.available_replicas
+}
+
+/// The time left until the rollout counts as late; `None`: there is no deadline, or it is over, or late already.
+fn deadline(desk: &Desk, status: &MachineDeploymentStatus) -> Option<Duration> {
+    let seconds = u64::try_from(desk.deployment.spec.progress_deadline_seconds?).unwrap_or_default();
+    let current = status.conditions.iter().find(|condition| condition.type_ == PROGRESSING)?;
+    if [DONE, LATE, PAUSED].contains(&current.reason.as_str()) {
+        return None;
+    }
+    let since = current.last_update_time.as_ref()?.0;
+    let passed = Duration::try_from(desk.now.duration_since(since)).unwrap_or_default();
+    Some(Duration::from_secs(seconds).saturating_sub(passed))
+}
+
+/// Pausing and resuming leave a trace, unless the rollout is late.
+pub(super) fn pause(desk: &Desk, status: &mut MachineDeploymentStatus) {
+    let reason = |status: &MachineDeploymentStatus| {
+        let current = status.conditions.iter().find(|condition| condition.type_ == PROGRESSING);
+        current.map(|current| current.reason.clone()).unwrap_or_default()
+    };
+    let current = reason(status);
+    if current == LATE {
+        return;
+    }
+    if desk.deployment.spec.paused {
+        put(status, PROGRESSING, "Unknown", PAUSED, "Deployment is paused", desk.now);
+    } else if current == PAUSED {
+        put(status, PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", desk.now);
+    }
+}
+
+/// A rollout begins: from here on its deadline counts.
+fn begun(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
+    let Some(set) = newest.and_then(|newest| desk.sets.get(newest)) else {
+        return;
+    };
+    let name = set.name();
+    let (reason, text) = if set.machines.is_empty() {
+        ("NewMachineSetCreated", format!("Created new machine set {name:?}"))
+    } else {
+        ("FoundNewMachineSet", format!("Found new machine set {name:?}"))
+    };
+    put(status, PROGRESSING, "True", reason, &text, desk.now);
+}
+
+/// The set of a new template could not be made.
+pub(super) fn not_created(desk: &Desk, status: &mut MachineDeploymentStatus, error: &str) {
+    let text = format!("Failed to create new machine set: {error}");
+    put(status, PROGRESSING, "False", "MachineSetCreateError", &text, desk.now);
+}
+
+/// The status of a deployment that is not usable.
+pub(super) fn invalid(deployment: &MachineDeployment, message: &str, now: Timestamp) -> MachineDeploymentStatus {
+    let mut status = MachineDeploymentStatus {
+        observed_generation: deployment.metadata.generation.unwrap_or_default(),
+        ..deployment.status.clone()
+    };
+    let same = status.conditions.iter().any(|known| known.type_ == INVALID && known.message == message);
+    if !same {
+        remove(&mut status, INVALID);
+        put(&mut status, INVALID, "True", "InvalidSpec", message, now);
+    }
+    status
+}
+
+fn replica_failure(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
+    let of = |position: usize| {
+        let conditions = desk.sets.get(position).map(|set| set.set.status.conditions.iter());
+        conditions.into_iter().flatten().find(|condition| condition.type_ == REPLICA_FAILURE)
+    };
+    let failure = newest.and_then(of).or_else(|| (0..desk.sets.len()).find_map(of));
+    let Some(failure) = failure else { return remove(status, REPLICA_FAILURE) };
+    let copied = MachineDeploymentCondition {
+        type_: failure.type_.clone(),
+        status: failure.status.clone(),
+        last_update_time: failure.last_transition_time.clone(),
+        last_transition_time: failure.last_transition_time.clone(),
+        reason: failure.reason.clone(),
+        message: failure.message.clone(),
+    };
+    if !status.conditions.contains(&copied) {
+        remove(status, REPLICA_FAILURE);
+        status.conditions.push(copied);
+    }
+}
+
+fn remove(status: &mut MachineDeploymentStatus, type_: &str) {
+    status.conditions.retain(|known| known.type_ != type_);
+}
+
+/// Sets a condition. One of the same status and reason stays as it is; the time of the transition is that of the status.
+pub(crate) fn put(
+    status: &mut MachineDeploymentStatus,
+    type_: &str,
+    value: &str,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) {
+    let known = status.conditions.iter().find(|known| known.type_ == type_).cloned();
+    if known.as_ref().is_some_and(|known| known.status == value && known.reason == reason) {
+        return;
+    }
+    let same = known.filter(|known| known.status == value);
+    remove(status, type_);
+    status.conditions.push(MachineDeploymentCondition {
+        type_: type_.to_owned(),
+        status: value.to_owned(),
+        last_update_time: Some(stamp(now)),
+        last_transition_time: same.and_then(|known| known.last_transition_time).or_else(|| Some(stamp(now))),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    });
+}
+
+/// The rollout moves: the time of the last move is the deadline's.
+fn progressed(status: &mut MachineDeploymentStatus, message: &str, now: Timestamp) {
+    put(status, PROGRESSING, "True", "MachineSetUpdated", message, now);
+    let current = status.conditions.iter_mut().find(|known| known.type_ == PROGRESSING);
+    if let Some(current) = current {
+        message.clone_into(&mut current.message);
+        current.last_update_time = Some(stamp(now));
+    }
+}

@@ -1,0 +1,79 @@
+//! Machines that cluster-autoscaler chose: its list on the deployment becomes priorities and marks on machines.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mcm_api::{Machine, Phase, keys};
+
+use super::Reason;
+use super::desk::Desk;
+use crate::set::{is_active, marked};
+use crate::steps::Kind;
+
+/// Puts the list in order, marks the machines that it names, and takes the mark from those that it no longer names.
+pub(super) fn mark(desk: &mut Desk) {
+    let named = tidy(desk);
+    let machines: Vec<Arc<Machine>> = desk.sets.iter().flat_map(|set| set.machines.iter().cloned()).collect();
+    for machine in machines.iter().filter(|machine| is_active(machine)) {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        let annotations = machine.metadata.annotations.clone().unwrap_or_default();
+        let priority = annotations.get(keys::PRIORITY_ANNOTATION).map(String::as_str);
+        match named.get(&name) {
+            Some(time) if priority != Some(keys::CHOSEN_PRIORITY) || marked(machine).is_none() => {
+                let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
+                annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::CHOSEN_PRIORITY.to_owned());
+                annotations.entry(keys::MARKED_ANNOTATION.to_owned()).or_insert_with(|| time.clone());
+                desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
+            }
+            // A priority without a mark is a person's.
+            None if annotations.contains_key(keys::MARKED_ANNOTATION) => {
+                let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
+                annotations.remove(keys::MARKED_ANNOTATION);
+                if priority == Some(keys::CHOSEN_PRIORITY) {
+                    annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::DEFAULT_PRIORITY.to_owned());
+                }
+                desk.because(Kind::Machine, &name, Reason::NoLongerChosen(name.clone()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The list's machines with their times. Entries without a time get that of the last scaling; those that mean no machine
+/// of the deployment, or one that goes anyway, are dropped.
+fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
+    let annotations = desk.deployment.metadata.annotations.clone().unwrap_or_default();
+    let Some(list) = annotations.get(keys::TRIGGER_DELETION_ANNOTATION) else {
+        return BTreeMap::new();
+    };
+    let scaled_at = annotations.get(keys::LAST_SCALE_ANNOTATION).cloned();
+    let fallback = scaled_at.clone().unwrap_or_else(|| crate::set::stamp(desk.now).0.to_string());
+    let goes_on = |name: &str| {
+        let machines = desk.sets.iter().flat_map(|set| &set.machines);
+        let mut named = machines.filter(|machine| machine.metadata.name.as_deref() == Some(name));
+        named.any(|machine| is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed))
+    };
+    let mut named = Vec::new();
+    for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let (name, time) = entry.split_once('~').unwrap_or((entry, &fallback));
+        if time.parse::<Timestamp>().is_ok() && goes_on(name) {
+            named.push((name.to_owned(), time.to_owned()));
+        }
+    }
+    let text = named.iter().map(|(name, time)| format!("{name}~{time}")).collect::<Vec<_>>().join(",");
+    let name = desk.name().to_owned();
+    let annotations = desk.deployment.metadata.annotations.get_or_insert_default();
+    if text.is_empty() {
+        annotations.remove(keys::TRIGGER_DELETION_ANNOTATION);
+    } else if text != *list {
+        annotations.insert(keys::TRIGGER_DELETION_ANNOTATION.to_owned(), text.clone());
+    }
+    if scaled_at.is_none() && !named.is_empty() {
+        annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), fallback);
+    }
+    if desk.deployment.metadata.annotations != desk.view.deployment.metadata.annotations {
+        desk.because(Kind::Deployment, &name, Reason::TriggerList);
+    }
+    named.into_iter().collect()
+}

@@ -1,0 +1,96 @@
+//! Label selectors: whether they can be used, and what they match.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+
+/// Whether the selector names nothing, and would match everything.
+pub fn is_empty(selector: &LabelSelector) -> bool {
+    let labels = selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty);
+    labels && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// Whether the selector can be used: it names something, and its operators exist.
+///
+/// # Errors
+/// The field below the selector, and what to do.
+pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
+    if is_empty(selector) {
+        let text = "a selector without labels would take every machine of the namespace: name at least one label";
+        return Err(("", text.to_owned()));
+    }
+    for requirement in selector.match_expressions.iter().flatten() {
+        let values = requirement.values.as_ref().map_or(0, Vec::len);
+        let wrong = match requirement.operator.as_str() {
+            "In" | "NotIn" if values == 0 => "needs values",
+            "Exists" | "DoesNotExist" if values > 0 => "takes no values",
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => continue,
+            _ => "is unknown: use In, NotIn, Exists or DoesNotExist",
+        };
+        let text = format!("operator {:?} of key {:?} {wrong}", requirement.operator, requirement.key);
+        return Err((".matchExpressions", text));
+    }
+    Ok(())
+}
+
+/// Whether the labels satisfy a selector that [`check`] accepts; one that is empty matches nothing.
+pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
+    let value = |key: &String| labels.and_then(|labels| labels.get(key));
+    let named = selector.match_labels.iter().flatten();
+    let expressions = selector.match_expressions.iter().flatten();
+    !is_empty(selector)
+        && named.into_iter().all(|(key, wanted)| value(key) == Some(wanted))
+        && expressions.into_iter().all(|one| satisfied(one, value(&one.key)))
+}
+
+fn satisfied(requirement: &LabelSelectorRequirement, value: Option<&String>) -> bool {
+    let listed = value.is_some_and(|value| requirement.values.iter().flatten().any(|one| one == value));
+    match requirement.operator.as_str() {
+        "In" => listed,
+        "NotIn" => !listed,
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn selector(value: Value) -> LabelSelector {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[rstest]
+    #[case::equal(json!({"matchLabels": {"a": "1"}}), true)]
+    #[case::another_value(json!({"matchLabels": {"a": "2"}}), false)]
+    #[case::one_of_two(json!({"matchLabels": {"a": "1", "b": "1"}}), false)]
+    #[case::listed(json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]}), true)]
+    #[case::not_listed(json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}), false)]
+    #[case::not_there(json!({"matchExpressions": [{"key": "b", "operator": "DoesNotExist"}]}), true)]
+    #[case::there(json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}), true)]
+    #[case::empty(json!({}), false)]
+    #[case::empty_labels(json!({"matchLabels": {}}), false)]
+    fn labels_are_matched(#[case] given: Value, #[case] expected: bool) {
+        let labels = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
+        assert_eq!(matches(&selector(given), Some(&labels)), expected);
+    }
+
+    #[rstest]
+    #[case::empty(json!({}), Some("name at least one label"))]
+    #[case::empty_labels(json!({"matchLabels": {}}), Some("name at least one label"))]
+    #[case::operator(json!({"matchExpressions": [{"key": "a", "operator": "Is"}]}), Some("is unknown"))]
+    #[case::values(json!({"matchExpressions": [{"key": "a", "operator": "In"}]}), Some("needs values"))]
+    #[case::good(json!({"matchLabels": {"a": "1"}}), None)]
+    fn what_cannot_be_used_is_said(#[case] given: Value, #[case] expected: Option<&str>) {
+        match (check(&selector(given)), expected) {
+            (Ok(()), None) => {}
+            (Err((_, text)), Some(expected)) => assert!(text.contains(expected), "{text}"),
+            (result, _) => panic!("{result:?}"),
+        }
+    }
+}

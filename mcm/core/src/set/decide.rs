@@ -1,0 +1,192 @@
+//! One decision about one set, in its order: validity, finalizer, claims, what machines are given, their number, status.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mcm_api::set::MachineSetStatus;
+use mcm_api::{Machine, MachineSet, keys};
+use serde_json::json;
+
+use super::replicas::{Change, change};
+use super::status::{invalid, news, status};
+use super::sync::sync;
+use super::{Reason, View, problems};
+use crate::finalizer::{finalizer_patch, has_finalizer};
+use crate::machine::EventType;
+use crate::merge::difference;
+use crate::ownership::{Claim, adoption, claim, release};
+use crate::steps::{Act, Kind, Plan};
+
+/// What is to be done about the set.
+pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
+    let set = &view.set;
+    let mut plan = Plan::default();
+    let leaving = set.metadata.deletion_timestamp.is_some();
+    let problems = problems(set);
+    if !problems.is_empty() && !leaving {
+        let text = problems.join("; ");
+        let reason = Reason::Invalid(text.clone());
+        if write_status(&mut plan, set, invalid(set, &text, now), now, reason.clone()) {
+            event(&mut plan, EventType::Warning, "InvalidSpec", text, reason);
+        }
+        return plan;
+    }
+    if !leaving && !has_finalizer(&set.metadata, keys::MACHINE_FINALIZER) {
+        let patch = finalizer_patch(&set.metadata, keys::MACHINE_FINALIZER, true);
+        plan.push(own(set, patch), Reason::FinalizerMissing);
+        return plan;
+    }
+    let claimed = claims(view, &mut plan);
+    if !plan.steps.is_empty() {
+        return plan;
+    }
+    if leaving {
+        leave(set, &claimed, &mut plan);
+    } else {
+        keep_number(view, &claimed, &mut plan);
+    }
+    if view.failure.is_some() {
+        plan.steps.clear();
+    }
+    let (status, wake) = status(view, &claimed, now);
+    // What is changed first is observed by the next decision, which follows at once.
+    if plan.steps.is_empty() {
+        write_status(&mut plan, set, status, now, Reason::Status);
+    }
+    if let Some(wake) = wake {
+        plan.wake_within(wake);
+    }
+    plan
+}
+
+/// The set's machines. What is adopted or released comes first, and the rest in the next plan.
+fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<Machine>> {
+    let owner = &view.set.metadata;
+    let Some(selector) = &view.set.spec.selector else {
+        return Vec::new();
+    };
+    let mut mine = Vec::new();
+    for machine in &view.machines {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        match claim(owner, selector, &machine.metadata) {
+            Claim::Mine => mine.push(Arc::clone(machine)),
+            Claim::Adopt => {
+                let patch = adoption(&machine.metadata, "MachineSet", owner);
+                let kind = Kind::Machine;
+                plan.push(
+                    Act::Adopt {
+                        kind,
+                        name: name.clone(),
+                        patch,
+                    },
+                    Reason::Adopted(name),
+                );
+            }
+            Claim::Release => {
+                let patch = release(&machine.metadata, owner);
+                plan.push(patch_machine(&name, patch), Reason::LetGo(name));
+            }
+            Claim::Foreign => {}
+        }
+    }
+    mine.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    mine
+}
+
+/// A set that is being deleted takes its machines with it, whatever else is said of it.
+fn leave(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
+    if !has_finalizer(&set.metadata, keys::MACHINE_FINALIZER) {
+        return;
+    }
+    if claimed.is_empty() {
+        let patch = finalizer_patch(&set.metadata, keys::MACHINE_FINALIZER, false);
+        plan.push(own(set, patch), Reason::Released);
+        return;
+    }
+    for machine in claimed.iter().filter(|machine| machine.metadata.deletion_timestamp.is_none()) {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        plan.push(delete(machine), Reason::SetDeleted(name));
+    }
+}
+
+fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
+    let change = change(view, claimed);
+    let goes = |machine: &Arc<Machine>| match &change {
+        Change::Delete(victims) => victims.iter().any(|(victim, _)| victim.metadata.uid == machine.metadata.uid),
+        Change::None | Change::Make(..) => false,
+    };
+    for machine in claimed.iter().filter(|machine| !goes(machine)) {
+        plan.steps.extend(sync(&view.set, machine));
+    }
+    match change {
+        Change::None => {}
+        Change::Make(machines, reason) => plan.push(Act::CreateMachines(machines), reason),
+        Change::Delete(victims) => {
+            for (machine, reason) in victims {
+                let text = format!("Deleted machine: {}", machine.metadata.name.as_deref().unwrap_or_default());
+                plan.push(delete(&machine), reason.clone());
+                event(plan, EventType::Normal, "SuccessfulDelete", text, reason);
+            }
+        }
+    }
+}
+
+fn delete(machine: &Machine) -> Act {
+    Act::Delete {
+        kind: Kind::Machine,
+        name: machine.metadata.name.clone().unwrap_or_default(),
+        uid: machine.metadata.uid.clone(),
+        resource_version: machine.metadata.resource_version.clone(),
+    }
+}
+
+fn own(set: &MachineSet, patch: serde_json::Value) -> Act {
+    Act::Patch {
+        kind: Kind::Set,
+        name: set.metadata.name.clone().unwrap_or_default(),
+        patch,
+    }
+}
+
+fn patch_machine(name: &str, patch: serde_json::Value) -> Act {
+    Act::Patch {
+        kind: Kind::Machine,
+        name: name.to_owned(),
+        patch,
+    }
+}
+
+fn event(plan: &mut Plan<Reason>, type_: EventType, word: &'static str, message: String, why: Reason) {
+    plan.push(
+        Act::RecordEvent {
+            type_,
+            reason: word,
+            message,
+        },
+        why,
+    );
+}
+
+/// Writes the status if it says anything new; answers whether it does.
+fn write_status(
+    plan: &mut Plan<Reason>,
+    set: &MachineSet,
+    status: MachineSetStatus,
+    now: Timestamp,
+    reason: Reason,
+) -> bool {
+    let Some(change) = news(set, status, now).and_then(|status| difference(&set.status, &status)) else {
+        return false;
+    };
+    let patch = json!({
+        "metadata": { "resourceVersion": set.metadata.resource_version },
+        "status": change,
+    });
+    let act = Act::WriteStatus {
+        kind: Kind::Set,
+        name: set.metadata.name.clone().unwrap_or_default(),
+        patch,
+    };
+    plan.push(act, reason);
+    true
+}

@@ -1,0 +1,110 @@
+//! How many machines a set makes or deletes, and which.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mcm_api::{GoDuration, Machine, MachineSet, Phase, keys};
+
+use super::rank::{is_active, marked, priority, rank};
+use super::{BURST, Reason, View};
+use crate::ownership::reference;
+
+/// What becomes of the number of machines.
+pub(super) enum Change {
+    /// Nothing.
+    None,
+    /// These are made.
+    Make(Vec<Machine>, Reason),
+    /// These go.
+    Delete(Vec<(Arc<Machine>, Reason)>),
+}
+
+pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
+    let set = &view.set;
+    if label(set, keys::FREEZE_LABEL) == Some(keys::TRUE) {
+        return Change::None;
+    }
+    let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
+    let active: Vec<Arc<Machine>> = claimed.iter().filter(|machine| is_active(machine)).cloned().collect();
+    if active.len() < wanted {
+        if label(set, keys::SCALE_UP_DISABLED_LABEL).is_some() {
+            return Change::None;
+        }
+        let missing = (wanted - active.len()).min(BURST);
+        let there = active.len();
+        let reason = Reason::TooFew { there, wanted, missing };
+        return Change::Make(vec![machine_of(set); missing], reason);
+    }
+    let victims = victims(view, active, wanted);
+    if victims.is_empty() { Change::None } else { Change::Delete(victims) }
+}
+
+/// The surplus by rank, then those that the autoscaler marked, then those that failed.
+fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Machine>, Reason)> {
+    let mut ranked: Vec<Arc<Machine>> = active.into_iter().filter(|machine| !is_handed_over(machine)).collect();
+    rank(&mut ranked, &view.preserved);
+    let there = ranked.len();
+    let surplus = there.saturating_sub(wanted);
+    let scaled_at = last_scale(&view.set);
+    let mut victims = Vec::new();
+    for (position, machine) in ranked.into_iter().enumerate() {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        let chosen = is_chosen(&machine).is_some_and(|mark| scaled_at.is_some_and(|scaled| mark <= scaled));
+        let failed = machine.status.current_status.phase == Some(Phase::Failed);
+        let kept = view.preserved.contains(&name);
+        let reason = if position < surplus {
+            Reason::TooMany { there, wanted, machine: name }
+        } else if chosen && !kept {
+            Reason::Chosen(name)
+        } else if failed && !kept {
+            Reason::Failed(name)
+        } else {
+            continue;
+        };
+        victims.push((machine, reason));
+    }
+    victims
+}
+
+/// When the autoscaler marked a machine that still has the priority of a chosen one.
+fn is_chosen(machine: &Machine) -> Option<Timestamp> {
+    (priority(machine).to_string() == keys::CHOSEN_PRIORITY).then(|| marked(machine)).flatten()
+}
+
+/// Whether the machine was updated in place and its new set's size does not count it yet.
+fn is_handed_over(machine: &Machine) -> bool {
+    let result = machine.metadata.labels.as_ref().and_then(|labels| labels.get(keys::UPDATE_RESULT_LABEL));
+    result.is_some_and(|result| result == keys::UPDATE_SUCCESSFUL)
+}
+
+fn last_scale(set: &MachineSet) -> Option<Timestamp> {
+    set.metadata.annotations.as_ref()?.get(keys::LAST_SCALE_ANNOTATION)?.parse().ok()
+}
+
+pub(super) fn label<'a>(set: &'a MachineSet, key: &str) -> Option<&'a str> {
+    set.metadata.labels.as_ref()?.get(key).map(String::as_str)
+}
+
+/// A new machine of the set, without a name.
+fn machine_of(set: &MachineSet) -> Machine {
+    let template = &set.spec.template;
+    let mut machine = Machine::default();
+    let metadata = &mut machine.metadata;
+    metadata.generate_name = Some(format!("{}-", set.metadata.name.as_deref().unwrap_or_default()));
+    metadata.namespace = set.metadata.namespace.clone();
+    metadata.labels = template.metadata.labels.clone();
+    metadata.finalizers = template.metadata.finalizers.clone();
+    metadata.owner_references = Some(vec![reference("MachineSet", &set.metadata)]);
+    let mut annotations: BTreeMap<String, String> = template.metadata.annotations.clone().unwrap_or_default();
+    machine.spec = template.spec.clone();
+    let key = keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION;
+    if let Some(timeout) = set.metadata.annotations.as_ref().and_then(|all| all.get(key)) {
+        annotations.insert(key.to_owned(), timeout.clone());
+        if let Ok(timeout) = timeout.parse::<GoDuration>() {
+            machine.spec.configuration.creation_timeout = Some(timeout);
+        }
+    }
+    metadata.annotations = Some(annotations).filter(|all| !all.is_empty());
+    machine
+}

@@ -1,0 +1,96 @@
+//! What a set hands on to the machines that it has: the node template, the settings and the class's kind.
+//!
+//! Labels, annotations, the class's name and the provider id of a machine that is there are left alone.
+
+use std::sync::Arc;
+
+use mcm_api::machine::MachineConfiguration;
+use mcm_api::{Machine, MachineSet, Phase, keys};
+use serde_json::json;
+
+use super::rank::is_active;
+use super::Reason;
+use crate::merge::difference;
+use crate::steps::{Act, Kind, Step};
+
+/// The patch after which the machine agrees with its set.
+pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reason>> {
+    let template = &set.spec.template.spec;
+    let mut wanted = machine.spec.clone();
+    let mut what = Vec::new();
+    if is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed) {
+        if !alike(&template.node_template, &wanted.node_template) {
+            wanted.node_template = template.node_template.clone();
+            what.push("node template");
+        }
+        let configuration = configuration(template.configuration.clone(), machine);
+        if configuration != wanted.configuration {
+            wanted.configuration = configuration;
+            what.push("settings");
+        }
+    }
+    if template.class.kind != wanted.class.kind {
+        wanted.class.kind = template.class.kind.clone();
+        what.push("class kind");
+    }
+    if what.is_empty() {
+        return None;
+    }
+    let name = machine.metadata.name.clone().unwrap_or_default();
+    let patch = json!({
+        "metadata": { "resourceVersion": machine.metadata.resource_version },
+        "spec": difference(&machine.spec, &wanted)?,
+    });
+    let act = Act::Patch {
+        kind: Kind::Machine,
+        name: name.clone(),
+        patch,
+    };
+    let reason = Reason::Synced {
+        machine: name,
+        what: what.join(" and "),
+    };
+    Some(Step { act, reason })
+}
+
+/// The template's settings. A creation timeout that an annotation overrides is not written back and forth.
+fn configuration(template: MachineConfiguration, machine: &Machine) -> MachineConfiguration {
+    let overridden = machine
+        .metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION));
+    if !overridden {
+        return template;
+    }
+    MachineConfiguration {
+        creation_timeout: machine.spec.configuration.creation_timeout,
+        ..template
+    }
+}
+
+/// Whether two say the same: what is empty counts as absent.
+pub(crate) fn alike<T: serde::Serialize + PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
+    if a == b {
+        return true;
+    }
+    let value = |side: &Option<T>| serde_json::to_value(side).ok().and_then(essence);
+    value(a) == value(b)
+}
+
+/// The value without anything that is empty; `None`: nothing is left.
+pub(crate) fn essence(value: serde_json::Value) -> Option<serde_json::Value> {
+    use serde_json::Value;
+    match value {
+        Value::Null => None,
+        Value::Object(fields) => {
+            let fields: serde_json::Map<String, Value> = fields
+                .into_iter()
+                .filter_map(|(name, value)| essence(value).map(|value| (name, value)))
+                .collect();
+            (!fields.is_empty()).then_some(Value::Object(fields))
+        }
+        Value::Array(items) if items.is_empty() => None,
+        other => Some(other),
+    }
+}

@@ -1,0 +1,6 @@
+//! Deployments, their sets and machines over one small world: whole rollouts in fixed and in any order, and tables.
+
+mod deployments;
+mod sequences;
+mod sets;
+mod world;

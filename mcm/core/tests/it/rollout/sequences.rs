@@ -1,0 +1,305 @@
+//! Whole rollouts: in fixed order, in one order whose story is kept, and in a thousand others.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use mcm_api::deployment::RollbackConfig;
+use mcm_api::{MachineDeployment, Phase};
+use proptest::prelude::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::world::{Dice, World};
+
+/// A deployment of class `class-a`.
+pub fn deployment(replicas: i32, strategy: Value) -> MachineDeployment {
+    serde_json::from_value(json!({
+        "metadata": { "name": "md", "namespace": "default" },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "name": "md" } },
+            "strategy": strategy,
+            "template": {
+                "metadata": { "labels": { "name": "md" } },
+                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+            },
+        },
+    }))
+    .unwrap()
+}
+
+pub fn rolling(surge: impl Into<Value>, unavailable: impl Into<Value>) -> Value {
+    json!({
+        "type": "RollingUpdate",
+        "rollingUpdate": { "maxSurge": surge.into(), "maxUnavailable": unavailable.into() },
+    })
+}
+
+fn recreate() -> Value {
+    json!({ "type": "Recreate" })
+}
+
+fn in_place(how: &str, surge: i32, unavailable: i32) -> Value {
+    json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "maxSurge": surge, "maxUnavailable": unavailable, "orchestrationType": how },
+    })
+}
+
+fn class(world: &mut World, class: &str) {
+    world.edit(&format!("class {class}"), |one| one.spec.template.spec.class.name = class.to_owned());
+}
+
+fn replicas(world: &mut World, replicas: i32) {
+    world.edit(&format!("replicas {replicas}"), |one| one.spec.replicas = replicas);
+}
+
+/// What a person does in the midst of a rollout.
+#[derive(Clone, Copy, Debug)]
+enum Disturbance {
+    Nothing,
+    ScaleUp,
+    ScaleDown,
+    ToZero,
+    RollBack,
+    Another,
+    PauseAndResume,
+    Fail,
+}
+
+const DISTURBANCES: [Disturbance; 8] = [
+    Disturbance::Nothing,
+    Disturbance::ScaleUp,
+    Disturbance::ScaleDown,
+    Disturbance::ToZero,
+    Disturbance::RollBack,
+    Disturbance::Another,
+    Disturbance::PauseAndResume,
+    Disturbance::Fail,
+];
+
+/// Carries it out; answers the class that the rollout ends with.
+fn disturb(world: &mut World, what: Disturbance, dice: &mut Dice) -> &'static str {
+    let wanted = world.deployment.as_ref().unwrap().spec.replicas;
+    match what {
+        Disturbance::Nothing => {}
+        Disturbance::ScaleUp => replicas(world, wanted + 4),
+        Disturbance::ScaleDown => replicas(world, (wanted - 3).max(1)),
+        Disturbance::ToZero => {
+            replicas(world, 0);
+            world.stir(dice, 40);
+            replicas(world, wanted);
+        }
+        Disturbance::RollBack => {
+            let has_history = world.sets.len() > 1;
+            world.edit("rollback", |one| one.spec.rollback_to = Some(RollbackConfig::default()));
+            return if has_history { "class-a" } else { "class-b" };
+        }
+        Disturbance::Another => {
+            class(world, "class-c");
+            return "class-c";
+        }
+        Disturbance::PauseAndResume => {
+            world.edit("pause", |one| one.spec.paused = true);
+            world.stir(dice, 30);
+            world.edit("resume", |one| one.spec.paused = false);
+        }
+        Disturbance::Fail => {
+            let running: Vec<String> = world
+                .live()
+                .iter()
+                .filter(|machine| machine.status.current_status.phase == Some(Phase::Running))
+                .filter_map(|machine| machine.metadata.name.clone())
+                .collect();
+            for name in running.iter().take(2) {
+                world.enter(name, Phase::Failed);
+            }
+        }
+    }
+    "class-b"
+}
+
+#[rstest]
+#[case::surge_one(rolling(1, 0))]
+#[case::unavailable_one(rolling(0, 1))]
+#[case::both(rolling(2, 1))]
+#[case::percent("25%")]
+#[case::recreate(recreate())]
+#[case::in_place(in_place("Auto", 0, 1))]
+#[case::in_place_two(in_place("Auto", 1, 2))]
+fn a_rollout_in_fixed_order_ends_with_new_machines(#[case] strategy: impl Into<Value>) {
+    let strategy: Value = strategy.into();
+    let strategy = if strategy.is_string() { rolling(strategy.clone(), strategy) } else { strategy };
+    let mut world = World::new(deployment(6, strategy));
+    world.settle();
+    world.assert_settled("class-a");
+    assert_eq!(world.made, 6, "{}", world.tail());
+    class(&mut world, "class-b");
+    world.settle();
+    world.assert_settled("class-b");
+}
+
+#[test]
+fn the_story_of_a_rollout_in_one_order() {
+    let mut dice = Dice::new(7);
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle_anyhow(&mut dice);
+    class(&mut world, "class-b");
+    world.settle_anyhow(&mut dice);
+    world.assert_settled("class-b");
+    insta::assert_snapshot!(world.narrative.join("\n"));
+}
+
+#[test]
+fn the_story_of_a_rollout_that_is_scaled_and_rolled_back() {
+    let mut dice = Dice::new(11);
+    let mut world = World::new(deployment(4, rolling(1, 1)));
+    world.settle_anyhow(&mut dice);
+    class(&mut world, "class-b");
+    world.stir(&mut dice, 60);
+    replicas(&mut world, 6);
+    world.stir(&mut dice, 60);
+    world.edit("rollback", |one| one.spec.rollback_to = Some(RollbackConfig::default()));
+    world.settle_anyhow(&mut dice);
+    world.assert_settled("class-a");
+    insta::assert_snapshot!(world.narrative.join("\n"));
+}
+
+#[test]
+fn rollouts_in_a_thousand_orders_keep_their_bounds() {
+    let strategies = [
+        rolling(1, 0),
+        rolling(0, 1),
+        rolling(3, 2),
+        rolling("30%", "20%"),
+        recreate(),
+        in_place("Auto", 0, 1),
+        in_place("Auto", 1, 1),
+    ];
+    for seed in 0..1000u64 {
+        let mut dice = Dice::new(seed);
+        let strategy = strategies[dice.below(strategies.len())].clone();
+        let what = DISTURBANCES[dice.below(DISTURBANCES.len())];
+        let size = 1 + dice.below(8) as i32;
+        let mut world = World::new(deployment(size, strategy.clone()));
+        world.drain = dice.below(4);
+        world.tell(format!("seed {seed}: {size} machines, {strategy}, {what:?}"));
+        world.settle_anyhow(&mut dice);
+        world.assert_settled("class-a");
+        class(&mut world, "class-b");
+        let steps = dice.below(150);
+        world.stir(&mut dice, steps);
+        let ends = disturb(&mut world, what, &mut dice);
+        world.settle_anyhow(&mut dice);
+        world.assert_settled(ends);
+    }
+}
+
+#[test]
+fn a_person_selects_what_is_updated_in_place() {
+    let mut world = World::new(deployment(3, in_place("Manual", 0, 1)));
+    world.settle();
+    class(&mut world, "class-b");
+    world.settle();
+    let moved = |world: &World| {
+        let newest = world.sets.values().find(|set| set.spec.template.spec.class.name == "class-b").unwrap();
+        newest.spec.replicas
+    };
+    assert_eq!(moved(&world), 0, "nothing moves unasked:\n{}", world.tail());
+    for count in 1..=3 {
+        let name = world
+            .nodes
+            .iter()
+            .find(|(_, node)| {
+                node.metadata.labels.as_ref().unwrap().contains_key(mcm_api::keys::CANDIDATE_FOR_UPDATE_LABEL)
+            })
+            .map(|(name, _)| name.clone())
+            .unwrap();
+        world.edit_node(&name, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert(mcm_api::keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+        });
+        world.settle();
+        assert_eq!(moved(&world), count, "{}", world.tail());
+    }
+    assert_eq!(world.made, 3, "machines stay:\n{}", world.tail());
+    world.assert_settled("class-b");
+}
+
+#[test]
+fn a_rollout_whose_machines_never_join_leaves_what_must_be_available() {
+    let mut world = World::new(deployment(5, rolling(1, 1)));
+    world.settle();
+    world.broken.insert("class-b".to_owned());
+    class(&mut world, "class-b");
+    let mut dice = Dice::new(3);
+    world.stir(&mut dice, 2000);
+    assert!(world.available() >= 4, "{}", world.tail());
+    class(&mut world, "class-a");
+    world.settle();
+    world.assert_settled("class-a");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_numbers_a_rollout_keeps_its_bounds_and_ends(
+        size in 0i32..12,
+        surge in 0i32..14,
+        unavailable in 0i32..14,
+        in_percent in any::<bool>(),
+        later in 0i32..14,
+        steps in 0usize..200,
+        seed in any::<u64>(),
+    ) {
+        prop_assume!(surge + unavailable > 0);
+        let number = |value: i32| if in_percent { json!(format!("{}%", value * 7)) } else { json!(value) };
+        let mut dice = Dice::new(seed);
+        let mut world = World::new(deployment(size, rolling(number(surge), number(unavailable))));
+        world.tell(format!("{size} machines, surge {}, unavailable {}, later {later}", number(surge), number(unavailable)));
+        world.settle_anyhow(&mut dice);
+        class(&mut world, "class-b");
+        world.stir(&mut dice, steps);
+        replicas(&mut world, later);
+        world.settle_anyhow(&mut dice);
+        world.assert_settled("class-b");
+    }
+}
+
+#[test]
+fn zero_to_thousand_to_zero_makes_none_too_many() {
+    let mut world = World::new(deployment(0, rolling(1, 0)));
+    world.settle();
+    replicas(&mut world, 1000);
+    world.settle();
+    assert_eq!(world.made, 1000);
+    replicas(&mut world, 0);
+    world.settle();
+    assert_eq!((world.made, world.machines.len()), (1000, 0));
+}
+
+#[test]
+fn a_deleted_deployment_takes_sets_and_machines_with_it() {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    class(&mut world, "class-b");
+    world.stir(&mut Dice::new(1), 40);
+    let now = world.now;
+    world.edit("delete", |one| {
+        one.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
+    });
+    world.settle();
+    assert!(world.deployment.is_none() && world.sets.is_empty() && world.machines.is_empty(), "{}", world.tail());
+}
+
+#[test]
+fn percentages_that_round_to_nothing_still_let_a_rollout_go_on() {
+    let mut world = World::new(deployment(2, rolling("0%", "10%")));
+    world.edit("check", |one| {
+        let bounds = one.spec.strategy.rolling_update.clone().unwrap();
+        assert_eq!(bounds.max_unavailable, Some(IntOrString::String("10%".to_owned())));
+    });
+    world.settle();
+    class(&mut world, "class-b");
+    world.settle();
+    world.assert_settled("class-b");
+}

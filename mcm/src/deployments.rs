@@ -1,0 +1,66 @@
+//! The loop of one MachineDeployment: view, decision, steps, until there is nothing to do.
+//!
+//! What must not live here: any decision about a deployment.
+
+use mcm_api::{MachineDeployment, keys};
+use mcm_core::deployment::{Reason, View, decide};
+use kube::ResourceExt;
+
+use crate::cache::Key;
+use crate::controllers::{Controllers, Outcome};
+use crate::sets::{DECISIONS, log};
+use crate::steps::{Ended, Owner};
+
+impl Controllers {
+    pub(crate) async fn deployment(&self, key: &Key) -> Outcome {
+        let mut outcome = Outcome::default();
+        let (mut failure, mut taken) = (None, None);
+        for _ in 0..DECISIONS {
+            let Some(deployment) = self.hands.world.deployments.get(key) else {
+                return outcome;
+            };
+            let view = View {
+                failure: failure.clone(),
+                taken: taken.take(),
+                ..self.deployment_view(&deployment)
+            };
+            let plan = decide(&view, self.deployment_settings, self.hands.clock.now());
+            log("deployment", key, &plan, Reason::name);
+            let wake = plan.wake;
+            let nothing = plan.steps.is_empty();
+            let ended = self
+                .hands
+                .perform_steps(&self.names, Owner::Deployment(&deployment), plan, &mut outcome.triggers)
+                .await;
+            match ended {
+                _ if nothing && failure.is_none() => {
+                    outcome.wake = wake;
+                    return outcome;
+                }
+                Ended::Done(_) if failure.is_some() => return outcome.again(self.settings.retry.short),
+                Ended::Done(_) | Ended::Conflict => {}
+                Ended::Taken(name) => taken = Some(name),
+                Ended::Failed(text) if failure.is_none() => failure = Some(text),
+                Ended::NotLeading | Ended::Failed(_) => return outcome.again(self.settings.retry.short),
+            }
+        }
+        outcome.again(self.settings.retry.conflict)
+    }
+
+    fn deployment_view(&self, deployment: &MachineDeployment) -> View {
+        let world = &self.hands.world;
+        let sets = world.sets_for(deployment);
+        let machines: Vec<_> = sets.iter().flat_map(|set| world.machines_of(set)).collect();
+        let nodes = world.target.as_ref().map(|target| {
+            let names = machines.iter().filter_map(|machine| machine.labels().get(keys::NODE_LABEL));
+            names.filter_map(|name| Some((name.clone(), target.nodes.get(&Key::new("", name))?))).collect()
+        });
+        View {
+            deployment: MachineDeployment::clone(deployment),
+            sets,
+            machines,
+            nodes,
+            ..View::default()
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The loop of one MachineSet: view, decision, steps, until there is nothing to do.
+//!
+//! What must not live here: any decision about a set.
+
+use std::time::Duration;
+
+use mcm_api::{Machine, MachineSet};
+use mcm_core::set::{View, decide};
+use mcm_core::steps::{Act, Plan};
+
+use crate::cache::Key;
+use crate::controllers::{Controllers, Outcome};
+use crate::steps::{Ended, Owner};
+
+/// Decisions in one pass; what needs more goes on behind others.
+pub(crate) const DECISIONS: usize = 16;
+
+impl Controllers {
+    pub(crate) async fn set(&self, key: &Key) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut failure = None;
+        for _ in 0..DECISIONS {
+            let Some(set) = self.hands.world.sets.get(key) else {
+                self.names.forget(key);
+                return outcome;
+            };
+            let view = self.set_view(&set, failure.clone());
+            let plan = decide(&view, self.hands.clock.now());
+            log("set", key, &plan, mcm_core::set::Reason::name);
+            let wake = plan.wake;
+            let nothing = plan.steps.is_empty();
+            let ended = self
+                .hands
+                .perform_steps(&self.names, Owner::Set(&set), plan, &mut outcome.triggers)
+                .await;
+            match ended {
+                _ if nothing && failure.is_none() => {
+                    outcome.wake = wake;
+                    return outcome;
+                }
+                // The machines that were made are worked on first.
+                Ended::Done(true) => return outcome.again(Duration::ZERO),
+                Ended::Done(false) if failure.is_some() => return outcome.again(self.settings.retry.short),
+                Ended::Done(false) | Ended::Conflict => {}
+                Ended::Failed(text) if failure.is_none() => failure = Some(text),
+                Ended::NotLeading | Ended::Taken(_) | Ended::Failed(_) => {
+                    return outcome.again(self.settings.retry.short);
+                }
+            }
+        }
+        outcome.again(self.settings.retry.conflict)
+    }
+
+    fn set_view(&self, set: &MachineSet, failure: Option<String>) -> View {
+        View {
+            set: MachineSet::clone(set),
+            machines: self.hands.world.machines_for(set),
+            failure,
+            ..View::default()
+        }
+    }
+}
+
+/// A line for each step; one for steps of the same reason.
+pub(crate) fn log<R: std::fmt::Display>(what: &str, key: &Key, plan: &Plan<R>, name: impl Fn(&R) -> String) {
+    let mut told = String::new();
+    for step in plan.steps.iter().filter(|step| !matches!(step.act, Act::RecordEvent { .. })) {
+        let text = step.reason.to_string();
+        if text == told {
+            continue;
+        }
+        let kind = name(&step.reason);
+        if matches!(step.act, Act::WriteStatus { .. }) {
+            tracing::debug!(what, object = %key, kind, reason = text);
+        } else {
+            tracing::info!(what, object = %key, kind, reason = text);
+        }
+        told = text;
+    }
+}
+
+/// Whether a change of a machine can matter to its set or deployment.
+pub(crate) fn matters(old: &Machine, new: &Machine) -> bool {
+    let conditions = |machine: &Machine| {
+        let all = machine.status.conditions.iter();
+        all.filter(|condition| condition.type_ == mcm_api::keys::IN_PLACE_UPDATE_CONDITION)
+            .map(|condition| condition.reason.clone())
+            .collect::<Vec<_>>()
+    };
+    old.metadata.labels != new.metadata.labels
+        || old.metadata.annotations != new.metadata.annotations
+        || old.metadata.owner_references != new.metadata.owner_references
+        || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        || old.spec != new.spec
+        || old.status.current_status != new.status.current_status
+        || old.status.last_operation != new.status.last_operation
+        || conditions(old) != conditions(new)
+}

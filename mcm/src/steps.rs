@@ -1,0 +1,367 @@
+//! Performing the steps of plans about sets and deployments, one by one, each so that it can be repeated.
+//!
+//! What lives here: from step to request. What must not: choosing steps.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
+
+use clock::Stream;
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
+use kube::{Api, Resource, ResourceExt};
+use mcm_api::{Machine, MachineDeployment, MachineSet};
+use mcm_core::machine::EventType;
+use mcm_core::ownership::controller;
+use mcm_core::steps::{Act, Kind, Plan};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::act::Hands;
+use crate::cache::{Cache, Key};
+use crate::error::{brief, is_already_exists, is_conflict, is_not_found};
+use crate::world::{Trigger, Work};
+
+/// Letters of names: no vowels, and no digits that look like them.
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX: usize = 5;
+/// Longest prefix of a name, so that the whole fits a label.
+const PREFIX: usize = 58;
+/// How often another name is drawn when one is taken.
+const DRAWS: usize = 5;
+
+/// The object that a plan is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    Set(&'a MachineSet),
+    Deployment(&'a MachineDeployment),
+}
+
+/// How the steps of a plan ended.
+pub(crate) enum Ended {
+    /// All were performed; `true`: machines were made.
+    Done(bool),
+    /// This process leads no more.
+    NotLeading,
+    /// Somebody else wrote an object meanwhile: what it is now is known.
+    Conflict,
+    /// A set of that name is there already.
+    Taken(String),
+    /// A step failed.
+    Failed(String),
+}
+
+/// Names of machines to be made.
+#[derive(Debug)]
+pub(crate) struct Names {
+    stream: Mutex<Stream>,
+    /// Names by set whose creation may or may not have had its effect: they are used again first, so that no machine is
+    /// made twice.
+    doubtful: Mutex<BTreeMap<Key, Vec<String>>>,
+}
+
+impl Names {
+    pub(crate) fn new(stream: Stream) -> Self {
+        Self {
+            stream: Mutex::new(stream),
+            doubtful: Mutex::default(),
+        }
+    }
+
+    fn next(&self, set: &Key) -> String {
+        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = doubtful.get_mut(set).and_then(Vec::pop);
+        known.unwrap_or_else(|| {
+            let prefix: String = set.name.chars().take(PREFIX).collect();
+            let suffix = self.stream.lock().unwrap_or_else(PoisonError::into_inner).text(SUFFIX, ALPHABET);
+            format!("{prefix}-{suffix}")
+        })
+    }
+
+    fn doubt(&self, set: &Key, name: String) {
+        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        doubtful.entry(set.clone()).or_default().push(name);
+    }
+
+    /// There is no such set any more.
+    pub(crate) fn forget(&self, set: &Key) {
+        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).remove(set);
+    }
+}
+
+impl Hands {
+    /// Performs the steps on behalf of `owner`. What other work they mean is added to `triggers`.
+    pub(crate) async fn perform_steps<R: Display>(
+        &self,
+        names: &Names,
+        owner: Owner<'_>,
+        plan: Plan<R>,
+        triggers: &mut Vec<Trigger>,
+    ) -> Ended {
+        let mut made = false;
+        for step in plan.steps {
+            if !self.may_act() {
+                return Ended::NotLeading;
+            }
+            let may_fail = step.act.may_fail();
+            made |= matches!(step.act, Act::CreateMachines(_));
+            let set = match &step.act {
+                Act::CreateSet(set) => set.metadata.name.clone(),
+                _ => None,
+            };
+            match self.step(names, owner, step.act, triggers).await {
+                Ok(()) => {}
+                Err(error) if may_fail => {
+                    tracing::debug!(error = brief(&error), "a step failed; the rest does not depend on it");
+                }
+                Err(error) if is_already_exists(&error) => return Ended::Taken(set.unwrap_or_default()),
+                Err(error) if is_conflict(&error) || is_not_found(&error) => return Ended::Conflict,
+                Err(error) => {
+                    tracing::info!(reason = %step.reason, error = brief(&error), "a step failed");
+                    return Ended::Failed(brief(&error));
+                }
+            }
+        }
+        Ended::Done(made)
+    }
+
+    async fn step(
+        &self,
+        names: &Names,
+        owner: Owner<'_>,
+        act: Act,
+        triggers: &mut Vec<Trigger>,
+    ) -> kube::Result<()> {
+        match act {
+            Act::Patch { kind, name, patch } => {
+                if kind == Kind::Machine {
+                    let work = Work::Machine(Key::new(&self.world.namespace, &name));
+                    let hurry = patch.get("spec").is_some();
+                    triggers.push(Trigger { work, hurry });
+                }
+                self.patch(kind, &name, patch, false).await
+            }
+            Act::WriteStatus { kind, name, patch } => self.patch(kind, &name, patch, true).await,
+            Act::Adopt { kind, name, patch } => {
+                self.look_at(owner).await?;
+                self.patch(kind, &name, patch, false).await
+            }
+            Act::Delete {
+                kind,
+                name,
+                uid,
+                resource_version,
+            } => self.delete(kind, &name, Preconditions { uid, resource_version }).await,
+            Act::CreateSet(set) => self.create_set(*set).await,
+            Act::CreateMachines(machines) => {
+                self.look_at(owner).await?;
+                self.create_machines(names, owner, machines).await
+            }
+            Act::RecordEvent { type_, reason, message } => self.tell(owner, type_, reason, &message).await,
+        }
+    }
+
+    /// Whether the owner is still the one that was decided on, and stays: the answer comes from the server.
+    async fn look_at(&self, owner: Owner<'_>) -> kube::Result<()> {
+        match owner {
+            Owner::Set(set) => still_there(&self.namespaced::<MachineSet>(), &self.world.sets, set).await,
+            Owner::Deployment(deployment) => {
+                let api = self.namespaced::<MachineDeployment>();
+                still_there(&api, &self.world.deployments, deployment).await
+            }
+        }
+    }
+
+    fn namespaced<K>(&self) -> Api<K>
+    where
+        K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.control.clone(), &self.world.namespace)
+    }
+
+    async fn patch(&self, kind: Kind, name: &str, patch: Value, status: bool) -> kube::Result<()> {
+        let world = &self.world;
+        match kind {
+            Kind::Deployment => self.write(&self.namespaced(), &world.deployments, name, patch, status).await,
+            Kind::Set => self.write(&self.namespaced(), &world.sets, name, patch, status).await,
+            Kind::Machine => self.write(&self.namespaced(), &world.machines, name, patch, status).await,
+            Kind::Node => {
+                let (Some(client), Some(target)) = (&self.target, &world.target) else {
+                    return Ok(());
+                };
+                let api: Api<Node> = Api::all(client.clone());
+                self.write(&api, &target.nodes, name, patch, status).await
+            }
+        }
+    }
+
+    async fn write<K>(&self, api: &Api<K>, cache: &Cache<K>, name: &str, patch: Value, status: bool) -> kube::Result<()>
+    where
+        K: Resource + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+    {
+        let parameters = PatchParams::default();
+        let patch = Patch::Merge(patch);
+        let written = if status {
+            api.patch_status(name, &parameters, &patch).await
+        } else {
+            api.patch(name, &parameters, &patch).await
+        };
+        self.learn(api, name, cache, written).await.map(|_| ())
+    }
+
+    async fn delete(&self, kind: Kind, name: &str, preconditions: Preconditions) -> kube::Result<()> {
+        match kind {
+            Kind::Set => self.remove(&self.namespaced(), &self.world.sets, name, preconditions).await,
+            Kind::Machine => self.remove(&self.namespaced(), &self.world.machines, name, preconditions).await,
+            Kind::Deployment | Kind::Node => Ok(()),
+        }
+    }
+
+    async fn remove<K>(
+        &self,
+        api: &Api<K>,
+        cache: &Cache<K>,
+        name: &str,
+        preconditions: Preconditions,
+    ) -> kube::Result<()>
+    where
+        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+    {
+        let parameters = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let known = cache.get(&Key::new(&self.world.namespace, name));
+        match api.delete(name, &parameters).await {
+            Ok(answer) => match answer.left() {
+                Some(leaving) => drop(self.wrote(cache, leaving)),
+                None => {
+                    if let Some(known) = known {
+                        cache.removed(&*known);
+                    }
+                }
+            },
+            Err(error) if is_not_found(&error) => {
+                if let Some(known) = known {
+                    cache.removed(&*known);
+                }
+            }
+            Err(error) => {
+                if is_conflict(&error)
+                    && let Ok(Some(newer)) = api.get_opt(name).await
+                {
+                    cache.wrote(newer);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn create_set(&self, set: MachineSet) -> kube::Result<()> {
+        let api = self.namespaced::<MachineSet>();
+        match api.create(&PostParams::default(), &set).await {
+            Ok(created) => drop(self.wrote(&self.world.sets, created)),
+            Err(error) => {
+                if is_already_exists(&error)
+                    && let Ok(Some(other)) = api.get_opt(&set.name_any()).await
+                {
+                    self.world.sets.wrote(other);
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// One, then two, then four at a time and so on: what cannot work is not tried a hundred times.
+    async fn create_machines(&self, names: &Names, owner: Owner<'_>, machines: Vec<Machine>) -> kube::Result<()> {
+        let Owner::Set(set) = owner else { return Ok(()) };
+        let mut rest = machines;
+        let mut batch = 1;
+        while !rest.is_empty() {
+            let now: Vec<Machine> = rest.drain(..batch.min(rest.len())).collect();
+            let results = join_all(now.into_iter().map(|machine| self.create_machine(names, set, machine))).await;
+            let failed = results.into_iter().find_map(Result::err);
+            if let Some(error) = failed {
+                let text = format!("Error creating: {}", brief(&error));
+                drop(self.tell(owner, EventType::Warning, "FailedCreate", &text).await);
+                return Err(error);
+            }
+            batch *= 2;
+        }
+        Ok(())
+    }
+
+    async fn create_machine(&self, names: &Names, set: &MachineSet, mut machine: Machine) -> kube::Result<()> {
+        let api = self.namespaced::<Machine>();
+        let key = Key::of(set);
+        for _ in 0..DRAWS {
+            let name = names.next(&key);
+            machine.metadata.name = Some(name.clone());
+            match api.create(&PostParams::default(), &machine).await {
+                Ok(created) => {
+                    self.wrote(&self.world.machines, created);
+                    let text = format!("Created Machine: {name}");
+                    drop(self.tell(Owner::Set(set), EventType::Normal, "SuccessfulCreate", &text).await);
+                    return Ok(());
+                }
+                Err(error) if is_already_exists(&error) => {
+                    let there = api.get_opt(&name).await?;
+                    let ours = there.filter(|there| {
+                        controller(&there.metadata).map(|reference| Some(&reference.uid)) == Some(set.metadata.uid.as_ref())
+                    });
+                    if let Some(ours) = ours {
+                        self.wrote(&self.world.machines, ours);
+                        return Ok(());
+                    }
+                }
+                Err(error) => {
+                    if is_doubtful(&error) {
+                        names.doubt(&key, name);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Err(refusal("no name for a new machine is free"))
+    }
+
+    async fn tell(&self, owner: Owner<'_>, type_: EventType, reason: &str, message: &str) -> kube::Result<()> {
+        match owner {
+            Owner::Set(set) => self.recorder.record(&self.control, set, type_, reason, message).await,
+            Owner::Deployment(one) => self.recorder.record(&self.control, one, type_, reason, message).await,
+        }
+    }
+}
+
+/// Fails unless the server has the object, of the same uid and not being deleted.
+async fn still_there<K>(api: &Api<K>, cache: &Cache<K>, object: &K) -> kube::Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + 'static,
+{
+    let Some(live) = api.get_opt(&object.name_any()).await? else {
+        cache.removed(object);
+        return Err(refusal("the owner is gone"));
+    };
+    let stays = live.uid() == object.uid() && live.meta().deletion_timestamp.is_none();
+    let same = live.resource_version() == object.resource_version();
+    cache.wrote(live);
+    if !stays {
+        return Err(refusal("the owner is being deleted, or another one of its name"));
+    }
+    // What was decided on an older version may no longer be wanted.
+    if same { Ok(()) } else { Err(refusal("the owner was written meanwhile")) }
+}
+
+/// A conflict of our own finding: decide again.
+fn refusal(message: &str) -> kube::Error {
+    kube::Error::Api(Status::failure(message, "Conflict").with_code(409).boxed())
+}
+
+/// Whether the request may have had its effect all the same.
+fn is_doubtful(error: &kube::Error) -> bool {
+    !matches!(error, kube::Error::Api(status) if status.code < 500)
+}

@@ -1,0 +1,138 @@
+//! Which work on sets and deployments a change means, and who belongs to whom.
+//!
+//! What must not live here: what belongs where; that is `mcm_core::ownership`'s.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use mcm_api::{Machine, MachineDeployment, MachineSet};
+use mcm_core::ownership::controller;
+use mcm_core::selector::matches;
+
+use crate::cache::{Change, Key};
+use crate::sets::matters;
+use crate::world::{BY_OWNER, Trigger, Work, World, quiet};
+
+/// Objects without a controller.
+const ORPHANS: &str = "";
+/// The sets' only index: by the uid of their controller.
+const SETS_BY_OWNER: usize = 0;
+
+/// The uid of the controller; empty for orphans.
+pub(crate) fn owner_uid(metadata: &ObjectMeta) -> String {
+    controller(metadata).map(|reference| reference.uid.clone()).unwrap_or_default()
+}
+
+fn uid(metadata: &ObjectMeta) -> &str {
+    metadata.uid.as_deref().unwrap_or("none")
+}
+
+impl World {
+    /// Machines that the set controls.
+    pub(crate) fn machines_of(&self, set: &MachineSet) -> Vec<Arc<Machine>> {
+        self.machines.find(BY_OWNER, uid(&set.metadata))
+    }
+
+    /// Machines that the set controls, and orphans that it selects.
+    pub(crate) fn machines_for(&self, set: &MachineSet) -> Vec<Arc<Machine>> {
+        let mut machines = self.machines_of(set);
+        let orphans = self.machines.find(BY_OWNER, ORPHANS).into_iter();
+        let selector = set.spec.selector.as_ref();
+        machines.extend(orphans.filter(|machine| {
+            selector.is_some_and(|selector| matches(selector, machine.metadata.labels.as_ref()))
+        }));
+        machines
+    }
+
+    /// Sets that the deployment controls, and orphans that it selects.
+    pub(crate) fn sets_for(&self, deployment: &MachineDeployment) -> Vec<Arc<MachineSet>> {
+        let mut sets = self.sets.find(SETS_BY_OWNER, uid(&deployment.metadata));
+        let orphans = self.sets.find(SETS_BY_OWNER, ORPHANS).into_iter();
+        let selector = deployment.spec.selector.as_ref();
+        sets.extend(
+            orphans
+                .filter(|set| selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))),
+        );
+        sets
+    }
+
+    /// Sets and deployments that a changed machine is or was one of, or might become.
+    pub(crate) fn owners_of_machine(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        if let (Some(old), Some(new)) = (&change.old, &change.new)
+            && !matters(old, new)
+        {
+            return Vec::new();
+        }
+        let mut triggers = Vec::new();
+        for machine in [&change.old, &change.new].into_iter().flatten() {
+            match controller(&machine.metadata) {
+                Some(owner) => {
+                    let key = Key::new(&self.namespace, &owner.name);
+                    if let Some(set) = self.sets.get(&key) {
+                        triggers.extend(self.owners_of_set(&set));
+                    }
+                    triggers.push(quiet(Work::Set(key)));
+                }
+                None => triggers.extend(self.sets_that_select(&machine.metadata)),
+            }
+        }
+        dedup(triggers)
+    }
+
+    fn sets_that_select(&self, metadata: &ObjectMeta) -> Vec<Trigger> {
+        let all = self.sets.all().into_iter();
+        all.filter(|set| {
+            let selector = set.spec.selector.as_ref();
+            selector.is_some_and(|selector| matches(selector, metadata.labels.as_ref()))
+        })
+        .map(|set| quiet(Work::Set(Key::of(&*set))))
+        .collect()
+    }
+
+    fn owners_of_set(&self, set: &MachineSet) -> Vec<Trigger> {
+        if let Some(owner) = controller(&set.metadata) {
+            return vec![quiet(Work::Deployment(Key::new(&self.namespace, &owner.name)))];
+        }
+        let all = self.deployments.all().into_iter();
+        all.filter(|deployment| {
+            let selector = deployment.spec.selector.as_ref();
+            selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))
+        })
+        .map(|deployment| quiet(Work::Deployment(Key::of(&*deployment))))
+        .collect()
+    }
+
+    pub(crate) fn set_changed(&self, change: &Change<MachineSet>) -> Vec<Trigger> {
+        let mut triggers = Vec::new();
+        for set in [&change.old, &change.new].into_iter().flatten() {
+            triggers.push(quiet(Work::Set(Key::of(&**set))));
+            triggers.extend(self.owners_of_set(set));
+        }
+        dedup(triggers)
+    }
+
+    pub(crate) fn deployment_changed(&self, change: &Change<MachineDeployment>) -> Vec<Trigger> {
+        let deployment = change.either().into_iter();
+        deployment.map(|deployment| quiet(Work::Deployment(Key::of(&**deployment)))).collect()
+    }
+
+    /// A machine that this process wrote: its owners look at it, and the machine controller if it is new or is to go.
+    pub(crate) fn made_or_ordered_away(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        let mut triggers = self.owners_of_machine(change);
+        if let Some(new) = &change.new {
+            let leaves = |machine: &Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
+            if change.old.is_none() || leaves(new) && !change.old.as_ref().is_some_and(leaves) {
+                triggers.push(quiet(Work::Machine(Key::of(&**new))));
+                let class = Key::new(&self.namespace, &new.spec.class.name);
+                triggers.push(quiet(Work::Class(class)));
+            }
+        }
+        triggers
+    }
+}
+
+fn dedup(mut triggers: Vec<Trigger>) -> Vec<Trigger> {
+    triggers.sort_by(|a, b| a.work.cmp(&b.work));
+    triggers.dedup();
+    triggers
+}
