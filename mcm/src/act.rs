@@ -3,16 +3,17 @@
 //! What lives here: from action to request or driver call. What must not: choosing actions, and
 //! waiting before a repetition.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Stream};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Secret};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, PersistentVolumeSpec, Pod, Secret};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineStatus};
@@ -85,6 +86,9 @@ impl Hands {
                 delete(&self.machines(), &name, preconditions, None).await?;
             }
             Action::Call(call) => return Ok(Done::Answer(self.call(call).await)),
+            Action::AskVolumeIds(volumes) => {
+                return Ok(Done::Answer(Answer::VolumeIds(self.volume_ids(volumes).await)));
+            }
             Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
             Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
             Action::ClaimNode { node } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
@@ -101,7 +105,7 @@ impl Hands {
                     uid: Some(uid.clone()),
                     resource_version: None,
                 };
-                delete(&api, name, preconditions, Some(0)).await?;
+                gone_is_fine(delete(&api, name, preconditions, Some(0)).await)?;
             }
             Action::DeleteVolumeAttachment(attachment) => {
                 let api: Api<VolumeAttachment> = Api::all(self.target()?);
@@ -224,24 +228,40 @@ impl Hands {
         Ok(())
     }
 
+    /// Evicts this pod and no other of its name. A pod that is not there any more is fine.
     async fn evict(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
-        let preconditions = Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        };
-        let delete_options = DeleteParams {
-            preconditions: Some(preconditions),
-            ..DeleteParams::default()
-        };
-        let parameters = EvictParams {
-            delete_options: Some(delete_options),
-            ..EvictParams::default()
-        };
-        match api.evict(name, &parameters).await {
-            Err(error) if is_not_found(&error) => Ok(()),
-            result => result.map(|_| ()),
-        }
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name, "namespace": namespace },
+            "deleteOptions": { "preconditions": { "uid": uid } },
+        });
+        let evicted = api
+            .create_subresource::<_, serde_json::Value>("eviction", name, &PostParams::default(), &eviction)
+            .await;
+        gone_is_fine(evicted.map(|_| ()))
+    }
+
+    /// The cloud's names of volumes; empty where it knows none. Of a volume that the driver cannot tell, a drain waits
+    /// for nothing.
+    async fn volume_ids(&self, volumes: &BTreeMap<String, PersistentVolumeSpec>) -> BTreeMap<String, String> {
+        let calls = volumes.iter().map(|(name, spec)| async move {
+            let call = self.driver.get_volume_ids(vec![spec.clone()]);
+            let ids = match tokio::time::timeout(DRIVER_TIMEOUT, call).await {
+                Ok(Ok(ids)) => ids,
+                Ok(Err(error)) => {
+                    tracing::info!(volume = name, %error, "the driver did not name the volume");
+                    Vec::new()
+                }
+                Err(_) => {
+                    tracing::info!(volume = name, "the driver did not name the volume in time");
+                    Vec::new()
+                }
+            };
+            (name.clone(), ids.into_iter().next().unwrap_or_default())
+        });
+        futures::future::join_all(calls).await.into_iter().collect()
     }
 
     /// Whether a token ends before its machine must have joined, as one does whose machine got a longer creation
@@ -402,6 +422,14 @@ impl Hands {
 /// Whether the write that returned this removed the object.
 fn ended(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// A pod that is not there is fine, and so is another one under its name (409: the uid is not the one that was meant).
+fn gone_is_fine(result: kube::Result<()>) -> kube::Result<()> {
+    match result {
+        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
+        result => result,
+    }
 }
 
 /// Deletes; an object that is not there is fine.

@@ -9,6 +9,8 @@ mod cache;
 mod clients;
 mod controllers;
 mod copies;
+mod drain_view;
+mod drains;
 mod election;
 mod error;
 mod finalizers;

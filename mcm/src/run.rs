@@ -174,5 +174,6 @@ fn settings(options: &Options) -> Settings {
         },
         #[cfg(feature = "mutants")]
         mutant: options.mutant,
+        ..Settings::default()
     }
 }

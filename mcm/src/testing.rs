@@ -255,6 +255,9 @@ fn is_collection(path: &str) -> bool {
         "nodes",
         "pods",
         "volumeattachments",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "poddisruptionbudgets",
         "events",
     ]
     .contains(&last)

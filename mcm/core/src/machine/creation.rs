@@ -60,7 +60,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
     let machine = pass.machine();
     let create = || call(CallKind::Create, machine.clone(), Reason::CreateVm);
     match pass.last_answer() {
-        None | Some(Answer::Delete(_)) => {
+        None | Some(Answer::Delete(_) | Answer::VolumeIds(_) | Answer::Update(_)) => {
             #[cfg(feature = "mutants")]
             if pass.mutant().is_some_and(super::Mutant::creates_without_asking) {
                 return create();

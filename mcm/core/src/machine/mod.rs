@@ -23,10 +23,11 @@ mod validation;
 mod view;
 
 pub use decide::decide;
+pub use drain::{Attempt, DrainMemory, EvictionOutcome, Moving};
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;
 pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, TokenOwner};
 pub use reason::Reason;
 pub use settings::{Retry, Settings};
 pub use stage::Stage;
-pub use view::{Answer, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};
+pub use view::{Answer, Budget, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};

@@ -1,14 +1,15 @@
 //! What a decision gives: a list of actions, at most one status write, when to look again, and why.
 //! What must not live here: rules.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use mcm_api::{Machine, MachineClass, MachineStatus, keys};
 use serde_json::{Value, json};
 
-use super::{Reason, SecretData};
+use super::{DrainMemory, Reason, SecretData};
 use crate::finalizer::finalizer_patch;
 
 /// What is to be done about one machine.
@@ -17,7 +18,7 @@ use crate::finalizer::finalizer_patch;
 ///
 /// The shell performs `actions` in order. The first that fails ends the list: unless it
 /// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
-/// decides again at once. A [`Action::Call`] or [`Action::EnsureBootstrapToken`] is always the last
+/// decides again at once. A [`Action::Call`], [`Action::AskVolumeIds`] or [`Action::EnsureBootstrapToken`] is always the last
 /// action of a plan without a status: its result goes into the view, and the shell decides again at
 /// once. Otherwise `status` is written, and the machine is looked at again after `wake`.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// The whole new status; `None`: nothing to write.
     pub status: Option<MachineStatus>,
+    /// What is to be remembered of the machine's drain, before anything is done; `None`: what was remembered before.
+    pub drain: Option<DrainMemory>,
     /// Look again after this time at the latest; `None`: only when something changes.
     pub wake: Option<Duration>,
     /// Why.
@@ -38,6 +41,7 @@ impl Plan {
         Self {
             actions: Vec::new(),
             status: None,
+            drain: None,
             wake: None,
             reason,
         }
@@ -69,6 +73,9 @@ pub enum Action {
     DeleteMachine,
     /// Calls the driver; the result is added to [`View::answers`](super::View::answers).
     Call(Box<CloudCall>),
+    /// Asks the driver for the cloud's names of these PersistentVolumes, one call for each; answered by
+    /// [`Answer::VolumeIds`](super::Answer::VolumeIds).
+    AskVolumeIds(BTreeMap<String, PersistentVolumeSpec>),
     /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
     /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
     /// machine's is an error: it goes when that machine has joined.
@@ -95,7 +102,7 @@ pub enum Action {
         /// The Node.
         node: String,
     },
-    /// Evicts a pod through `pods/eviction`.
+    /// Evicts a pod through `pods/eviction`. What came of it is [remembered](super::DrainMemory::attempted).
     EvictPod {
         /// Its namespace.
         namespace: String,
@@ -104,7 +111,7 @@ pub enum Action {
         /// Precondition.
         uid: String,
     },
-    /// Deletes a pod with a grace period of zero: nothing is left on the node to end it.
+    /// Deletes a pod with a grace period of zero. What came of it is [remembered](super::DrainMemory::attempted).
     DeletePod {
         /// Its namespace.
         namespace: String,

@@ -274,6 +274,10 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         ),
         Action::DeleteMachine => "delete machine".to_owned(),
         Action::Call(call) => format!("call {:?}", call.kind),
+        Action::AskVolumeIds(volumes) => {
+            let names: Vec<_> = volumes.keys().cloned().collect();
+            format!("ask for {}", names.join(" "))
+        }
         Action::EnsureBootstrapToken(token) => format!("ensure token {}", token.owner.id),
         Action::DeleteBootstrapToken(owner) => format!("delete {}", owner.secret_name()),
         Action::ClaimNode { .. } => "claim node".to_owned(),

@@ -4,6 +4,7 @@
 mod creation;
 #[cfg(test)]
 mod deletion;
+mod drain;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
