@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, PersistentVolumeSpec, Pod, Secret};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
@@ -91,12 +92,19 @@ impl Hands {
             }
             Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
             Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
-            Action::ClaimNode { node } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
+            Action::PatchNode { node, .. } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
                 self.patch_node(action, node, &name).await?;
             }
             Action::SetTerminatingCondition { node, reason, message } => {
                 self.set_terminating(node, reason, message).await?;
             }
+            Action::SetNodeCapacity { node, capacity } => self.set_capacity(node, capacity).await?,
+            Action::SetNodeCondition {
+                node,
+                type_,
+                reason,
+                message,
+            } => self.set_condition(node, type_, reason, message).await?,
             Action::DeleteNode { node } => self.delete_node(node).await?,
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await?,
             Action::DeletePod { namespace, name, uid } => {
@@ -198,6 +206,34 @@ impl Hands {
         let patch = json!({ "status": { "conditions": [condition] } });
         let written = api
             .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
+            .await;
+        self.learn_node(&api, node, written).await
+    }
+
+    /// Sets a condition to True, now: each of its reasons is a step with a time of its own.
+    async fn set_condition(&self, node: &str, type_: &str, reason: &str, message: &str) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let now = Time(self.clock.now());
+        let condition = NodeCondition {
+            type_: type_.to_owned(),
+            status: "True".to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_heartbeat_time: Some(now.clone()),
+            last_transition_time: Some(now),
+        };
+        let patch = json!({ "status": { "conditions": [condition] } });
+        let written = api
+            .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
+            .await;
+        self.learn_node(&api, node, written).await
+    }
+
+    async fn set_capacity(&self, node: &str, capacity: &BTreeMap<String, Option<Quantity>>) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let patch = json!({ "status": { "capacity": capacity } });
+        let written = api
+            .patch_status(node, &PatchParams::default(), &Patch::Merge(patch))
             .await;
         self.learn_node(&api, node, written).await
     }
@@ -333,6 +369,12 @@ impl Hands {
             CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),
             CallKind::Delete => Answer::Delete(self.timed(call, driver.delete_machine(request)).await),
             CallKind::DeleteStale => Answer::DeleteStale(self.timed(call, driver.delete_machine(request)).await),
+            CallKind::Update => Answer::Update {
+                spec: call.class.provider_spec.to_string(),
+                result: self
+                    .timed(call, driver.update_machine(request, call.last_applied.clone()))
+                    .await,
+            },
         }
     }
 
@@ -455,6 +497,7 @@ fn operation(kind: CallKind) -> &'static str {
         CallKind::Create => "CreateMachine",
         CallKind::Initialize => "InitializeMachine",
         CallKind::Delete | CallKind::DeleteStale => "DeleteMachine",
+        CallKind::Update => "UpdateMachine",
     }
 }
 

@@ -25,6 +25,7 @@ use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
+use crate::updates::Updates;
 use crate::view::{Intents, answered_node_exists, view};
 use crate::world::{Trigger, Work};
 
@@ -43,6 +44,7 @@ pub(crate) struct Controllers {
     pub(crate) intents: Intents,
     pub(crate) made: Made,
     pub(crate) copies: Copies,
+    pub(crate) updates: Updates,
 }
 
 /// How a piece of work ended.
@@ -183,6 +185,7 @@ impl Controllers {
             hurry: pass.hurry,
             failure: pass.failure.clone(),
             made: self.made.unrecorded(machine),
+            cannot_update: self.updates.is_missing(machine, world),
             conditions_copied: self.copies.last(&Key::of(machine)),
             ..view(world, &self.intents, machine.clone())
         }
@@ -294,8 +297,10 @@ impl Controllers {
         if self.settings.mutant == Some(Mutant::R06) {
             return;
         }
-        if let Answer::Create(Ok(vm)) = answer {
-            self.made.remember(machine, vm);
+        match answer {
+            Answer::Create(Ok(vm)) => self.made.remember(machine, vm),
+            Answer::Update { result, .. } => self.updates.answered(machine, &self.hands.world, result.as_ref().err()),
+            _ => {}
         }
     }
 

@@ -26,6 +26,7 @@ mod recorder;
 mod run;
 #[cfg(test)]
 mod testing;
+mod updates;
 mod view;
 mod world;
 

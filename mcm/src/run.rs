@@ -16,6 +16,7 @@ use crate::election::{Elector, Tenure};
 use crate::made::Made;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
+use crate::updates::Updates;
 use crate::view::Intents;
 use crate::world::World;
 use crate::{Error, Metrics, Options};
@@ -123,6 +124,7 @@ async fn work(
         intents: Intents::default(),
         made: Made::default(),
         copies: Copies::default(),
+        updates: Updates::default(),
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     if !controllers.run(&control, target.as_ref(), concurrency, cancel).await {

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use mcm_api::{Machine, MachineClass, MachineStatus, keys};
 use mcm_core::class::secret_key;
-use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View};
+use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
 
 use crate::cache::Key;
 use crate::drain_view;
@@ -78,7 +78,8 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
         view.node = node_view(target, &node);
         view.node_of_other = owner(world, &view.node).filter(|owner| *owner != view.machine.name_any());
     }
-    if view.machine.metadata.deletion_timestamp.is_some() {
+    let in_place = view.node.present().is_some_and(is_drained_in_place);
+    if in_place || view.machine.metadata.deletion_timestamp.is_some() {
         view.drain = world.drains.of(&view.machine);
         drain_view::look(view, target, &node);
     }

@@ -147,6 +147,30 @@ impl Cloud {
         })
     }
 
+    /// Gives the machine's VM the tags of the class. Tags that the last spec gave and this one does not go; all others
+    /// stay.
+    pub fn update_machine(
+        &mut self,
+        request: &MachineRequest,
+        last_applied: Option<&str>,
+        now: Timestamp,
+    ) -> Reply<()> {
+        let machine = owner(request).key();
+        self.call(Operation::Update, Some(machine.clone()), now, |cloud| {
+            check_credentials(&request.secret)?;
+            let wanted = ProviderSpec::read(&request.class.provider_spec, &cloud.config)?.tags;
+            let last = last_applied.and_then(|spec| serde_json::from_str(spec).ok());
+            let last = last.and_then(|spec| ProviderSpec::read(&spec, &cloud.config).ok());
+            let last = last.map(|spec| spec.tags).unwrap_or_default();
+            let ordinal = cloud.only(&machine)?.ordinal;
+            let vm = cloud.vms.get_mut(&ordinal).ok_or_else(|| not_found(&machine))?;
+            vm.tags
+                .retain(|key, _| !last.contains_key(key) || wanted.contains_key(key));
+            vm.tags.extend(wanted);
+            Ok(())
+        })
+    }
+
     /// The volume handles of this cloud's own volumes.
     pub fn volume_ids(&mut self, specs: &[PersistentVolumeSpec], now: Timestamp) -> Reply<Vec<String>> {
         self.call(Operation::Volumes, None, now, |_| {

@@ -25,6 +25,8 @@ pub enum Operation {
     List,
     /// `GetVolumeIDs`.
     Volumes,
+    /// `UpdateMachine`.
+    Update,
 }
 
 impl Operation {
@@ -37,6 +39,7 @@ impl Operation {
             Self::GetStatus => "GetMachineStatus",
             Self::List => "ListMachines",
             Self::Volumes => "GetVolumeIDs",
+            Self::Update => "UpdateMachine",
         }
     }
 }

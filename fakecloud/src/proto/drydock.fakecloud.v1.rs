@@ -621,6 +621,7 @@ pub enum Operation {
     GetStatus = 4,
     List = 5,
     Volumes = 6,
+    Update = 7,
 }
 impl Operation {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -636,6 +637,7 @@ impl Operation {
             Self::GetStatus => "OPERATION_GET_STATUS",
             Self::List => "OPERATION_LIST",
             Self::Volumes => "OPERATION_VOLUMES",
+            Self::Update => "OPERATION_UPDATE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -648,6 +650,7 @@ impl Operation {
             "OPERATION_GET_STATUS" => Some(Self::GetStatus),
             "OPERATION_LIST" => Some(Self::List),
             "OPERATION_VOLUMES" => Some(Self::Volumes),
+            "OPERATION_UPDATE" => Some(Self::Update),
             _ => None,
         }
     }

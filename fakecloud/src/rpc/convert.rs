@@ -142,6 +142,7 @@ pub(super) fn fault(fault: Fault) -> proto::Fault {
             Operation::GetStatus => proto::Operation::GetStatus,
             Operation::List => proto::Operation::List,
             Operation::Volumes => proto::Operation::Volumes,
+            Operation::Update => proto::Operation::Update,
         });
     proto::Fault {
         id: rule.id,
@@ -168,9 +169,10 @@ pub(super) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
         Ok(proto::Operation::GetStatus) => Some(Operation::GetStatus),
         Ok(proto::Operation::List) => Some(Operation::List),
         Ok(proto::Operation::Volumes) => Some(Operation::Volumes),
+        Ok(proto::Operation::Update) => Some(Operation::Update),
         Err(_) => {
             return Err(Status::invalid_argument(format!(
-                "operation: {} is none; 0 to 6 are",
+                "operation: {} is none; 0 to 7 are",
                 fault.operation
             )));
         }

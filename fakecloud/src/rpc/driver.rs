@@ -99,4 +99,10 @@ impl Driver for FakeDriver {
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         self.call(|cloud, now| cloud.volume_ids(&specs, now)).await
     }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let last_applied = last_applied.as_deref();
+        self.call(|cloud, now| cloud.update_machine(&request, last_applied, now))
+            .await
+    }
 }

@@ -251,6 +251,8 @@ pub enum CloudCall {
     GetMachineStatus,
     /// Lists VMs.
     ListMachines,
+    /// Applies a changed provider spec to a VM.
+    UpdateMachine,
 }
 
 impl CloudCall {
@@ -262,6 +264,7 @@ impl CloudCall {
             Self::DeleteMachine => "DeleteMachine",
             Self::GetMachineStatus => "GetMachineStatus",
             Self::ListMachines => "ListMachines",
+            Self::UpdateMachine => "UpdateMachine",
         }
     }
 }

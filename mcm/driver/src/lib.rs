@@ -71,6 +71,14 @@ pub trait Driver: Debug + Send + Sync {
         secret: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<String, String>, DriverError>;
 
+    /// Applies the class's provider spec to the machine's VM, all of it or as much as it can. `last_applied` is the JSON of
+    /// the spec that was applied last, for what has to go; what stems from no provider spec, such as other people's tags,
+    /// stays. Called again until it succeeds. A driver without it answers [`Code::Unimplemented`].
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let _ = (request, last_applied);
+        Err(DriverError::new(Code::Unimplemented, "the driver has no UpdateMachine"))
+    }
+
     /// The cloud's names of the volumes behind these specs; nothing for foreign ones.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError>;
 }

@@ -5,7 +5,8 @@ use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
 use super::{
-    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, node, validation,
+    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, in_place, node,
+    update, validation,
 };
 use crate::finalizer::has_finalizer;
 
@@ -31,7 +32,7 @@ fn corrected(view: &View, settings: &Settings) -> Option<View> {
     let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
     #[cfg(feature = "mutants")]
     let again = again && settings.mutant != Some(super::Mutant::R06);
-    let foreign = view.node_of_other.is_some();
+    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view);
     if !absent && !again && !foreign {
         return None;
     }
@@ -79,9 +80,15 @@ fn look(pass: &Pass) -> Plan {
     let plan = match health {
         Some(plan) if plan.status.is_some() => plan,
         _ if creation::is_due(pass) => creation::decide(pass),
-        Some(plan) => plan,
-        None => pass.nothing(),
+        health => {
+            let waiting = health.unwrap_or_else(|| pass.nothing());
+            match in_place::decide(pass).or_else(|| update::decide(pass)) {
+                Some(plan) => sooner(plan, &waiting),
+                None => waiting,
+            }
+        }
     };
+    let plan = update::kept_in_mind(pass, plan);
     if unclaimed.is_some() {
         let soon = pass.settings.retry.short;
         let wake = plan.wake.map_or(soon, |wake| wake.min(soon));
@@ -90,9 +97,21 @@ fn look(pass: &Pass) -> Plan {
     node::claimed(pass, plan)
 }
 
+/// `plan`, which must not miss what `waiting` waits for. A plan that gives no time is decided again at once.
+fn sooner(plan: Plan, waiting: &Plan) -> Plan {
+    match (plan.wake, waiting.wake) {
+        (Some(wake), Some(limit)) if limit < wake => plan.after(limit),
+        _ => plan,
+    }
+}
+
 /// Whether the Node could not be marked as the machine's. It is judged all the same.
 fn is_refused_claim(failure: &Failure) -> bool {
-    !failure.conflict && matches!(failure.action, Action::ClaimNode { .. })
+    !failure.conflict
+        && matches!(
+            failure.action,
+            Action::PatchNode { .. } | Action::SetNodeCapacity { .. }
+        )
 }
 
 /// The plan for what cannot go on before a person acts: the status says so, and it is tried again.

@@ -172,6 +172,7 @@ fn call(pass: &Pass, kind: CallKind, reason: Reason) -> Plan {
                 kind,
                 machine: pass.machine().clone(),
                 class: class.clone(),
+                last_applied: None,
                 secret: pass.view.secret.data.clone(),
             };
             Plan::new(reason).act(Action::Call(Box::new(call)))

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mcm_api::{Machine, MachineClass, MachineStatus, keys};
 use serde_json::{Value, json};
 
-use super::{DrainMemory, Reason, SecretData};
+use super::{DrainMemory, NodePatch, Reason, SecretData};
 use crate::finalizer::finalizer_patch;
 
 /// What is to be done about one machine.
@@ -83,10 +84,30 @@ pub enum Action {
     /// Deletes the bootstrap token's Secret from `kube-system` of the target cluster, unless it is
     /// another machine's.
     DeleteBootstrapToken(TokenOwner),
-    /// Puts the machine's name and the controller's finalizer on the Node.
-    ClaimNode {
+    /// Changes whose the Node is, and what the machine's template wants of it.
+    PatchNode {
         /// The Node.
         node: String,
+        /// What changes.
+        patch: NodePatch,
+    },
+    /// Changes the capacity in the Node's status; `None` as a value removes the resource.
+    SetNodeCapacity {
+        /// The Node.
+        node: String,
+        /// By resource.
+        capacity: BTreeMap<String, Option<Quantity>>,
+    },
+    /// Sets a Node condition to True.
+    SetNodeCondition {
+        /// The Node.
+        node: String,
+        /// Its type.
+        type_: String,
+        /// One word.
+        reason: String,
+        /// For people.
+        message: String,
     },
     /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
     SetTerminatingCondition {
@@ -162,7 +183,9 @@ impl Action {
     /// The Node that the action is about.
     pub fn node(&self) -> Option<&str> {
         match self {
-            Self::ClaimNode { node }
+            Self::PatchNode { node, .. }
+            | Self::SetNodeCapacity { node, .. }
+            | Self::SetNodeCondition { node, .. }
             | Self::SetTerminatingCondition { node, .. }
             | Self::CordonNode { node }
             | Self::RemoveNodeFinalizer { node }
@@ -176,11 +199,7 @@ impl Action {
     /// [`Self::machine_patch`], it carries the resourceVersion.
     pub fn node_patch(&self, node: &Node, machine: &str) -> Option<Value> {
         let mut patch = match self {
-            Self::ClaimNode { .. } => {
-                let mut patch = finalizer_patch(&node.metadata, keys::NODE_FINALIZER, true);
-                patch["metadata"]["labels"] = json!({ keys::MACHINE_NAME_LABEL: machine });
-                patch
-            }
+            Self::PatchNode { patch, .. } => patch.json(node, machine),
             Self::RemoveNodeFinalizer { .. } => finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false),
             Self::CordonNode { .. } => json!({ "metadata": {}, "spec": { "unschedulable": true } }),
             _ => return None,
@@ -214,6 +233,10 @@ pub struct MachinePatch {
     pub provider_id: Option<String>,
     /// The annotation that says how long the machine took to join.
     pub join_duration: Option<String>,
+    /// The annotation that says which provider spec the VM has.
+    pub provider_spec: Option<String>,
+    /// The annotation that says that the VM may have parts of another spec; `Some(None)` removes it.
+    pub inflight: Option<Option<String>>,
 }
 
 impl MachinePatch {
@@ -232,6 +255,12 @@ impl MachinePatch {
         }
         if let Some(duration) = &self.join_duration {
             patch["metadata"]["annotations"][keys::JOIN_DURATION_ANNOTATION] = json!(duration);
+        }
+        if let Some(spec) = &self.provider_spec {
+            patch["metadata"]["annotations"][keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION] = json!(spec);
+        }
+        if let Some(hash) = &self.inflight {
+            patch["metadata"]["annotations"][keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION] = json!(hash);
         }
         if let Some(provider_id) = &self.provider_id {
             patch["spec"] = json!({ "providerID": provider_id });
@@ -253,6 +282,8 @@ pub enum CallKind {
     Delete,
     /// DeleteMachine; answered by [`Answer::DeleteStale`](super::Answer::DeleteStale).
     DeleteStale,
+    /// UpdateMachine.
+    Update,
 }
 
 /// A driver call with all that it is given.
@@ -264,6 +295,8 @@ pub struct CloudCall {
     pub machine: Machine,
     /// Its class.
     pub class: MachineClass,
+    /// Of UpdateMachine: the JSON of the provider spec that the VM had before; `None`: not known.
+    pub last_applied: Option<String>,
     /// The Secrets' data; in the creation flow with the user data filled in.
     pub secret: SecretData,
 }

@@ -57,6 +57,8 @@ pub struct View {
     pub made: Option<VmIdentity>,
     /// When this process copied the Node's conditions last, without any other change; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,
+    /// Whether this process knows that the driver has no UpdateMachine.
+    pub cannot_update: bool,
     /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
     /// call that waits for its retry period is then made at once.
     pub hurry: bool,
@@ -228,7 +230,12 @@ pub enum Answer {
     /// or did not say.
     VolumeIds(BTreeMap<String, String>),
     /// UpdateMachine.
-    Update(Result<(), DriverError>),
+    Update {
+        /// The JSON of the provider spec that was to be applied.
+        spec: String,
+        /// What came of it.
+        result: Result<(), DriverError>,
+    },
 }
 
 /// An action that failed.

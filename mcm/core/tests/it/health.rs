@@ -341,7 +341,7 @@ fn a_node_that_refuses_the_claim_is_judged_all_the_same() {
     sick.metadata.labels = None;
     let mut view = with_node(running(), sick);
     let claim = decided(&view, minute(1)).actions[0].clone();
-    assert!(matches!(claim, Action::ClaimNode { .. }));
+    assert!(matches!(claim, Action::PatchNode { .. }));
     view.failure = Some(Failure {
         action: claim,
         conflict: false,

@@ -43,6 +43,11 @@ impl Step {
     pub fn is_done(&self) -> bool {
         self.waiting == 0 && self.errors.is_empty()
     }
+
+    /// Whether it ends with a question to the driver.
+    pub fn asks_the_driver(&self) -> bool {
+        matches!(self.actions.last(), Some(Action::AskVolumeIds(_)))
+    }
 }
 
 /// The next step for these pods of the machine's Node, which are all that are concerned.

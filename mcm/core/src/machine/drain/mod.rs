@@ -43,7 +43,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
     }
     let left = left(pass);
-    if left.is_zero() || dead(pass) {
+    if left.is_zero() || is_dead(pass) {
         return force(pass);
     }
     if let Some(failure) = &pass.view.failure {
@@ -97,11 +97,7 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
         advance(pass, State::Failed, Stage::Drain.describe(&text), wake)
     };
     // An answer of the driver is the last thing in a plan: there is no status to be written before it.
-    if step
-        .actions
-        .iter()
-        .any(|action| matches!(action, Action::AskVolumeIds(_)))
-    {
+    if step.asks_the_driver() {
         plan = Plan::new(Reason::Draining { waiting: step.waiting });
     }
     plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));
@@ -113,17 +109,21 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
 fn force(pass: &Pass) -> Plan {
     let mut plan = next(pass, Stage::VolumeAttachments, "Force Drain successful.");
     let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
-    let deletions = pods.into_iter().map(|pod| Action::DeletePod {
-        namespace: pod.namespace,
-        name: pod.name,
-        uid: pod.uid,
-    });
-    plan.actions.splice(0..0, deletions);
+    plan.actions.splice(0..0, deletions(pods));
     if left(pass).is_zero() {
         let timeout = GoDuration(pass.settings.drain_timeout_of(pass.machine()));
         plan.reason = Reason::Stage(format!("the drain did not end within {timeout}: it is forced"));
     }
     plan
+}
+
+/// The pods are deleted at once.
+pub(super) fn deletions(pods: Vec<Pod>) -> impl Iterator<Item = Action> {
+    pods.into_iter().map(|pod| Action::DeletePod {
+        namespace: pod.namespace,
+        name: pod.name,
+        uid: pod.uid,
+    })
 }
 
 /// The pods that have to go: a DaemonSet would make its own anew, and a mirror pod is not the API's to end. In the order
@@ -140,7 +140,7 @@ fn left(pass: &Pass) -> Duration {
 }
 
 /// Whether the node is not Ready, or cannot write its disk, for so long that it ends no pods.
-fn dead(pass: &Pass) -> bool {
+pub(super) fn is_dead(pass: &Pass) -> bool {
     let observed = pass
         .view
         .node
@@ -185,7 +185,7 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     })
 }
 
-fn cordon(pass: &Pass) -> Option<Action> {
+pub(super) fn cordon(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
     (!cordoned).then(|| Action::CordonNode {
