@@ -160,6 +160,10 @@ fn settings(options: &Options) -> Settings {
         creation_timeout: options.machine.creation_timeout.0,
         health_timeout: options.machine.health_timeout.0,
         drain_timeout: options.machine.drain_timeout.0,
+        max_evict_retries: u32::try_from(options.machine.max_evict_retries).unwrap_or(0),
+        detach_timeout: options.machine.pv_detach_timeout.0,
+        reattach_timeout: options.machine.pv_reattach_timeout.0,
+        in_place_update_timeout: options.machine.in_place_update_timeout.0,
         node_conditions: options.machine.node_conditions.clone(),
         bootstrap_token_extra_groups: options.machine.bootstrap_token_auth_extra_groups.clone(),
         retry: Retry {
@@ -176,6 +180,5 @@ fn settings(options: &Options) -> Settings {
         },
         #[cfg(feature = "mutants")]
         mutant: options.mutant,
-        ..Settings::default()
     }
 }

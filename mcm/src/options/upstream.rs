@@ -3,7 +3,7 @@
 //! A manifest that was written for upstream is to fail with their names, not with a guess at what else
 //! might have been meant. A flag that is offered must not stand here.
 
-const NOT_OFFERED: [&str; 21] = [
+const NOT_OFFERED: [&str; 17] = [
     "autoscaler-scaledown-annotation-during-rollout",
     "cloud-provider",
     "contention-profiling",
@@ -11,11 +11,7 @@ const NOT_OFFERED: [&str; 21] = [
     "kube-api-content-type",
     "leader-elect-resource-lock",
     "log-flush-frequency",
-    "machine-inplace-update-timeout",
-    "machine-max-evict-retries",
     "machine-preserve-timeout",
-    "machine-pv-detach-timeout",
-    "machine-pv-reattach-timeout",
     "machine-safety-apiserver-statuscheck-period",
     "machine-safety-apiserver-statuscheck-timeout",
     "machine-safety-orphan-vms-period",

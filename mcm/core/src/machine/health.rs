@@ -63,7 +63,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         return Some(unknown(pass, copied, Reason::NodeUnhealthy(list), description));
     }
     let differ = conditions_differ(&pass.machine().status.conditions, &copied.conditions);
-    if !differ && let Some(plan) = in_place::result(pass, node, &copied) {
+    if let Some(plan) = in_place::result(pass, node, &copied) {
         return Some(plan);
     }
     if let Some(wait) = left_to_copy(pass, node).filter(|_| differ) {
@@ -73,7 +73,8 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         return Some(plan.after(wake));
     }
     differ.then(|| {
-        let wake = left(pass).map_or(pass.settings.retry.long, |(left, _)| left);
+        // What else there is to do is looked at once this is written.
+        let wake = Duration::ZERO;
         #[cfg(feature = "mutants")]
         let wake = if pass.mutant() == Some(super::Mutant::R36) {
             pass.settings.retry.short
@@ -197,13 +198,7 @@ fn rejoined(pass: &Pass, copied: MachineStatus) -> Plan {
 
 fn running(pass: &Pass, plan: Plan, status: MachineStatus, event: &str, message: String) -> Plan {
     let status = pass.enter(status, Phase::Running, false);
-    pass.report(
-        plan.after(pass.settings.retry.long),
-        status,
-        EventType::Normal,
-        event,
-        message,
-    )
+    pass.report(plan.after(Duration::ZERO), status, EventType::Normal, event, message)
 }
 
 fn unknown(pass: &Pass, copied: MachineStatus, reason: Reason, description: String) -> Plan {
