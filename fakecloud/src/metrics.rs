@@ -200,6 +200,15 @@ impl<D: Driver> Driver for Counted<D> {
         let updated = self.driver.update_machine(request, last_applied).await;
         self.count("UpdateMachine", updated)
     }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let generated = self.driver.generate_machine_class(provider_class, class).await;
+        self.count("GenerateMachineClass", generated)
+    }
 }
 
 #[cfg(test)]

@@ -79,6 +79,12 @@ impl Hands {
             Action::AddFinalizer | Action::RemoveFinalizer | Action::PatchMachine(_) => {
                 self.patch_machine(action, view).await?;
             }
+            Action::MigrateClass { kind, name } => {
+                self.migrate(kind, name).await?;
+                if let Some(machine) = self.world.machines.get(&Key::of(&view.machine)) {
+                    view.machine = Machine::clone(&machine);
+                }
+            }
             Action::DeleteMachine => {
                 let preconditions = Preconditions {
                     uid: view.machine.uid(),
@@ -154,7 +160,7 @@ impl Hands {
 
     /// The client of the cluster that nodes join.
     fn target(&self) -> kube::Result<Client> {
-        self.target.clone().ok_or_else(|| absent("there is no target cluster"))
+        self.target.clone().ok_or_else(|| refused("there is no target cluster"))
     }
 
     async fn patch_machine(&self, action: &Action, view: &mut View) -> kube::Result<()> {
@@ -509,7 +515,7 @@ fn belongs_to(secret: &Secret, owner: &TokenOwner) -> bool {
 
 fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
     if !belongs_to(secret, owner) {
-        return Err(absent(&format!(
+        return Err(refused(&format!(
             "the Secret {TOKEN_NAMESPACE}/{} is another machine's bootstrap token; this machine goes on when that one \
              has joined or is deleted, or when you delete a Secret that no machine needs",
             secret.name_any()
@@ -518,7 +524,7 @@ fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
     let part = secret.data.as_ref().and_then(|data| data.get("token-secret"));
     part.and_then(|part| String::from_utf8(part.0.clone()).ok())
         .ok_or_else(|| {
-            absent(&format!(
+            refused(&format!(
                 "the Secret {TOKEN_NAMESPACE}/{} has no token-secret",
                 secret.name_any()
             ))
@@ -556,6 +562,6 @@ fn token_secret(name: &str, token: &BootstrapToken, drawn: &str) -> Secret {
 }
 
 /// An error of our own in the shape of the API's.
-fn absent(message: &str) -> kube::Error {
+pub(crate) fn refused(message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "Invalid").with_code(422).boxed())
 }

@@ -111,3 +111,6 @@ fn attached_elsewhere(target: &Target, drain: &DrainMemory, node: &str) -> BTree
     };
     moving.filter(elsewhere).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,7 @@ pub mod http;
 mod made;
 mod merge;
 mod metrics;
+mod migration;
 mod options;
 mod preflight;
 mod queue;

@@ -66,7 +66,7 @@ pub(crate) struct Target {
     attachments: Cache<VolumeAttachment>,
     pub(crate) claims: Cache<PersistentVolumeClaim>,
     pub(crate) volumes: Cache<PersistentVolume>,
-    budgets: Cache<PodDisruptionBudget>,
+    pub(crate) budgets: Cache<PodDisruptionBudget>,
 }
 
 impl World {

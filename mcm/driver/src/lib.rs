@@ -79,6 +79,20 @@ pub trait Driver: Debug + Send + Sync {
         Err(DriverError::new(Code::Unimplemented, "the driver has no UpdateMachine"))
     }
 
+    /// Fills `class`, a MachineClass, from `provider_class`, the JSON of a class of the provider's own kind, as was usual
+    /// once (GenerateMachineClassForMigration). A driver without it answers [`Code::Unimplemented`].
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let _ = (provider_class, class);
+        Err(DriverError::new(
+            Code::Unimplemented,
+            "the driver has no GenerateMachineClassForMigration",
+        ))
+    }
+
     /// The cloud's names of the volumes behind these specs; nothing for foreign ones.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError>;
 }

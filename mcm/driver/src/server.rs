@@ -102,6 +102,18 @@ impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
         Ok(Response::new(proto::Updated {}))
     }
 
+    async fn generate_machine_class(
+        &self,
+        request: Request<proto::MigrationRequest>,
+    ) -> Result<Response<proto::GeneratedClass>, Status> {
+        let request = request.into_inner();
+        let provider_class = wire::from_json("provider_class", &request.provider_class).map_err(wire::encode_error)?;
+        let class = wire::from_json("class", &request.class).map_err(wire::encode_error)?;
+        let filled = self.driver.generate_machine_class(provider_class, class).await;
+        let class = wire::to_json("class", &filled.map_err(wire::encode_error)?).map_err(wire::encode_error)?;
+        Ok(Response::new(proto::GeneratedClass { class }))
+    }
+
     async fn get_volume_ids(
         &self,
         request: Request<proto::VolumesRequest>,

@@ -1,6 +1,7 @@
 //! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
 //! server and a cloud in this process, on virtual time.
 
+mod migration;
 mod tokens;
 
 use std::sync::{Arc, Mutex};
@@ -132,9 +133,21 @@ impl Driver for Cloud {
         Ok(BTreeMap::new())
     }
 
+    async fn generate_machine_class(&self, old: Value, class: MachineClass) -> Result<MachineClass, DriverError> {
+        Ok(migrated(&old, class))
+    }
+
     async fn get_volume_ids(&self, _: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         Ok(Vec::new())
     }
+}
+
+/// What a provider's class of former times has in its spec is the MachineClass's provider spec.
+fn migrated(old: &Value, mut class: MachineClass) -> MachineClass {
+    class.provider_spec = old["spec"].clone();
+    class.provider = Some("fake".to_owned());
+    class.secret_ref = serde_json::from_value(old["spec"]["secretRef"].clone()).unwrap();
+    class
 }
 
 struct Stage {

@@ -5,8 +5,8 @@ use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
 use super::{
-    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, in_place, node,
-    update, validation,
+    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, in_place,
+    migration, node, update, validation,
 };
 use crate::finalizer::has_finalizer;
 
@@ -54,6 +54,9 @@ fn look(pass: &Pass) -> Plan {
     if pass.machine().metadata.deletion_timestamp.is_some() {
         return deletion::decide(pass);
     }
+    if let Some(plan) = migration::decide(pass).filter(|_| carries_finalizer(pass)) {
+        return plan;
+    }
     let unclaimed = pass.view.failure.as_ref().filter(|failure| is_refused_claim(failure));
     if let Some(failure) = &pass.view.failure
         && unclaimed.is_none()
@@ -61,7 +64,7 @@ fn look(pass: &Pass) -> Plan {
         let reason = Reason::ActionFailed(failure.message.clone());
         return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
     }
-    if !has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER) {
+    if !carries_finalizer(pass) {
         return Plan::new(Reason::FinalizerMissing)
             .act(Action::AddFinalizer)
             .after(std::time::Duration::ZERO);
@@ -103,6 +106,10 @@ fn sooner(plan: Plan, waiting: &Plan) -> Plan {
         (Some(wake), Some(limit)) if limit < wake => plan.after(limit),
         _ => plan,
     }
+}
+
+fn carries_finalizer(pass: &Pass) -> bool {
+    has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER)
 }
 
 /// Whether the Node could not be marked as the machine's. It is judged all the same.

@@ -9,6 +9,7 @@ mod deletion;
 mod drain;
 mod health;
 mod in_place;
+mod migration;
 #[cfg(feature = "mutants")]
 mod mutant;
 mod node;

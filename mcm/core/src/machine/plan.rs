@@ -70,6 +70,13 @@ pub enum Action {
     RemoveFinalizer,
     /// Writes what the creation learnt to the machine.
     PatchMachine(MachinePatch),
+    /// Makes a MachineClass of a class of another kind, and has all that refers to that refer to it.
+    MigrateClass {
+        /// The kind.
+        kind: String,
+        /// The name, of both.
+        name: String,
+    },
     /// Deletes the Machine object, as a person would.
     DeleteMachine,
     /// Calls the driver; the result is added to [`View::answers`](super::View::answers).

@@ -19,6 +19,14 @@ pub enum Reason {
     /// The class's Secrets are not usable.
     #[error("{0}")]
     InvalidSecret(String),
+    /// The machine refers to a class of a provider's own kind.
+    #[error("the class {kind} {name} is migrated to a MachineClass")]
+    ClassOfFormerTimes {
+        /// The kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// The class controller has not put its finalizer on the class yet.
     #[error("the machine class {0} has no finalizer yet")]
     ClassWithoutFinalizer(String),

@@ -284,6 +284,7 @@ pub fn actions(plan: &Plan) -> Vec<String> {
                 .map(|value| format!(" joined={value}"))
                 .unwrap_or_default(),
         ),
+        Action::MigrateClass { kind, name } => format!("migrate {kind} {name}"),
         Action::DeleteMachine => "delete machine".to_owned(),
         Action::Call(call) => format!("call {:?}", call.kind),
         Action::AskVolumeIds(volumes) => {
