@@ -12,9 +12,12 @@ use mcm_core::machine::{DrainMemory, EvictionOutcome};
 
 use crate::cache::Key;
 
-/// By machine: its uid, and the memory. Clones share them.
+/// By machine: its uid, and the memory.
+type Memories = BTreeMap<Key, (Option<String>, DrainMemory)>;
+
+/// All of them. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Drains(Arc<Mutex<BTreeMap<Key, (Option<String>, DrainMemory)>>>);
+pub(crate) struct Drains(Arc<Mutex<Memories>>);
 
 impl Drains {
     /// What is remembered of the machine's drain.
@@ -52,7 +55,7 @@ impl Drains {
         self.lock().remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, (Option<String>, DrainMemory)>> {
+    fn lock(&self) -> MutexGuard<'_, Memories> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 
 use harness::Scenario;
 use harness::scenario::builder::{
-    all, calls_at_least, create_machine, creation_timeout, fail_call, field, lift, mcm, phase, slack, slow_call,
+    all, calls_at_least, create_machine, creation_timeout, fail_calls, field, lift, mcm, phase, slack, slow_call,
     unchanged, vm_count, wait,
 };
 use harness::scenario::step::{CloudCall, Patch, ProcessAction, Step};
@@ -35,16 +35,11 @@ pub(super) fn scenario() -> Scenario {
     .throughout(unchanged("Machine", "m-1", "/spec/providerID"))
     .step(tag(json!("blue")))
     .eventually(slack(), updated(1))
-    .step(fail_call(
-        "half-way",
-        CloudCall::UpdateMachine,
-        "m-1",
-        1,
-        Code::Internal,
-    ))
+    .step(fail_calls("half-way", CloudCall::UpdateMachine, "m-1", Code::Internal))
     .step(tag(json!("green")))
     .eventually(slack(), operation("Failed"))
     .step(tag(json!("blue")))
+    .step(lift("half-way"))
     .eventually(creation_timeout(), updated(3))
     .step(slow_call("slow", CloudCall::UpdateMachine, "m-1", slack()))
     .step(tag(json!("green")))

@@ -12,10 +12,14 @@ fn target(claims: &[(&str, Option<&str>)]) -> Target {
     let target = World::new("garden", true).target.unwrap();
     for (claim, volume) in claims {
         let claim = json!({ "metadata": { "name": claim, "namespace": "shop" }, "spec": { "volumeName": volume } });
-        target.claims.wrote(serde_json::from_value::<PersistentVolumeClaim>(claim).unwrap());
+        target
+            .claims
+            .wrote(serde_json::from_value::<PersistentVolumeClaim>(claim).unwrap());
         if let Some(volume) = volume.filter(|name| name.starts_with("pv-there")) {
             let volume = json!({ "metadata": { "name": volume }, "spec": { "storageClassName": "fast" } });
-            target.volumes.wrote(serde_json::from_value::<PersistentVolume>(volume).unwrap());
+            target
+                .volumes
+                .wrote(serde_json::from_value::<PersistentVolume>(volume).unwrap());
         }
     }
     target
@@ -63,7 +67,10 @@ fn the_volumes_of_a_pod_are_those_behind_its_claims(
     ]);
     let mut specs = BTreeMap::new();
     let pod = pod_view(&target, &with_claims(claims), &mut specs);
-    assert_eq!((pod.claims, pod.volumes), (has_claims, volumes.iter().map(ToString::to_string).collect()));
+    assert_eq!(
+        (pod.claims, pod.volumes),
+        (has_claims, volumes.iter().map(ToString::to_string).collect())
+    );
     assert_eq!(specs.keys().map(String::as_str).collect::<Vec<_>>(), known);
 }
 
@@ -77,7 +84,9 @@ fn a_budget_covers_the_pods_that_it_selects(#[case] selector: Value, #[case] cov
     for (namespace, covered) in [("shop", covered), ("elsewhere", false)] {
         let target = target(&[]);
         let budget = json!({ "metadata": { "name": "one", "namespace": namespace }, "spec": { "selector": selector } });
-        target.budgets.wrote(serde_json::from_value::<PodDisruptionBudget>(budget).unwrap());
+        target
+            .budgets
+            .wrote(serde_json::from_value::<PodDisruptionBudget>(budget).unwrap());
         let pod = pod_view(&target, &pod(json!({})), &mut BTreeMap::new());
         assert_eq!(pod.budgets.iter().any(|budget| budget.name == "shop/one"), covered);
     }

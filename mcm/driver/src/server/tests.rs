@@ -129,7 +129,9 @@ async fn machine_class_and_secret_arrive_and_the_identity_comes_back() {
 async fn updates_and_migrations_arrive() {
     let texts = [(Some("{}"), "m1 had Some(\"{}\")"), (None, "m1 had None")];
     for (last_applied, expected) in texts {
-        let updated = driver().update_machine(request("m1"), last_applied.map(str::to_owned)).await;
+        let updated = driver()
+            .update_machine(request("m1"), last_applied.map(str::to_owned))
+            .await;
         assert_eq!(updated.unwrap_err().message, expected);
     }
     let old = serde_json::json!({ "kind": "AWSMachineClass" });
