@@ -251,6 +251,20 @@ impl<D: Driver> Driver for Counted<D> {
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         self.count("GetVolumeIDs", self.driver.get_volume_ids(specs).await)
     }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let updated = self.driver.update_machine(request, last_applied).await;
+        self.count("UpdateMachine", updated)
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let generated = self.driver.generate_machine_class(provider_class, class).await;
+        self.count("GenerateMachineClass", generated)
+    }
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ use tonic::transport::server::TcpIncoming;
 use crate::metrics::{Counted, Metrics};
 use crate::probes::{self, Readiness};
 use crate::proto::cloud_server::CloudServer;
+use crate::registration::RegisterOptions;
 use crate::rpc::caller::CallerLayer;
 use crate::rpc::settled::SettledLayer;
-use crate::registration::RegisterOptions;
 use crate::tls::{self, Secured};
 use crate::{Config, ControlService, DESCRIPTOR, Delay, DuplicateCreates, FakeDriver, Fakecloud};
 

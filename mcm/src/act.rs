@@ -3,16 +3,18 @@
 //! What lives here: from action to request or driver call. What must not: choosing actions, and
 //! waiting before a repetition.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Stream};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Secret};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, PersistentVolumeSpec, Pod, Secret};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{DeleteParams, EvictParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus};
@@ -27,10 +29,10 @@ use crate::Metrics;
 use crate::cache::{Cache, Key};
 use crate::election::Tenure;
 use crate::error::{is_already_exists, is_conflict, is_not_found};
-use mcm_core::merge::merge_patch;
 use crate::recorder::Recorder;
 use crate::safety::Guard;
 use crate::world::World;
+use mcm_core::merge::merge_patch;
 
 /// How long a driver call may take before it counts as failed with DeadlineExceeded.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -79,6 +81,12 @@ impl Hands {
             Action::AddFinalizer | Action::RemoveFinalizer | Action::PatchMachine(_) => {
                 self.patch_machine(action, view).await?;
             }
+            Action::MigrateClass { kind, name } => {
+                self.migrate(kind, name).await?;
+                if let Some(machine) = self.world.machines.get(&Key::of(&view.machine)) {
+                    view.machine = Machine::clone(&machine);
+                }
+            }
             Action::DeleteMachine => {
                 let preconditions = Preconditions {
                     uid: view.machine.uid(),
@@ -87,14 +95,24 @@ impl Hands {
                 delete(&self.machines(), &name, preconditions, None).await?;
             }
             Action::Call(call) => return Ok(Done::Answer(self.call(call).await)),
+            Action::AskVolumeIds(volumes) => {
+                return Ok(Done::Answer(Answer::VolumeIds(self.volume_ids(volumes).await)));
+            }
             Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
             Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
-            Action::ClaimNode { node } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
+            Action::PatchNode { node, .. } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
                 self.patch_node(action, node, &name).await?;
             }
             Action::SetTerminatingCondition { node, reason, message } => {
                 self.set_terminating(node, reason, message).await?;
             }
+            Action::SetNodeCapacity { node, capacity } => self.set_capacity(node, capacity).await?,
+            Action::SetNodeCondition {
+                node,
+                type_,
+                reason,
+                message,
+            } => self.set_condition(node, type_, reason, message).await?,
             Action::DeleteNode { node } => self.delete_node(node).await?,
             Action::EvictPod { namespace, name, uid } => self.evict(namespace, name, uid).await?,
             Action::DeletePod { namespace, name, uid } => {
@@ -103,7 +121,7 @@ impl Hands {
                     uid: Some(uid.clone()),
                     resource_version: None,
                 };
-                delete(&api, name, preconditions, Some(0)).await?;
+                gone_is_fine(delete(&api, name, preconditions, Some(0)).await)?;
             }
             Action::DeleteVolumeAttachment(attachment) => {
                 let api: Api<VolumeAttachment> = Api::all(self.target()?);
@@ -144,7 +162,7 @@ impl Hands {
 
     /// The client of the cluster that nodes join.
     fn target(&self) -> kube::Result<Client> {
-        self.target.clone().ok_or_else(|| absent("there is no target cluster"))
+        self.target.clone().ok_or_else(|| refused("there is no target cluster"))
     }
 
     async fn patch_machine(&self, action: &Action, view: &mut View) -> kube::Result<()> {
@@ -200,6 +218,34 @@ impl Hands {
         self.learn_node(&api, node, written).await
     }
 
+    /// Sets a condition to True, now: each of its reasons is a step with a time of its own.
+    async fn set_condition(&self, node: &str, type_: &str, reason: &str, message: &str) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let now = Time(self.clock.now());
+        let condition = NodeCondition {
+            type_: type_.to_owned(),
+            status: "True".to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_heartbeat_time: Some(now.clone()),
+            last_transition_time: Some(now),
+        };
+        let patch = json!({ "status": { "conditions": [condition] } });
+        let written = api
+            .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
+            .await;
+        self.learn_node(&api, node, written).await
+    }
+
+    async fn set_capacity(&self, node: &str, capacity: &BTreeMap<String, Option<Quantity>>) -> kube::Result<()> {
+        let api: Api<Node> = Api::all(self.target()?);
+        let patch = json!({ "status": { "capacity": capacity } });
+        let written = api
+            .patch_status(node, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        self.learn_node(&api, node, written).await
+    }
+
     async fn delete_node(&self, node: &str) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let known = self.known_node(&api, node).await?;
@@ -226,24 +272,40 @@ impl Hands {
         Ok(())
     }
 
+    /// Evicts this pod and no other of its name. A pod that is not there any more is fine.
     async fn evict(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
         let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
-        let preconditions = Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        };
-        let delete_options = DeleteParams {
-            preconditions: Some(preconditions),
-            ..DeleteParams::default()
-        };
-        let parameters = EvictParams {
-            delete_options: Some(delete_options),
-            ..EvictParams::default()
-        };
-        match api.evict(name, &parameters).await {
-            Err(error) if is_not_found(&error) => Ok(()),
-            result => result.map(|_| ()),
-        }
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name, "namespace": namespace },
+            "deleteOptions": { "preconditions": { "uid": uid } },
+        });
+        let evicted = api
+            .create_subresource::<_, serde_json::Value>("eviction", name, &PostParams::default(), &eviction)
+            .await;
+        gone_is_fine(evicted.map(|_| ()))
+    }
+
+    /// The cloud's names of volumes; empty where it knows none. Of a volume that the driver cannot tell, a drain waits
+    /// for nothing.
+    async fn volume_ids(&self, volumes: &BTreeMap<String, PersistentVolumeSpec>) -> BTreeMap<String, String> {
+        let calls = volumes.iter().map(|(name, spec)| async move {
+            let call = self.driver.get_volume_ids(vec![spec.clone()]);
+            let ids = match tokio::time::timeout(DRIVER_TIMEOUT, call).await {
+                Ok(Ok(ids)) => ids,
+                Ok(Err(error)) => {
+                    tracing::info!(volume = name, %error, "the driver did not name the volume");
+                    Vec::new()
+                }
+                Err(_) => {
+                    tracing::info!(volume = name, "the driver did not name the volume in time");
+                    Vec::new()
+                }
+            };
+            (name.clone(), ids.into_iter().next().unwrap_or_default())
+        });
+        futures::future::join_all(calls).await.into_iter().collect()
     }
 
     /// Whether a token ends before its machine must have joined, as one does whose machine got a longer creation
@@ -315,6 +377,12 @@ impl Hands {
             CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),
             CallKind::Delete => Answer::Delete(self.timed(call, driver.delete_machine(request)).await),
             CallKind::DeleteStale => Answer::DeleteStale(self.timed(call, driver.delete_machine(request)).await),
+            CallKind::Update => Answer::Update {
+                spec: call.class.provider_spec.to_string(),
+                result: self
+                    .timed(call, driver.update_machine(request, call.last_applied.clone()))
+                    .await,
+            },
         }
     }
 
@@ -433,6 +501,14 @@ fn ended(metadata: &ObjectMeta) -> bool {
     metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
 }
 
+/// A pod that is not there is fine, and so is another one under its name (409: the uid is not the one that was meant).
+fn gone_is_fine(result: kube::Result<()>) -> kube::Result<()> {
+    match result {
+        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
+        result => result,
+    }
+}
+
 /// Deletes; an object that is not there is fine.
 async fn delete<K>(api: &Api<K>, name: &str, preconditions: Preconditions, grace: Option<u32>) -> kube::Result<()>
 where
@@ -456,6 +532,7 @@ fn operation(kind: CallKind) -> &'static str {
         CallKind::Create => "CreateMachine",
         CallKind::Initialize => "InitializeMachine",
         CallKind::Delete | CallKind::DeleteStale => "DeleteMachine",
+        CallKind::Update => "UpdateMachine",
     }
 }
 
@@ -467,7 +544,7 @@ fn belongs_to(secret: &Secret, owner: &TokenOwner) -> bool {
 
 fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
     if !belongs_to(secret, owner) {
-        return Err(absent(&format!(
+        return Err(refused(&format!(
             "the Secret {TOKEN_NAMESPACE}/{} is another machine's bootstrap token; this machine goes on when that one \
              has joined or is deleted, or when you delete a Secret that no machine needs",
             secret.name_any()
@@ -476,7 +553,7 @@ fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
     let part = secret.data.as_ref().and_then(|data| data.get("token-secret"));
     part.and_then(|part| String::from_utf8(part.0.clone()).ok())
         .ok_or_else(|| {
-            absent(&format!(
+            refused(&format!(
                 "the Secret {TOKEN_NAMESPACE}/{} has no token-secret",
                 secret.name_any()
             ))
@@ -514,6 +591,6 @@ fn token_secret(name: &str, token: &BootstrapToken, drawn: &str) -> Secret {
 }
 
 /// An error of our own in the shape of the API's.
-fn absent(message: &str) -> kube::Error {
+pub(crate) fn refused(message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "Invalid").with_code(422).boxed())
 }

@@ -13,7 +13,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
 use mcm_api::Machine;
-use mcm_core::machine::{Action, Answer, Failure, Plan, Reason, Settings, TokenView, View, decide};
+use mcm_core::machine::{Action, Answer, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::{CallKind, Mutant};
 use tokio_util::sync::CancellationToken;
@@ -21,12 +21,13 @@ use tokio_util::sync::CancellationToken;
 use crate::act::{Done, Hands};
 use crate::cache::Key;
 use crate::copies::Copies;
-use crate::error::{brief, is_conflict, is_not_found};
+use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::made::Made;
 use crate::queue::Queue;
 use crate::readiness::Activity;
 use crate::slots::{Permit, Slots};
 use crate::steps::Names;
+use crate::updates::Updates;
 use crate::view::{Intents, answered_node_exists, view};
 use crate::world::{Trigger, Work, World};
 
@@ -51,6 +52,7 @@ pub(crate) struct Controllers {
     pub(crate) slots: Slots<Work>,
     pub(crate) names: Names,
     pub(crate) deployment_settings: mcm_core::deployment::Settings,
+    pub(crate) updates: Updates,
 }
 
 /// How a piece of work ended.
@@ -172,6 +174,7 @@ impl Controllers {
             let Some(machine) = self.hands.world.machines.get(key) else {
                 self.made.forget(key);
                 self.copies.forget(key);
+                self.hands.world.drains.forget(key);
                 return Outcome {
                     wake: None,
                     triggers: Vec::new(),
@@ -215,6 +218,7 @@ impl Controllers {
             hurry: pass.hurry,
             failure: pass.failure.clone(),
             made: self.made.unrecorded(machine),
+            cannot_update: self.updates.is_missing(machine, world),
             conditions_copied: self.copies.last(&Key::of(machine)),
             ..view(world, &self.intents, machine.clone())
         }
@@ -227,12 +231,16 @@ impl Controllers {
             // Before the first await: a sibling that is decided on meanwhile must know.
             self.intents.set(key.clone(), status.clone());
         }
+        if let Some(memory) = &plan.drain {
+            self.hands.world.drains.keep(&view.machine, memory.clone());
+        }
         let next = Box::pin(self.perform_all(plan, &mut view, pass)).await;
         self.intents.clear(&key);
         next
     }
 
     async fn perform_all(&self, plan: Plan, view: &mut View, pass: &mut Pass) -> Next {
+        let mut refused = false;
         let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
         for action in plan.actions {
             if !self.may_act() {
@@ -254,6 +262,7 @@ impl Controllers {
             };
             #[cfg(not(feature = "mutants"))]
             let performed = self.hands.perform(&action, view).await;
+            refused |= self.note_attempt(&action, view, &performed);
             match performed {
                 Ok(Done::Nothing) => {}
                 Ok(Done::Answer(answer)) => {
@@ -290,6 +299,8 @@ impl Controllers {
             }
         }
         match plan.wake {
+            // What it means is decided at once.
+            _ if refused => Next::Wake(Some(Duration::ZERO)),
             Some(wake) if wake.is_zero() && idle => Next::Wake(Some(self.settings.retry.short)),
             wake => Next::Wake(wake),
         }
@@ -306,14 +317,32 @@ impl Controllers {
         self.hands.may_act()
     }
 
+    /// Remembers what came of asking a pod to go; whether it is not going.
+    fn note_attempt(&self, action: &Action, view: &View, performed: &kube::Result<Done>) -> bool {
+        let (Action::EvictPod { uid, .. } | Action::DeletePod { uid, .. }) = action else {
+            return false;
+        };
+        let outcome = match performed {
+            Ok(_) => EvictionOutcome::Accepted,
+            Err(error) if is_too_many_requests(error) => EvictionOutcome::Refused,
+            Err(error) => EvictionOutcome::Failed(brief(error)),
+        };
+        let going = outcome == EvictionOutcome::Accepted;
+        let drains = &self.hands.world.drains;
+        drains.attempted(&Key::of(&view.machine), uid, self.hands.clock.now(), outcome);
+        !going
+    }
+
     /// A VM that was made is known from here on, whatever becomes of its record.
     fn remember(&self, machine: &Machine, answer: &Answer) {
         #[cfg(feature = "mutants")]
         if self.settings.mutant == Some(Mutant::R06) {
             return;
         }
-        if let Answer::Create(Ok(vm)) = answer {
-            self.made.remember(machine, vm);
+        match answer {
+            Answer::Create(Ok(vm)) => self.made.remember(machine, vm),
+            Answer::Update { result, .. } => self.updates.answered(machine, &self.hands.world, result.as_ref().err()),
+            _ => {}
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! What must not live here: any decision about a deployment.
 
+use kube::ResourceExt;
 use mcm_api::{MachineDeployment, keys};
 use mcm_core::deployment::{Reason, View, decide};
-use kube::ResourceExt;
 
 use crate::cache::Key;
 use crate::controllers::{Controllers, Outcome};
@@ -52,8 +52,12 @@ impl Controllers {
         let sets = world.sets_for(deployment);
         let machines: Vec<_> = sets.iter().flat_map(|set| world.machines_of(set)).collect();
         let nodes = world.target.as_ref().map(|target| {
-            let names = machines.iter().filter_map(|machine| machine.labels().get(keys::NODE_LABEL));
-            names.filter_map(|name| Some((name.clone(), target.nodes.get(&Key::new("", name))?))).collect()
+            let names = machines
+                .iter()
+                .filter_map(|machine| machine.labels().get(keys::NODE_LABEL));
+            names
+                .filter_map(|name| Some((name.clone(), target.nodes.get(&Key::new("", name))?)))
+                .collect()
         });
         View {
             deployment: MachineDeployment::clone(deployment),

@@ -95,3 +95,8 @@ pub(crate) fn is_already_exists(error: &kube::Error) -> bool {
 pub(crate) fn is_not_found(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
+
+/// Whether the server does not allow it now (429): of an eviction, that a disruption budget does not.
+pub(crate) fn is_too_many_requests(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 429)
+}

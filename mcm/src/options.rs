@@ -151,6 +151,22 @@ pub struct MachineOptions {
     #[arg(long = "machine-drain-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().drain_timeout)]
     pub drain_timeout: GoDuration,
 
+    /// How often a pod is evicted before it is deleted; never more often than the drain has time for
+    #[arg(long = "machine-max-evict-retries", value_name = "COUNT", default_value_t = MachineOptions::default().max_evict_retries)]
+    pub max_evict_retries: i32,
+
+    /// How long the volumes of an evicted pod may take to leave the node, beside the pod's grace period (duration)
+    #[arg(long = "machine-pv-detach-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().pv_detach_timeout)]
+    pub pv_detach_timeout: GoDuration,
+
+    /// How long the next pod with volumes waits for those of the last one to come up on another node (duration)
+    #[arg(long = "machine-pv-reattach-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().pv_reattach_timeout)]
+    pub pv_reattach_timeout: GoDuration,
+
+    /// How long an update in place may take before it has failed (duration)
+    #[arg(long = "machine-inplace-update-timeout", value_name = "DURATION", default_value_t = MachineOptions::default().in_place_update_timeout)]
+    pub in_place_update_timeout: GoDuration,
+
     /// Conditions of a Node that make it unhealthy unless they are False, separated by commas
     #[arg(long, value_name = "TYPES", default_value_t = MachineOptions::default().node_conditions)]
     pub node_conditions: String,
@@ -301,6 +317,10 @@ impl Default for MachineOptions {
             creation_timeout: seconds(20 * 60),
             health_timeout: seconds(10 * 60),
             drain_timeout: seconds(2 * 3600),
+            max_evict_retries: 360,
+            pv_detach_timeout: seconds(2 * 60),
+            pv_reattach_timeout: seconds(90),
+            in_place_update_timeout: seconds(20 * 60),
             node_conditions: "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable".to_owned(),
             bootstrap_token_auth_extra_groups: String::new(),
         }
@@ -384,6 +404,13 @@ impl Options {
         check(
             self.kube_api_burst >= 0,
             format!("--kube-api-burst={} is negative: choose 0 or more", self.kube_api_burst),
+        );
+        check(
+            self.machine.max_evict_retries >= 0,
+            format!(
+                "--machine-max-evict-retries={} is negative: choose 0 (pods are deleted) or more",
+                self.machine.max_evict_retries
+            ),
         );
         check(self.v >= 0, format!("--v={} is negative: choose 0 or more", self.v));
         check(

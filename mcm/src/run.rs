@@ -19,8 +19,9 @@ use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::safety::{self, Safety};
 use crate::slots::Slots;
-use crate::view::Intents;
 use crate::steps::Names;
+use crate::updates::Updates;
+use crate::view::Intents;
 use crate::world::{Chosen, World};
 use crate::{Controller, Error, Metrics, Options};
 
@@ -138,6 +139,7 @@ async fn work(
         made: Made::default(),
         copies: Copies::default(),
         slots: Slots::new(concurrency),
+        updates: Updates::default(),
         names: Names::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {
             keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
@@ -203,6 +205,10 @@ fn settings(options: &Options) -> Settings {
         creation_timeout: options.machine.creation_timeout.0,
         health_timeout: options.machine.health_timeout.0,
         drain_timeout: options.machine.drain_timeout.0,
+        max_evict_retries: u32::try_from(options.machine.max_evict_retries).unwrap_or(0),
+        detach_timeout: options.machine.pv_detach_timeout.0,
+        reattach_timeout: options.machine.pv_reattach_timeout.0,
+        in_place_update_timeout: options.machine.in_place_update_timeout.0,
         node_conditions: options.machine.node_conditions.clone(),
         bootstrap_token_extra_groups: options.machine.bootstrap_token_auth_extra_groups.clone(),
         retry: Retry {

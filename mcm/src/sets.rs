@@ -64,7 +64,11 @@ impl Controllers {
 /// A line for each step; one for steps of the same reason.
 pub(crate) fn log<R: std::fmt::Display>(what: &str, key: &Key, plan: &Plan<R>, name: impl Fn(&R) -> String) {
     let mut told = String::new();
-    for step in plan.steps.iter().filter(|step| !matches!(step.act, Act::RecordEvent { .. })) {
+    for step in plan
+        .steps
+        .iter()
+        .filter(|step| !matches!(step.act, Act::RecordEvent { .. }))
+    {
         let text = step.reason.to_string();
         if text == told {
             continue;

@@ -75,7 +75,11 @@ impl Names {
         let known = doubtful.get_mut(set).and_then(Vec::pop);
         known.unwrap_or_else(|| {
             let prefix: String = set.name.chars().take(PREFIX).collect();
-            let suffix = self.stream.lock().unwrap_or_else(PoisonError::into_inner).text(SUFFIX, ALPHABET);
+            let suffix = self
+                .stream
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .text(SUFFIX, ALPHABET);
             format!("{prefix}-{suffix}")
         })
     }
@@ -127,13 +131,7 @@ impl Hands {
         Ended::Done(made)
     }
 
-    async fn step(
-        &self,
-        names: &Names,
-        owner: Owner<'_>,
-        act: Act,
-        triggers: &mut Vec<Trigger>,
-    ) -> kube::Result<()> {
+    async fn step(&self, names: &Names, owner: Owner<'_>, act: Act, triggers: &mut Vec<Trigger>) -> kube::Result<()> {
         match act {
             Act::Patch { kind, name, patch } => {
                 if kind == Kind::Machine {
@@ -184,9 +182,15 @@ impl Hands {
     async fn patch(&self, kind: Kind, name: &str, patch: Value, status: bool) -> kube::Result<()> {
         let world = &self.world;
         match kind {
-            Kind::Deployment => self.write(&self.namespaced(), &world.deployments, name, patch, status).await,
+            Kind::Deployment => {
+                self.write(&self.namespaced(), &world.deployments, name, patch, status)
+                    .await
+            }
             Kind::Set => self.write(&self.namespaced(), &world.sets, name, patch, status).await,
-            Kind::Machine => self.write(&self.namespaced(), &world.machines, name, patch, status).await,
+            Kind::Machine => {
+                self.write(&self.namespaced(), &world.machines, name, patch, status)
+                    .await
+            }
             Kind::Node => {
                 let (Some(client), Some(target)) = (&self.target, &world.target) else {
                     return Ok(());
@@ -213,8 +217,14 @@ impl Hands {
 
     async fn delete(&self, kind: Kind, name: &str, preconditions: Preconditions) -> kube::Result<()> {
         match kind {
-            Kind::Set => self.remove(&self.namespaced(), &self.world.sets, name, preconditions).await,
-            Kind::Machine => self.remove(&self.namespaced(), &self.world.machines, name, preconditions).await,
+            Kind::Set => {
+                self.remove(&self.namespaced(), &self.world.sets, name, preconditions)
+                    .await
+            }
+            Kind::Machine => {
+                self.remove(&self.namespaced(), &self.world.machines, name, preconditions)
+                    .await
+            }
             Kind::Deployment | Kind::Node => Ok(()),
         }
     }
@@ -305,13 +315,17 @@ impl Hands {
                 Ok(created) => {
                     self.wrote(&self.world.machines, created);
                     let text = format!("Created Machine: {name}");
-                    drop(self.tell(Owner::Set(set), EventType::Normal, "SuccessfulCreate", &text).await);
+                    drop(
+                        self.tell(Owner::Set(set), EventType::Normal, "SuccessfulCreate", &text)
+                            .await,
+                    );
                     return Ok(());
                 }
                 Err(error) if is_already_exists(&error) => {
                     let there = api.get_opt(&name).await?;
                     let ours = there.filter(|there| {
-                        controller(&there.metadata).map(|reference| Some(&reference.uid)) == Some(set.metadata.uid.as_ref())
+                        controller(&there.metadata).map(|reference| Some(&reference.uid))
+                            == Some(set.metadata.uid.as_ref())
                     });
                     if let Some(ours) = ours {
                         self.wrote(&self.world.machines, ours);
@@ -353,7 +367,11 @@ where
         return Err(refusal("the owner is being deleted, or another one of its name"));
     }
     // What was decided on an older version may no longer be wanted.
-    if same { Ok(()) } else { Err(refusal("the owner was written meanwhile")) }
+    if same {
+        Ok(())
+    } else {
+        Err(refusal("the owner was written meanwhile"))
+    }
 }
 
 /// A conflict of our own finding: decide again.

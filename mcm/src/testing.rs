@@ -157,6 +157,11 @@ impl State {
                 .map_or_else(|| not_found(path), |object| (200, object.clone())),
             Method::POST if path.ends_with("/eviction") => {
                 let pod = path.trim_end_matches("/eviction");
+                let meant = &body["deleteOptions"]["preconditions"]["uid"];
+                let there = self.objects.get(pod).map(|pod| pod["metadata"]["uid"].clone());
+                if there.is_some_and(|there| there != *meant) {
+                    return failure(409, "Conflict", pod);
+                }
                 self.remove(pod)
                     .map_or_else(|| not_found(pod), |_| (201, json!({"kind": "Status"})))
             }
@@ -274,6 +279,9 @@ fn is_collection(path: &str) -> bool {
         "nodes",
         "pods",
         "volumeattachments",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "poddisruptionbudgets",
         "events",
     ]
     .contains(&last)

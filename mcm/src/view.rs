@@ -8,9 +8,10 @@ use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
 use mcm_api::{Machine, MachineClass, MachineStatus, keys};
 use mcm_core::class::secret_key;
-use mcm_core::machine::{Answer, NodeView, Pod, Secret, SecretData, Sibling, View};
+use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
 
 use crate::cache::Key;
+use crate::drain_view;
 use crate::world::{Target, World};
 
 /// Statuses that are being written at this moment: a sibling's decision must not overlook them.
@@ -77,7 +78,11 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
         view.node = node_view(target, &node);
         view.node_of_other = owner(world, &view.node).filter(|owner| *owner != view.machine.name_any());
     }
-    view.pods = Some(target.pods_on(&node).iter().map(|pod| pod_view(pod)).collect());
+    let in_place = view.node.present().is_some_and(is_drained_in_place);
+    if in_place || view.machine.metadata.deletion_timestamp.is_some() {
+        view.drain = world.drains.of(&view.machine);
+        drain_view::look(view, target, &node);
+    }
     view.volume_attachments = target
         .attachments_of(&node)
         .iter()
@@ -100,23 +105,6 @@ fn node_view(target: &Target, name: &str) -> NodeView {
         Some(node) => NodeView::Present(Box::new(v1::Node::clone(&node))),
         None if target.nodes.is_gone(&key) => NodeView::Gone,
         None => NodeView::Absent,
-    }
-}
-
-fn pod_view(pod: &v1::Pod) -> Pod {
-    let controller = pod
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true));
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    Pod {
-        namespace: pod.namespace().unwrap_or_default(),
-        name: pod.name_any(),
-        uid: pod.uid().unwrap_or_default(),
-        daemon: controller.is_some_and(|owner| owner.kind == "DaemonSet"),
-        mirror: pod.annotations().contains_key("kubernetes.io/config.mirror"),
-        finished: matches!(phase, Some("Succeeded" | "Failed")),
-        deleting: pod.metadata.deletion_timestamp.is_some(),
     }
 }
 

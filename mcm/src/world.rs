@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::runtime::utils::{Backoff, StreamBackoff};
 use kube::runtime::watcher::{self, watcher};
@@ -18,6 +19,7 @@ use mcm_core::class::secrets_of;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
+use crate::drains::Drains;
 use crate::safety::Guard;
 use crate::world_sets::owner_uid;
 
@@ -48,6 +50,8 @@ const BY_CLASS: usize = 2;
 pub(crate) const BY_OWNER: usize = 3;
 /// The only index of the other kinds: Nodes by their machine; pods and attachments by their Node.
 const FIRST: usize = 0;
+/// Position of the attachments' index by PersistentVolume.
+const BY_VOLUME: usize = 1;
 
 /// All that is watched. Clones share the caches.
 #[derive(Clone, Debug)]
@@ -62,6 +66,7 @@ pub(crate) struct World {
     pub(crate) target: Option<Target>,
     /// Who is told of what may leave orphan VMs behind.
     pub(crate) guard: Guard,
+    pub(crate) drains: Drains,
 }
 
 /// What is watched in the cluster that nodes join.
@@ -70,6 +75,9 @@ pub(crate) struct Target {
     pub(crate) nodes: Cache<Node>,
     pods: Cache<Pod>,
     attachments: Cache<VolumeAttachment>,
+    pub(crate) claims: Cache<PersistentVolumeClaim>,
+    pub(crate) volumes: Cache<PersistentVolume>,
+    pub(crate) budgets: Cache<PodDisruptionBudget>,
 }
 
 /// Which controllers run.
@@ -112,11 +120,18 @@ impl World {
             classes: Cache::new(&[]),
             secrets: Cache::new(&[]),
             guard: Guard::default(),
+            drains: Drains::default(),
             target: with_target.then(|| Target {
                 nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
                     .remembering_gone(),
                 pods: Cache::new(&[|pod| pod.spec.as_ref()?.node_name.clone()]),
-                attachments: Cache::new(&[|attachment| Some(attachment.spec.node_name.clone())]),
+                attachments: Cache::new(&[
+                    |attachment| Some(attachment.spec.node_name.clone()),
+                    |attachment| attachment.spec.source.persistent_volume_name.clone(),
+                ]),
+                claims: Cache::new(&[]),
+                volumes: Cache::new(&[]),
+                budgets: Cache::new(&[|budget| budget.namespace()]),
             }),
         }
     }
@@ -158,8 +173,11 @@ impl World {
             let sets = watch(Api::namespaced(control.clone(), &self.namespace), self.sets.clone())
                 .map(move |changes| world.all(changes, World::set_changed));
             let world = self.clone();
-            let deployments = watch(Api::namespaced(control.clone(), &self.namespace), self.deployments.clone())
-                .map(move |changes| world.all(changes, World::deployment_changed));
+            let deployments = watch(
+                Api::namespaced(control.clone(), &self.namespace),
+                self.deployments.clone(),
+            )
+            .map(move |changes| world.all(changes, World::deployment_changed));
             streams.extend([sets.boxed(), deployments.boxed()]);
         }
         if let (Some(caches), Some(client)) = (&self.target, target) {
@@ -173,6 +191,7 @@ impl World {
             let attachments = watch(Api::all(client.clone()), caches.attachments.clone())
                 .map(move |changes| world.all(changes, World::attachment_changed));
             streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
+            streams.extend(caches.looked_up_by_drains(client));
         }
         stream::select_all(streams).boxed()
     }
@@ -285,10 +304,15 @@ impl World {
     }
 
     fn attachment_changed(&self, change: &Change<VolumeAttachment>) -> Vec<Trigger> {
-        change
-            .either()
-            .map(|attachment| self.machines_on(&attachment.spec.node_name))
-            .unwrap_or_default()
+        let Some(attachment) = change.either() else {
+            return Vec::new();
+        };
+        let mut triggers = self.machines_on(&attachment.spec.node_name);
+        if let Some(volume) = &attachment.spec.source.persistent_volume_name {
+            let waiting = self.drains.waiting_for(volume).into_iter();
+            triggers.extend(waiting.map(|key| quiet(Work::Machine(key))));
+        }
+        triggers
     }
 
     fn machines_on(&self, node: &str) -> Vec<Trigger> {
@@ -320,7 +344,24 @@ impl<K> Change<K> {
 
 impl Target {
     fn synced(&self) -> bool {
-        self.nodes.synced() && self.pods.synced() && self.attachments.synced()
+        let watched = self.nodes.synced() && self.pods.synced() && self.attachments.synced();
+        watched && self.claims.synced() && self.volumes.synced() && self.budgets.synced()
+    }
+
+    /// The watches of what drains look up. A change of it means no work by itself.
+    fn looked_up_by_drains(&self, client: &Client) -> [BoxStream<'static, Vec<Trigger>>; 3] {
+        fn silent<K: 'static>(_: Vec<Change<K>>) -> Vec<Trigger> {
+            Vec::new()
+        }
+        [
+            watch(Api::all(client.clone()), self.claims.clone()).map(silent).boxed(),
+            watch(Api::all(client.clone()), self.volumes.clone())
+                .map(silent)
+                .boxed(),
+            watch(Api::all(client.clone()), self.budgets.clone())
+                .map(silent)
+                .boxed(),
+        ]
     }
 
     /// The Nodes whose label says that they are this machine's.
@@ -334,6 +375,14 @@ impl Target {
 
     pub(crate) fn attachments_of(&self, node: &str) -> Vec<Arc<VolumeAttachment>> {
         self.attachments.find(FIRST, node)
+    }
+
+    pub(crate) fn attachments_of_volume(&self, volume: &str) -> Vec<Arc<VolumeAttachment>> {
+        self.attachments.find(BY_VOLUME, volume)
+    }
+
+    pub(crate) fn budgets_in(&self, namespace: &str) -> Vec<Arc<PodDisruptionBudget>> {
+        self.budgets.find(FIRST, namespace)
     }
 }
 

@@ -20,7 +20,9 @@ const SETS_BY_OWNER: usize = 0;
 
 /// The uid of the controller; empty for orphans.
 pub(crate) fn owner_uid(metadata: &ObjectMeta) -> String {
-    controller(metadata).map(|reference| reference.uid.clone()).unwrap_or_default()
+    controller(metadata)
+        .map(|reference| reference.uid.clone())
+        .unwrap_or_default()
 }
 
 fn uid(metadata: &ObjectMeta) -> &str {
@@ -38,9 +40,10 @@ impl World {
         let mut machines = self.machines_of(set);
         let orphans = self.machines.find(BY_OWNER, ORPHANS).into_iter();
         let selector = set.spec.selector.as_ref();
-        machines.extend(orphans.filter(|machine| {
-            selector.is_some_and(|selector| matches(selector, machine.metadata.labels.as_ref()))
-        }));
+        machines
+            .extend(orphans.filter(|machine| {
+                selector.is_some_and(|selector| matches(selector, machine.metadata.labels.as_ref()))
+            }));
         machines
     }
 
@@ -50,8 +53,7 @@ impl World {
         let orphans = self.sets.find(SETS_BY_OWNER, ORPHANS).into_iter();
         let selector = deployment.spec.selector.as_ref();
         sets.extend(
-            orphans
-                .filter(|set| selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))),
+            orphans.filter(|set| selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))),
         );
         sets
     }
@@ -113,7 +115,9 @@ impl World {
 
     pub(crate) fn deployment_changed(&self, change: &Change<MachineDeployment>) -> Vec<Trigger> {
         let deployment = change.either().into_iter();
-        deployment.map(|deployment| quiet(Work::Deployment(Key::of(&**deployment)))).collect()
+        deployment
+            .map(|deployment| quiet(Work::Deployment(Key::of(&**deployment))))
+            .collect()
     }
 
     /// A machine that this process wrote: its owners look at it, and the machine controller if it is new or is to go.

@@ -12,7 +12,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("logs", &[]),
     ("quantity", &[]),
     ("mcm-api", &[]),
-    ("mcm-core", &["mcm-api"]),
+    ("mcm-core", &["mcm-api", "quantity"]),
     ("mcm-driver", &["mcm-api"]),
     ("mcm", &["clock", "logs", "mcm-api", "mcm-core", "mcm-driver"]),
     ("fakecloud", &["clock", "logs", "mcm-api", "mcm-driver", "quantity"]),

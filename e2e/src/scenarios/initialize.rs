@@ -1,9 +1,10 @@
-//! A VM that is of no use until it was initialized, and an initialization that fails once: the VM is
-//! kept and initialized again, not made anew.
+//! A VM that is of no use until it was initialized, and an initialization that fails for a while: the VM is kept and
+//! initialized again, and before that its machine does not run, however healthy its node is.
 
 use harness::Scenario;
 use harness::scenario::builder::{
-    all, calls_at_least, create_machine, creation_timeout, fail_call, phase, slack, vm_count,
+    all, calls_at_least, create_machine, creation_timeout, fail_calls, lift, phase, seconds, short_retry, slack,
+    vm_count,
 };
 use harness::scenario::step::CloudCall;
 use mcm_api::{Code, Phase};
@@ -11,19 +12,20 @@ use mcm_api::{Code, Phase};
 pub(super) fn scenario() -> Scenario {
     Scenario::new(
         "initialize",
-        "A VM has to be initialized and that fails once: the same VM comes up.",
+        "A VM has to be initialized and that fails for a while: the same VM comes up, and not before.",
     )
     .require_initialize()
-    // A machine whose node is healthy is Running, initialized or not: the VM comes up after the second attempt.
-    .boots_in(slack())
-    .step(fail_call(
+    .boots_in(seconds(1))
+    .step(fail_calls(
         "flaky",
         CloudCall::InitializeMachine,
         "m-1",
-        1,
         Code::Unavailable,
     ))
     .step(create_machine("m-1"))
+    .eventually(slack(), phase("m-1", Phase::CrashLoopBackOff))
+    .always(4 * short_retry(), phase("m-1", Phase::CrashLoopBackOff))
+    .step(lift("flaky"))
     .eventually(creation_timeout(), phase("m-1", Phase::Running))
     .eventually(
         slack(),

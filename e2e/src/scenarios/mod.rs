@@ -1,22 +1,31 @@
 //! The list of all scenarios.
 
+mod blocked_drains;
 mod crash;
 mod create_errors;
 mod daemons_survive;
 mod delete_while_creating;
 mod drain;
+mod drain_moves_volumes;
+mod drain_one_by_one;
+mod drain_retries;
 mod drain_timeout;
 mod edits;
 mod evictions_under_budget;
 mod failover;
 mod flaky_cloud;
 mod foreign_nodes;
+mod gated_start;
 mod hand_made;
+mod hot_update;
+mod in_place;
 mod initialize;
 mod kubelet_pause;
 mod lifecycle;
 mod namespace_goes;
+mod node_annotated;
 mod node_deleted;
+mod node_template;
 mod reserve_gives_way;
 mod rolling_restart;
 mod unreachable_node;
@@ -52,6 +61,11 @@ pub fn scenarios() -> Vec<Scenario> {
         hand_made::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
+        drain_retries::scenario(),
+        node_annotated::scenario(),
+        node_template::scenario(),
+        gated_start::scenario(),
+        hot_update::scenario(),
     ];
     let workloads = [
         evictions_under_budget::scenario(),
@@ -61,6 +75,10 @@ pub fn scenarios() -> Vec<Scenario> {
         unreachable_volume::scenario(),
         reserve_gives_way::scenario(),
         namespace_goes::scenario(),
+        drain_one_by_one::scenario(),
+        drain_moves_volumes::scenario(),
+        in_place::scenario(),
+        blocked_drains::scenario(),
     ];
     let suite = |name, scenarios: Vec<Scenario>| scenarios.into_iter().map(move |scenario| scenario.tag(name));
     suite("first-light", first_light.into())

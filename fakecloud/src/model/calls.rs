@@ -14,6 +14,7 @@ use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::MachineRequest;
 
 use super::faults::{Asked, Effect, Fired};
+use super::update::VmUpdate;
 use super::{
     Caller, Cloud, Creation, DuplicateCreates, Operation, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble,
     UserData, Vm,
@@ -191,6 +192,41 @@ impl Cloud {
                     Ok(live.filter(belongs).map(entry).collect())
                 }
             }
+        })
+    }
+
+    /// Gives the machine's VM the tags of the class, and its interfaces the flags. Tags that the last spec gave and this
+    /// one does not go; all others stay.
+    pub fn update_machine(
+        &mut self,
+        request: &MachineRequest,
+        last_applied: Option<&str>,
+        client: &str,
+        now: Timestamp,
+    ) -> Reply<()> {
+        let call = self.begin(Operation::Update, request, client, now);
+        let machine = owner(request).key();
+        self.perform(call, now, |cloud, effect| {
+            cloud.check_credentials(&request.secret)?;
+            let wanted = ProviderSpec::read(&request.class.provider_spec, &cloud.config)?;
+            let last = last_applied.and_then(|spec| serde_json::from_str(spec).ok());
+            let last = last.and_then(|spec| ProviderSpec::read(&spec, &cloud.config).ok());
+            let last = last.map(|spec| spec.tags).unwrap_or_default();
+            let vm = cloud.only(&machine)?.clone();
+            if effect == Effect::Lie {
+                return Ok(());
+            }
+            let gone = last.into_keys().filter(|key| !wanted.tags.contains_key(key));
+            let update = VmUpdate {
+                remove_tags: gone.collect(),
+                set_tags: wanted.tags,
+                nics: BTreeMap::new(),
+            };
+            cloud.apply(&vm, &update, false)?;
+            if effect != Effect::Part(Partial::Tags) {
+                cloud.switch_nics(&machine, &vm.id, &wanted.nics, false);
+            }
+            Ok(())
         })
     }
 

@@ -27,7 +27,7 @@ pub enum Operation {
     List,
     /// `GetVolumeIDs`.
     Volumes,
-    /// `UpdateVm` of the control contract: tags and flags of a VM that runs.
+    /// `UpdateMachine`, and `UpdateVm` of the control contract: tags and flags of a VM that runs.
     Update,
     /// Attaching a volume.
     Attach,

@@ -63,7 +63,7 @@ impl Cloud {
             .ok_or_else(|| DriverError::new(Code::NotFound, format!("VM {} is gone", vm.id)))
     }
 
-    fn apply(&mut self, vm: &Vm, update: &VmUpdate, tags_only: bool) -> Result<(), DriverError> {
+    pub(super) fn apply(&mut self, vm: &Vm, update: &VmUpdate, tags_only: bool) -> Result<(), DriverError> {
         let wrong = |text: String| DriverError::new(Code::InvalidArgument, text);
         if !vm.state.is_live() {
             let text = format!(

@@ -103,4 +103,10 @@ impl Driver for FakeDriver {
         self.call(|cloud, client, now| cloud.volume_ids(&specs, client, now))
             .await
     }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let last_applied = last_applied.as_deref();
+        self.call(|cloud, client, now| cloud.update_machine(&request, last_applied, client, now))
+            .await
+    }
 }

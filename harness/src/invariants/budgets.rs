@@ -1,7 +1,8 @@
 //! I6: until a Machine's deletionTimestamp and drain timeout are over, the pods on its Node leave only through eviction,
 //! and its VM does not go while a pod that could be evicted still runs.
 //!
-//! Exceptions: the label `force-deletion`; a Node that is not Ready, or whose file system is read-only, for more than
+//! Exceptions: the label `force-deletion`; a machine that says itself how often its pods are evicted before they are
+//! deleted; a Node that is not Ready, or whose file system is read-only, for more than
 //! five minutes.
 
 use std::time::Duration;
@@ -27,7 +28,9 @@ impl Check for Budgets {
             let deletes = request.verb == "delete" && request.resource == "pods";
             let pod = sight.world.object("Pod", &request.name).filter(|_| deletes)?;
             let machine = machine_on(sight, text(pod, "/spec/nodeName"))?;
-            return (!may_force(sight, machine)).then(|| {
+            // Its own number of evictions may be up, or none be allowed.
+            let limited = machine.pointer("/spec/maxEvictRetries").is_some();
+            return (!limited && !may_force(sight, machine)).then(|| {
                 format!(
                     "pod {} on the node of machine {} was deleted and not evicted, before the drain timeout",
                     request.name,

@@ -253,6 +253,8 @@ pub enum CloudCall {
     GetMachineStatus,
     /// Lists VMs.
     ListMachines,
+    /// Applies a changed provider spec to a VM.
+    UpdateMachine,
 }
 
 impl CloudCall {
@@ -264,6 +266,7 @@ impl CloudCall {
             Self::DeleteMachine => "DeleteMachine",
             Self::GetMachineStatus => "GetMachineStatus",
             Self::ListMachines => "ListMachines",
+            Self::UpdateMachine => "UpdateMachine",
         }
     }
 }

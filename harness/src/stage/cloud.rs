@@ -433,6 +433,7 @@ fn operation(call: CloudCall) -> proto::Operation {
         CloudCall::DeleteMachine => proto::Operation::Delete,
         CloudCall::GetMachineStatus => proto::Operation::GetStatus,
         CloudCall::ListMachines => proto::Operation::List,
+        CloudCall::UpdateMachine => proto::Operation::Update,
     }
 }
 

@@ -97,6 +97,7 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options.retry.short = GoDuration(timeouts.short_retry);
     options.retry.medium = GoDuration(timeouts.medium_retry);
     options.retry.long = GoDuration(timeouts.long_retry);
+    options.retry.eviction = GoDuration(timeouts.short_retry * 4);
     options.retry.resource_exhausted = GoDuration(timeouts.long_retry);
     options.safety.orphan_vms_period = GoDuration(timeouts.orphan_period);
     options.safety.apiserver_check_timeout = GoDuration(timeouts.api_timeout);
@@ -131,6 +132,7 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
         format!("--short-retry={}", options.retry.short),
         format!("--medium-retry={}", options.retry.medium),
         format!("--long-retry={}", options.retry.long),
+        format!("--eviction-retry={}", options.retry.eviction),
         format!("--resource-exhausted-retry={}", options.retry.resource_exhausted),
         format!("--leader-elect-lease-duration={}", election.lease_duration),
         format!("--leader-elect-renew-deadline={}", election.renew_deadline),

@@ -88,3 +88,15 @@ pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-co
 pub const SCALE_DOWN_DISABLED_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 /// Annotation on a Node: [`SCALE_DOWN_DISABLED_ANNOTATION`] there is this controller's.
 pub const SCALE_DOWN_DISABLED_BY_US_ANNOTATION: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm";
+/// Annotation on a Node: the node template that was synchronised to it last, as JSON.
+pub const LAST_APPLIED_TEMPLATE_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-anno-labels-taints";
+/// Annotation on a Node: the virtual capacity that was synchronised to it last, as JSON.
+pub const LAST_APPLIED_CAPACITY_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-virtual-capacity";
+/// Taint with which a Node may register; it goes when the Machine is Running.
+pub const INSTANCE_NOT_READY_TAINT: &str = "node.machine.sapcloud.io/instance-not-ready";
+/// Annotation on a Machine: the provider spec that its VM has, as JSON.
+pub const LAST_APPLIED_PROVIDER_SPEC_ANNOTATION: &str = "last-applied-providerspec";
+/// Annotation on a Machine: a hash of the provider spec whose application was begun.
+pub const INFLIGHT_PROVIDER_SPEC_ANNOTATION: &str = "inflight-providerspec-hash";
+/// Label on a Machine, exactly `True`: a drain outside a deletion goes without regard for pods.
+pub const FORCE_DRAIN_LABEL: &str = "force-drain";

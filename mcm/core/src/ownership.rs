@@ -148,7 +148,10 @@ mod tests {
         let adopted = adoption(&orphan, "MachineSet", &owner(false));
         let references: Vec<OwnerReference> =
             serde_json::from_value(adopted["metadata"]["ownerReferences"].clone()).unwrap();
-        assert_eq!(references.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>(), ["other", "u"]);
+        assert_eq!(
+            references.iter().map(|one| one.uid.as_str()).collect::<Vec<_>>(),
+            ["other", "u"]
+        );
         orphan.owner_references = Some(references);
         let released = release(&orphan, &owner(false));
         assert_eq!(released["metadata"]["ownerReferences"][0]["uid"], "other");

@@ -27,7 +27,10 @@ pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
             "In" | "NotIn" | "Exists" | "DoesNotExist" => continue,
             _ => "is unknown: use In, NotIn, Exists or DoesNotExist",
         };
-        let text = format!("operator {:?} of key {:?} {wrong}", requirement.operator, requirement.key);
+        let text = format!(
+            "operator {:?} of key {:?} {wrong}",
+            requirement.operator, requirement.key
+        );
         return Err((".matchExpressions", text));
     }
     Ok(())

@@ -155,6 +155,28 @@ where
         Ok(answer.into_inner().machines.into_iter().collect())
     }
 
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let request = proto::UpdateRequest {
+            machine: Some(wire::encode_request(request)?),
+            last_applied: last_applied.map(String::into_bytes),
+        };
+        let answer = self.client.clone().update_machine(request).await;
+        answer.map(|_| ()).map_err(self.failed())
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let request = proto::MigrationRequest {
+            provider_class: wire::to_json("provider class", &provider_class)?,
+            class: wire::to_json("class", &class)?,
+        };
+        let answer = self.client.clone().generate_machine_class(request).await;
+        wire::from_json("class", &answer.map_err(self.failed())?.into_inner().class)
+    }
+
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         let specs = specs
             .iter()

@@ -79,6 +79,27 @@ pub trait Driver: Debug + Send + Sync {
 
     /// Hands over where classes and Secrets are found. Of use to drivers that fetch them by themselves alone.
     fn attach(&self, _: Arc<dyn registration::Source>) {}
+    /// Applies the class's provider spec to the machine's VM, all of it or as much as it can. `last_applied` is the JSON of
+    /// the spec that was applied last, for what has to go; what stems from no provider spec, such as other people's tags,
+    /// stays. Called again until it succeeds. A driver without it answers [`Code::Unimplemented`].
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let _ = (request, last_applied);
+        Err(DriverError::new(Code::Unimplemented, "the driver has no UpdateMachine"))
+    }
+
+    /// Fills `class`, a MachineClass, from `provider_class`, the JSON of a class of the provider's own kind, as was usual
+    /// once (GenerateMachineClassForMigration). A driver without it answers [`Code::Unimplemented`].
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let _ = (provider_class, class);
+        Err(DriverError::new(
+            Code::Unimplemented,
+            "the driver has no GenerateMachineClassForMigration",
+        ))
+    }
 
     /// The cloud's names of the volumes behind these specs; nothing for foreign ones.
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError>;

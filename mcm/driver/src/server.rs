@@ -90,6 +90,30 @@ impl<D: Driver + 'static> driver_server::Driver for DriverService<D> {
         }))
     }
 
+    async fn update_machine(&self, request: Request<proto::UpdateRequest>) -> Result<Response<proto::Updated>, Status> {
+        let proto::UpdateRequest { machine, last_applied } = request.into_inner();
+        let request = wire::decode_request(machine.unwrap_or_default()).map_err(wire::encode_error)?;
+        let last_applied = last_applied.map(|spec| wire::text("last_applied", spec)).transpose();
+        let last_applied = last_applied.map_err(wire::encode_error)?;
+        self.driver
+            .update_machine(request, last_applied)
+            .await
+            .map_err(wire::encode_error)?;
+        Ok(Response::new(proto::Updated {}))
+    }
+
+    async fn generate_machine_class(
+        &self,
+        request: Request<proto::MigrationRequest>,
+    ) -> Result<Response<proto::GeneratedClass>, Status> {
+        let request = request.into_inner();
+        let provider_class = wire::from_json("provider_class", &request.provider_class).map_err(wire::encode_error)?;
+        let class = wire::from_json("class", &request.class).map_err(wire::encode_error)?;
+        let filled = self.driver.generate_machine_class(provider_class, class).await;
+        let class = wire::to_json("class", &filled.map_err(wire::encode_error)?).map_err(wire::encode_error)?;
+        Ok(Response::new(proto::GeneratedClass { class }))
+    }
+
     async fn get_volume_ids(
         &self,
         request: Request<proto::VolumesRequest>,

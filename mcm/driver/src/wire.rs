@@ -36,6 +36,12 @@ pub(crate) fn from_json<T: DeserializeOwned>(what: &str, text: &[u8]) -> Result<
     })
 }
 
+/// The text of the field `what`.
+pub(crate) fn text(what: &str, bytes: Vec<u8>) -> Result<String, DriverError> {
+    String::from_utf8(bytes)
+        .map_err(|_| DriverError::new(Code::InvalidArgument, format!("the field {what} is no text")))
+}
+
 pub(crate) fn encode_secret<M: FromIterator<(String, Vec<u8>)>>(secret: BTreeMap<String, ByteString>) -> M {
     secret.into_iter().map(|(key, value)| (key, value.0)).collect()
 }

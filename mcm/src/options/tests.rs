@@ -58,6 +58,10 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --machine-creation-timeout=20m0s
     --machine-health-timeout=10m0s
     --machine-drain-timeout=2h0m0s
+    --machine-max-evict-retries=360
+    --machine-pv-detach-timeout=2m0s
+    --machine-pv-reattach-timeout=1m30s
+    --machine-inplace-update-timeout=20m0s
     --node-conditions=KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable
     --bootstrap-token-auth-extra-groups=
     --machine-safety-orphan-vms-period=30m0s

@@ -3,12 +3,8 @@
 //! A manifest that was written for upstream is to fail with their names, not with a guess at what else
 //! might have been meant. A flag that is offered must not stand here.
 
-const NOT_OFFERED: [&str; 8] = [
-    "machine-inplace-update-timeout",
-    "machine-max-evict-retries",
+const NOT_OFFERED: [&str; 4] = [
     "machine-preserve-timeout",
-    "machine-pv-detach-timeout",
-    "machine-pv-reattach-timeout",
     "machine-safety-overshooting-period",
     "safety-down",
     "safety-up",

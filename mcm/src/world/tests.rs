@@ -6,7 +6,15 @@ use serde_json::json;
 use super::*;
 
 fn world() -> (World, Target) {
-    let world = World::new("default", true, Chosen { machines: true, sets: true, deployments: true });
+    let world = World::new(
+        "default",
+        true,
+        Chosen {
+            machines: true,
+            sets: true,
+            deployments: true,
+        },
+    );
     let target = world.target.clone().unwrap();
     (world, target)
 }

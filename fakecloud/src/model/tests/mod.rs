@@ -159,6 +159,25 @@ fn only_vms_with_the_classs_tags_are_listed() {
 }
 
 #[test]
+fn an_update_changes_the_tags_that_stem_from_the_spec_alone() {
+    let mut cloud = cloud();
+    let made = request("a");
+    cloud.create_machine(&made, at(0)).result.unwrap();
+    for vm in cloud.vms.values_mut() {
+        vm.tags.insert("a-persons".to_owned(), "own".to_owned());
+    }
+    let mut changed = request("a");
+    changed.class.provider_spec["tags"] = json!({"kubernetes.io/cluster/shoot": "1", "colour": "blue"});
+    let last_applied = made.class.provider_spec.to_string();
+    let updated = cloud.update_machine(&changed, Some(&last_applied), "", at(1));
+    assert_eq!(updated.result, Ok(()));
+    let tags: Vec<_> = cloud.vms.values().flat_map(|vm| vm.tags.keys().cloned()).collect();
+    assert_eq!(tags, ["a-persons", "colour", "kubernetes.io/cluster/shoot"]);
+    let missing = cloud.update_machine(&request("b"), None, "", at(1)).result;
+    assert_eq!(missing.unwrap_err().code, Code::NotFound);
+}
+
+#[test]
 fn only_this_clouds_volumes_are_named() {
     let volume = |driver: &str| PersistentVolumeSpec {
         csi: Some(CSIPersistentVolumeSource {

@@ -33,7 +33,11 @@ impl Rules {
         let compiled = compile_schema(schema);
         let mut errors = Vec::new();
         refused(schema, &mut String::new(), &mut errors);
-        if errors.is_empty() { Ok(Self(Some(Arc::new(compiled)))) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(Self(Some(Arc::new(compiled))))
+        } else {
+            Err(errors)
+        }
     }
 
     /// What the rules say against an object that is otherwise as its schema says.
@@ -53,7 +57,8 @@ impl Rules {
     /// What is said where the schema has refused the object already, so that no rule was looked at.
     pub(super) fn unchecked(&self, errors: &[FieldError]) -> Option<FieldError> {
         use FieldErrorType::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
-        let blocks = |error: &FieldError| matches!(error.kind, NotSupported | Required | TooLong | TooMany | TypeInvalid);
+        let blocks =
+            |error: &FieldError| matches!(error.kind, NotSupported | Required | TooLong | TooMany | TypeInvalid);
         let text = "some validation rules were not checked because the object was invalid; \
                     correct the existing errors to complete validation";
         (self.0.is_some() && errors.iter().any(blocks)).then(|| FieldError::invalid("<nil>", Value::Null, text))
@@ -77,7 +82,11 @@ fn refused(schema: &Value, path: &mut String, errors: &mut Vec<FieldError>) {
             let separator = if path.is_empty() { "" } else { "." };
             let field = format!("{path}{separator}{KEY}[{index}].rule");
             let detail = format!("compilation failed: {error}");
-            errors.push(FieldError::invalid(field, rule.get("rule").cloned().unwrap_or_default(), detail));
+            errors.push(FieldError::invalid(
+                field,
+                rule.get("rule").cloned().unwrap_or_default(),
+                detail,
+            ));
         }
     }
     let length = path.len();
@@ -115,7 +124,11 @@ fn field_error(error: &ValidationError, object: &Value) -> FieldError {
     let has_value = matches!(kind, FieldErrorType::Invalid | FieldErrorType::Duplicate);
     FieldError {
         kind,
-        field: if error.field_path.is_empty() { "<nil>".to_owned() } else { error.field_path.clone() },
+        field: if error.field_path.is_empty() {
+            "<nil>".to_owned()
+        } else {
+            error.field_path.clone()
+        },
         value: shown.filter(|_| has_value).cloned(),
         detail,
     }
@@ -133,7 +146,11 @@ fn found<'a>(path: &str, object: &'a Value) -> Option<&'a Value> {
         if !name.is_empty() {
             value = value.get(name)?;
         }
-        for key in rest.split('[').map(|key| key.trim_end_matches(']')).filter(|key| !key.is_empty()) {
+        for key in rest
+            .split('[')
+            .map(|key| key.trim_end_matches(']'))
+            .filter(|key| !key.is_empty())
+        {
             value = match key.parse::<usize>() {
                 Ok(index) => value.get(index)?,
                 Err(_) => value.get(key.trim_matches('"'))?,

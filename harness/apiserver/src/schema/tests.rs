@@ -93,7 +93,10 @@ fn with_rules() -> StructuralSchema {
 #[case::as_it_was(json!({"fixed": "1", "a": "bad"}), Some(json!({"fixed": "1", "a": "bad"})), &[])]
 fn rules_are_evaluated(#[case] new: Value, #[case] old: Option<Value>, #[case] expected: &[&str]) {
     let old = old.map(|spec| json!({ "spec": spec }));
-    assert_eq!(texts(&with_rules().validate(&json!({ "spec": new }), old.as_ref())), expected);
+    assert_eq!(
+        texts(&with_rules().validate(&json!({ "spec": new }), old.as_ref())),
+        expected
+    );
 }
 
 #[test]
@@ -103,7 +106,12 @@ fn a_rule_that_is_no_rule_is_refused() {
         "properties": {"spec": {"type": "object", "x-kubernetes-validations": [{"rule": "self.("}]}},
     });
     let errors = texts(&StructuralSchema::compile(&schema).unwrap_err());
-    assert!(errors[0].starts_with("properties[spec].x-kubernetes-validations[0].rule: Invalid value: \"self.(\": compilation failed"), "{errors:?}");
+    assert!(
+        errors[0].starts_with(
+            "properties[spec].x-kubernetes-validations[0].rule: Invalid value: \"self.(\": compilation failed"
+        ),
+        "{errors:?}"
+    );
 }
 
 #[test]

@@ -62,11 +62,15 @@ fn spec() -> JSONSchemaProps {
         ("strategy", strategy().described("How machines are replaced.")),
         (
             "minReadySeconds",
-            int32().described("Seconds that a machine must be ready to count as available.").at_least(0.0),
+            int32()
+                .described("Seconds that a machine must be ready to count as available.")
+                .at_least(0.0),
         ),
         (
             "revisionHistoryLimit",
-            int32().described("How many old sets are kept; absent: all.").at_least(0.0),
+            int32()
+                .described("How many old sets are kept; absent: all.")
+                .at_least(0.0),
         ),
         ("paused", boolean().described("True: no rollout.")),
         (
@@ -75,7 +79,9 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "progressDeadlineSeconds",
-            int32().described("Without progress for this long the rollout counts as failed.").at_least(0.0),
+            int32()
+                .described("Without progress for this long the rollout counts as failed.")
+                .at_least(0.0),
         ),
         (
             "autoPreserveFailedMax",
@@ -92,8 +98,10 @@ fn spec() -> JSONSchemaProps {
 }
 
 fn strategy() -> JSONSchemaProps {
-    let rolling = object([("maxUnavailable", bound()), ("maxSurge", bound())])
-        .rule(NOT_BOTH_ZERO, "maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: raise one of them");
+    let rolling = object([("maxUnavailable", bound()), ("maxSurge", bound())]).rule(
+        NOT_BOTH_ZERO,
+        "maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: raise one of them",
+    );
     let in_place = object([
         ("maxUnavailable", bound()),
         ("maxSurge", bound()),

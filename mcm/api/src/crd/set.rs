@@ -52,7 +52,9 @@ fn spec() -> JSONSchemaProps {
         ("template", template()),
         (
             "minReadySeconds",
-            int32().described("Seconds that a machine must be ready to count as available.").at_least(0.0),
+            int32()
+                .described("Seconds that a machine must be ready to count as available.")
+                .at_least(0.0),
         ),
         (
             "autoPreserveFailedMax",

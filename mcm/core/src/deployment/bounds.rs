@@ -21,7 +21,11 @@ pub fn resolve(value: &IntOrString, total: i32, up: bool) -> Option<i64> {
         IntOrString::String(text) => {
             let percent: i64 = text.strip_suffix('%')?.parse().ok()?;
             let scaled = percent.checked_mul(i64::from(total))?;
-            Some(if up { scaled.div_euclid(100) + i64::from(scaled.rem_euclid(100) > 0) } else { scaled.div_euclid(100) })
+            Some(if up {
+                scaled.div_euclid(100) + i64::from(scaled.rem_euclid(100) > 0)
+            } else {
+                scaled.div_euclid(100)
+            })
         }
     }
 }
@@ -63,12 +67,19 @@ fn given(strategy: &Strategy) -> (IntOrString, IntOrString) {
         RECREATE => (none(), none()),
         IN_PLACE_UPDATE => {
             let given = strategy.in_place_update.clone().unwrap_or_default();
-            let surge = if given.orchestration_type == MANUAL { Some(none()) } else { given.max_surge };
+            let surge = if given.orchestration_type == MANUAL {
+                Some(none())
+            } else {
+                given.max_surge
+            };
             (surge.unwrap_or(DEFAULT), given.max_unavailable.unwrap_or(DEFAULT))
         }
         _ => {
             let given = strategy.rolling_update.clone().unwrap_or_default();
-            (given.max_surge.unwrap_or(DEFAULT), given.max_unavailable.unwrap_or(DEFAULT))
+            (
+                given.max_surge.unwrap_or(DEFAULT),
+                given.max_unavailable.unwrap_or(DEFAULT),
+            )
         }
     }
 }

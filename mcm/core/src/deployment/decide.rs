@@ -128,10 +128,12 @@ fn with_newest(desk: &mut Desk, found: Option<usize>, observed: &mut MachineDepl
         observed.collision_count = Some(observed.collision_count.unwrap_or_default() + 1);
         let mut plan = Plan::default();
         desk.write_status(&mut plan, observed);
-        desk.plan.steps.extend(plan.steps.into_iter().map(|step| crate::steps::Step {
-            reason: Reason::Collision(taken.clone()),
-            ..step
-        }));
+        desk.plan
+            .steps
+            .extend(plan.steps.into_iter().map(|step| crate::steps::Step {
+                reason: Reason::Collision(taken.clone()),
+                ..step
+            }));
     }
     None
 }
@@ -164,7 +166,9 @@ fn roll_out(desk: &mut Desk, newest: usize) {
 
 fn is_frozen(desk: &Desk) -> bool {
     let labels = desk.deployment.metadata.labels.as_ref();
-    labels.and_then(|labels| labels.get(keys::FREEZE_LABEL)).is_some_and(|value| value == keys::TRUE)
+    labels
+        .and_then(|labels| labels.get(keys::FREEZE_LABEL))
+        .is_some_and(|value| value == keys::TRUE)
 }
 
 /// The deployment's sets. What is adopted or released comes first, and the rest in the next plan.

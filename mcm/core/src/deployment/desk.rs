@@ -81,7 +81,9 @@ impl SetDraft {
         let active: Vec<_> = self.machines.iter().filter(|machine| is_active(machine)).collect();
         let surplus = active.len().saturating_sub(usize::try_from(size).unwrap_or_default());
         let staying = active.into_iter().skip(surplus);
-        staying.filter(|machine| is_available(machine, seconds, now).is_ok()).count() as i64
+        staying
+            .filter(|machine| is_available(machine, seconds, now).is_ok())
+            .count() as i64
     }
 }
 
@@ -134,8 +136,16 @@ impl<'a> Desk<'a> {
 
     /// Most machines of all sets together.
     pub fn limit(&self) -> i64 {
-        let surge = if self.deployment.spec.strategy.type_ == RECREATE { 0 } else { self.bounds().surge };
-        if self.replicas() == 0 { 0 } else { i64::from(self.replicas()) + surge }
+        let surge = if self.deployment.spec.strategy.type_ == RECREATE {
+            0
+        } else {
+            self.bounds().surge
+        };
+        if self.replicas() == 0 {
+            0
+        } else {
+            i64::from(self.replicas()) + surge
+        }
     }
 
     /// Says why an object is changed. The first reason stands.
@@ -178,7 +188,11 @@ impl<'a> Desk<'a> {
     pub fn node_of(&mut self, machine: &Machine) -> Option<&mut Node> {
         let name = machine.metadata.labels.as_ref()?.get(keys::NODE_LABEL)?;
         let known = self.view.nodes.as_ref()?.get(name)?;
-        let owner = known.metadata.labels.as_ref().and_then(|labels| labels.get(keys::MACHINE_NAME_LABEL));
+        let owner = known
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(keys::MACHINE_NAME_LABEL));
         if owner != machine.metadata.name.as_ref() {
             return None;
         }
@@ -207,10 +221,24 @@ impl<'a> Desk<'a> {
         }
         let known = &self.view.deployment;
         let name = self.name().to_owned();
-        self.emit(&mut plan, Kind::Deployment, &name, known, &self.deployment, &known.metadata);
+        self.emit(
+            &mut plan,
+            Kind::Deployment,
+            &name,
+            known,
+            &self.deployment,
+            &known.metadata,
+        );
         for set in &self.sets {
             let original = &set.original;
-            self.emit(&mut plan, Kind::Set, set.name(), &**original, &set.set, &original.metadata);
+            self.emit(
+                &mut plan,
+                Kind::Set,
+                set.name(),
+                &**original,
+                &set.set,
+                &original.metadata,
+            );
         }
         for (type_, reason, message, why) in std::mem::take(&mut self.events) {
             plan.push(Act::RecordEvent { type_, reason, message }, why);
@@ -225,7 +253,9 @@ impl<'a> Desk<'a> {
     /// Writes the status, whatever else the plan holds.
     pub fn write_status(&self, plan: &mut Plan<Reason>, status: &MachineDeploymentStatus) {
         let known = &self.view.deployment;
-        let Some(change) = difference(&known.status, status) else { return };
+        let Some(change) = difference(&known.status, status) else {
+            return;
+        };
         let patch = json!({
             "metadata": { "resourceVersion": known.metadata.resource_version },
             "status": change,
@@ -275,6 +305,8 @@ fn draft(view: &View, original: Arc<MachineSet>) -> SetDraft {
 
 /// Older ones first, then by name.
 pub(super) fn age(metadata: &ObjectMeta) -> (Option<Timestamp>, Option<&String>) {
-    (metadata.creation_timestamp.as_ref().map(|time| time.0), metadata.name.as_ref())
+    (
+        metadata.creation_timestamp.as_ref().map(|time| time.0),
+        metadata.name.as_ref(),
+    )
 }
-

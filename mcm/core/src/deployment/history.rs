@@ -10,7 +10,10 @@ pub(super) fn clean_up(desk: &mut Desk, newest: Option<usize>) {
         return;
     };
     let old = revision::old_ones(desk, newest);
-    let mut kept: Vec<usize> = old.into_iter().filter(|position| !desk.sets[*position].is_leaving()).collect();
+    let mut kept: Vec<usize> = old
+        .into_iter()
+        .filter(|position| !desk.sets[*position].is_leaving())
+        .collect();
     kept.sort_by_key(|position| revision::revision(&desk.sets[*position]));
     let excess = kept.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
     for position in kept.into_iter().take(excess) {

@@ -19,7 +19,10 @@ use crate::steps::Kind;
 /// Whether a person selects the nodes.
 pub(super) fn is_manual(desk: &Desk) -> bool {
     let strategy = &desk.deployment.spec.strategy;
-    let how = strategy.in_place_update.as_ref().map(|given| given.orchestration_type.as_str());
+    let how = strategy
+        .in_place_update
+        .as_ref()
+        .map(|given| given.orchestration_type.as_str());
     strategy.type_ == IN_PLACE_UPDATE && how == Some(MANUAL)
 }
 
@@ -45,7 +48,10 @@ fn hold_back(desk: &mut Desk, position: usize) {
     };
     let name = draft.name().to_owned();
     let labels = draft.set.metadata.labels.get_or_insert_default();
-    if labels.insert(keys::SCALE_UP_DISABLED_LABEL.to_owned(), "true".to_owned()).is_none() {
+    if labels
+        .insert(keys::SCALE_UP_DISABLED_LABEL.to_owned(), "true".to_owned())
+        .is_none()
+    {
         desk.because(Kind::Set, &name, Reason::ScaleUpDisabled(name.clone()));
     }
 }
@@ -55,7 +61,10 @@ fn mark_candidates(desk: &mut Desk, position: usize) {
         let Some(node) = desk.node_of(&machine) else { continue };
         let name = node.metadata.name.clone().unwrap_or_default();
         let labels = node.metadata.labels.get_or_insert_default();
-        if labels.insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned()).is_none() {
+        if labels
+            .insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned())
+            .is_none()
+        {
             desk.because(Kind::Node, &name, Reason::Candidate(name.clone()));
         }
     }
@@ -96,7 +105,11 @@ fn is_updated(machine: &Machine) -> bool {
 }
 
 fn is_handed_over(machine: &Machine) -> bool {
-    let result = machine.metadata.labels.as_ref().and_then(|labels| labels.get(keys::UPDATE_RESULT_LABEL));
+    let result = machine
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(keys::UPDATE_RESULT_LABEL));
     result.is_some_and(|result| result == keys::UPDATE_SUCCESSFUL) && is_updated(machine)
 }
 
@@ -112,7 +125,11 @@ fn follow(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         }
     }
     let there = machines(desk, newest);
-    let handed_over: Vec<_> = there.iter().filter(|machine| is_handed_over(machine)).cloned().collect();
+    let handed_over: Vec<_> = there
+        .iter()
+        .filter(|machine| is_handed_over(machine))
+        .cloned()
+        .collect();
     let from = desk.sets.get(newest).map_or(0, |set| set.replicas());
     let uncounted = (there.len() as i32 - from).min(handed_over.len() as i32);
     if uncounted > 0 {
@@ -132,7 +149,9 @@ fn follow(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
 }
 
 fn resize(desk: &mut Desk, position: usize, to: i32) -> bool {
-    let Some(set) = desk.sets.get(position) else { return false };
+    let Some(set) = desk.sets.get(position) else {
+        return false;
+    };
     let (set, from) = (set.name().to_owned(), set.replicas());
     desk.resize(position, to, Reason::Followed { set, from, to })
 }
@@ -181,7 +200,11 @@ fn fill(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     if now > wanted {
         return resize(desk, newest, wanted);
     }
-    let others: i32 = old.iter().filter_map(|position| desk.sets.get(*position)).map(|set| set.replicas()).sum();
+    let others: i32 = old
+        .iter()
+        .filter_map(|position| desk.sets.get(*position))
+        .map(|set| set.replicas())
+        .sum();
     let to = (wanted - others).min(now.saturating_add(i32::try_from(scale::room(desk)).unwrap_or(i32::MAX)));
     if now < to {
         return resize(desk, newest, to);
@@ -196,7 +219,9 @@ fn hand_over(desk: &mut Desk, newest: usize, old: &[usize], most: i32) -> bool {
         let mut left = 0;
         for machine in machines(desk, *position) {
             let ready = is_updated(&machine) && machine.status.current_status.phase != Some(Phase::InPlaceUpdating);
-            let successful = desk.node_of(&machine).is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));
+            let successful = desk
+                .node_of(&machine)
+                .is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));
             if ready && successful && moved + left < most {
                 give(desk, &machine, *position, newest);
                 left += 1;
@@ -260,7 +285,10 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     }
     let now = desk.now;
     let available = |desk: &Desk, position: usize| desk.sets.get(position).map_or(0, |set| set.available(now));
-    let busy = old.iter().flat_map(|position| machines(desk, *position)).collect::<Vec<_>>();
+    let busy = old
+        .iter()
+        .flat_map(|position| machines(desk, *position))
+        .collect::<Vec<_>>();
     let busy = busy.iter().filter(|machine| is_selected(desk, machine)).count() as i64;
     if busy + new >= wanted {
         return;
@@ -278,7 +306,9 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
             let Some(node) = desk.node_of(&machine) else { continue };
             let name = node.metadata.name.clone().unwrap_or_default();
             let labels = node.metadata.labels.get_or_insert_default();
-            if !labels.contains_key(keys::CANDIDATE_FOR_UPDATE_LABEL) || labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL) {
+            if !labels.contains_key(keys::CANDIDATE_FOR_UPDATE_LABEL)
+                || labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL)
+            {
                 continue;
             }
             labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
@@ -289,7 +319,11 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
 }
 
 fn is_selected(desk: &Desk, machine: &Machine) -> bool {
-    let node = machine.metadata.labels.as_ref().and_then(|labels| labels.get(keys::NODE_LABEL));
+    let node = machine
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(keys::NODE_LABEL));
     let known = node.and_then(|name| desk.view.nodes.as_ref()?.get(name));
     known.is_some_and(|node| label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some())
 }

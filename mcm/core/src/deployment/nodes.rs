@@ -47,7 +47,10 @@ pub(super) fn untaint(desk: &mut Desk, position: usize) {
         taints.retain(|taint| !ours(taint));
         desk.because(Kind::Node, &name, Reason::Untainted(name.clone()));
     }
-    let annotations = desk.sets.get_mut(position).and_then(|set| set.set.metadata.annotations.as_mut());
+    let annotations = desk
+        .sets
+        .get_mut(position)
+        .and_then(|set| set.set.metadata.annotations.as_mut());
     if let Some(annotations) = annotations {
         annotations.remove(keys::PREFER_NO_SCHEDULE);
     }
@@ -66,7 +69,10 @@ pub(super) fn keep_autoscaler_away(desk: &mut Desk) {
             continue;
         }
         let annotations = node.metadata.annotations.get_or_insert_default();
-        for key in [keys::SCALE_DOWN_DISABLED_ANNOTATION, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION] {
+        for key in [
+            keys::SCALE_DOWN_DISABLED_ANNOTATION,
+            keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION,
+        ] {
             annotations.insert(key.to_owned(), "true".to_owned());
         }
         desk.because(Kind::Node, &name, Reason::KeptAway(name.clone()));
@@ -93,14 +99,23 @@ pub(super) fn let_autoscaler_back(desk: &mut Desk) {
 }
 
 fn has(node: &Node, key: &str) -> bool {
-    node.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key))
+    node.metadata
+        .annotations
+        .as_ref()
+        .is_some_and(|all| all.contains_key(key))
 }
 
 pub(super) fn machines(desk: &Desk, position: usize) -> Vec<Arc<Machine>> {
-    let machines = desk.sets.get(position).map(|set| set.machines.clone()).unwrap_or_default();
+    let machines = desk
+        .sets
+        .get(position)
+        .map(|set| set.machines.clone())
+        .unwrap_or_default();
     machines.into_iter().filter(|machine| is_active(machine)).collect()
 }
 
 fn all_machines(desk: &Desk) -> Vec<Arc<Machine>> {
-    (0..desk.sets.len()).flat_map(|position| machines(desk, position)).collect()
+    (0..desk.sets.len())
+        .flat_map(|position| machines(desk, position))
+        .collect()
 }

@@ -34,12 +34,16 @@ pub(super) fn newest(desk: &Desk) -> Option<usize> {
 
 /// Positions of all other sets, the oldest first.
 pub(super) fn old_ones(desk: &Desk, newest: Option<usize>) -> Vec<usize> {
-    (0..desk.sets.len()).filter(|position| Some(*position) != newest).collect()
+    (0..desk.sets.len())
+        .filter(|position| Some(*position) != newest)
+        .collect()
 }
 
 /// The set's number; 0 where it has none.
 pub(super) fn revision(set: &SetDraft) -> i64 {
-    set.annotation(keys::REVISION_ANNOTATION).and_then(|text| text.parse().ok()).unwrap_or_default()
+    set.annotation(keys::REVISION_ANNOTATION)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }
 
 fn next_revision(desk: &Desk, newest: Option<usize>) -> i64 {
@@ -65,7 +69,11 @@ pub(super) fn sync(desk: &mut Desk, newest: usize) {
     if known < next {
         if let Some(old) = draft.annotation(keys::REVISION_ANNOTATION).map(str::to_owned) {
             let history = draft.annotation(keys::REVISION_HISTORY_ANNOTATION).unwrap_or_default();
-            let history = if history.is_empty() { old } else { format!("{history},{old}") };
+            let history = if history.is_empty() {
+                old
+            } else {
+                format!("{history},{old}")
+            };
             draft.annotate(keys::REVISION_HISTORY_ANNOTATION, history);
         }
         draft.annotate(keys::REVISION_ANNOTATION, next.to_string());
@@ -78,7 +86,11 @@ pub(super) fn sync(desk: &mut Desk, newest: usize) {
     if draft.set != before {
         what.dedup();
         let name = draft.name().to_owned();
-        let what = if what.is_empty() { "leave to grow".to_owned() } else { what.join(" and ") };
+        let what = if what.is_empty() {
+            "leave to grow".to_owned()
+        } else {
+            what.join(" and ")
+        };
         desk.because(Kind::Set, &name.clone(), Reason::Synced { set: name, what });
     }
     note_revision(desk, newest);
@@ -100,10 +112,16 @@ fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineS
     }
     let limits = (spec.auto_preserve_failed_max, spec.auto_preserve_failed_machine_max);
     if set.spec.min_ready_seconds != spec.min_ready_seconds
-        || (set.spec.auto_preserve_failed_max, set.spec.auto_preserve_failed_machine_max) != limits
+        || (
+            set.spec.auto_preserve_failed_max,
+            set.spec.auto_preserve_failed_machine_max,
+        ) != limits
     {
         set.spec.min_ready_seconds = spec.min_ready_seconds;
-        (set.spec.auto_preserve_failed_max, set.spec.auto_preserve_failed_machine_max) = limits;
+        (
+            set.spec.auto_preserve_failed_max,
+            set.spec.auto_preserve_failed_machine_max,
+        ) = limits;
         what.push("numbers");
     }
 }
@@ -111,7 +129,14 @@ fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineS
 /// The autoscaler's time goes to every set: machines of old ones may be chosen, too.
 pub(super) fn note_last_scale(desk: &mut Desk) {
     let key = keys::LAST_SCALE_ANNOTATION;
-    let Some(time) = desk.deployment.metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned() else {
+    let Some(time) = desk
+        .deployment
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(key))
+        .cloned()
+    else {
         return;
     };
     for set in desk.sets.iter_mut().filter(|set| !set.machines.is_empty()) {
@@ -147,7 +172,11 @@ pub(super) fn create(desk: &mut Desk) -> Option<String> {
     let hash = hash(&deployment.spec.template, deployment.status.collision_count);
     let name = set_name(desk.name(), hash);
     let taken = desk.view.taken.as_ref() == Some(&name);
-    let known = desk.view.sets.iter().any(|set| set.metadata.name.as_ref() == Some(&name));
+    let known = desk
+        .view
+        .sets
+        .iter()
+        .any(|set| set.metadata.name.as_ref() == Some(&name));
     if taken || known {
         return Some(name);
     }
@@ -158,12 +187,25 @@ pub(super) fn create(desk: &mut Desk) -> Option<String> {
     let mut set = MachineSet::default();
     let hash = hash.to_string();
     let mut template = without_hash(&deployment.spec.template);
-    template.metadata.labels.get_or_insert_default().insert(keys::TEMPLATE_HASH_LABEL.to_owned(), hash.clone());
+    template
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .insert(keys::TEMPLATE_HASH_LABEL.to_owned(), hash.clone());
     let mut selector = deployment.spec.selector.clone().unwrap_or_default();
-    selector.match_labels.get_or_insert_default().insert(keys::TEMPLATE_HASH_LABEL.to_owned(), hash);
+    selector
+        .match_labels
+        .get_or_insert_default()
+        .insert(keys::TEMPLATE_HASH_LABEL.to_owned(), hash);
     let mut annotations = copied(&deployment.metadata.annotations);
-    annotations.insert(keys::REVISION_ANNOTATION.to_owned(), next_revision(desk, None).to_string());
-    annotations.insert(keys::DESIRED_REPLICAS_ANNOTATION.to_owned(), deployment.spec.replicas.to_string());
+    annotations.insert(
+        keys::REVISION_ANNOTATION.to_owned(),
+        next_revision(desk, None).to_string(),
+    );
+    annotations.insert(
+        keys::DESIRED_REPLICAS_ANNOTATION.to_owned(),
+        deployment.spec.replicas.to_string(),
+    );
     annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), desk.limit().to_string());
     set.metadata.name = Some(name.clone());
     set.metadata.namespace = deployment.metadata.namespace.clone();
@@ -194,8 +236,15 @@ pub(super) fn label_adopted(desk: &mut Desk) -> bool {
     let collisions = desk.deployment.status.collision_count;
     let mut waiting = false;
     for position in 0..desk.sets.len() {
-        let Some(draft) = desk.sets.get_mut(position) else { continue };
-        let selector = draft.set.spec.selector.as_ref().and_then(|selector| selector.match_labels.as_ref());
+        let Some(draft) = desk.sets.get_mut(position) else {
+            continue;
+        };
+        let selector = draft
+            .set
+            .spec
+            .selector
+            .as_ref()
+            .and_then(|selector| selector.match_labels.as_ref());
         let labelled = selector.and_then(|labels| labels.get(keys::TEMPLATE_HASH_LABEL));
         if labelled.is_some_and(|hash| !hash.is_empty()) || draft.is_leaving() {
             continue;
@@ -205,16 +254,28 @@ pub(super) fn label_adopted(desk: &mut Desk) -> bool {
         let value = hash(&draft.set.spec.template, collisions).to_string();
         let name = draft.name().to_owned();
         let machines = draft.machines.clone();
-        let carries = |labels: Option<&BTreeMap<String, String>>| labels.and_then(|labels| labels.get(key)) == Some(&value);
+        let carries =
+            |labels: Option<&BTreeMap<String, String>>| labels.and_then(|labels| labels.get(key)) == Some(&value);
         let in_template = carries(draft.set.spec.template.metadata.labels.as_ref());
-        let bare: Vec<_> = machines.iter().filter(|machine| !carries(machine.metadata.labels.as_ref())).collect();
+        let bare: Vec<_> = machines
+            .iter()
+            .filter(|machine| !carries(machine.metadata.labels.as_ref()))
+            .collect();
         if !in_template {
             let labels = draft.set.spec.template.metadata.labels.get_or_insert_default();
             labels.insert(key.to_owned(), value.clone());
         } else if bare.is_empty() {
-            draft.set.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.clone());
+            draft
+                .set
+                .metadata
+                .labels
+                .get_or_insert_default()
+                .insert(key.to_owned(), value.clone());
             let selector = draft.set.spec.selector.get_or_insert_default();
-            selector.match_labels.get_or_insert_default().insert(key.to_owned(), value.clone());
+            selector
+                .match_labels
+                .get_or_insert_default()
+                .insert(key.to_owned(), value.clone());
         }
         desk.because(Kind::Set, &name, Reason::Hashed(name.clone()));
         for machine in bare {

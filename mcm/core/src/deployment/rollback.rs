@@ -2,10 +2,10 @@
 
 use mcm_api::keys;
 
+use super::Reason;
 use super::desk::Desk;
 use super::revision::{NOT_COPIED, revision};
 use super::template::{same_template, without_hash};
-use super::Reason;
 use crate::machine::EventType;
 use crate::steps::Kind;
 
@@ -15,7 +15,11 @@ pub(super) fn roll_back(desk: &mut Desk, asked: i64) {
     let name = desk.name().to_owned();
     let revision = if asked == 0 { previous(desk) } else { Some(asked) };
     let Some(revision) = revision else {
-        return refuse(desk, "DeploymentRollbackRevisionNotFound", "Unable to find last revision.".to_owned());
+        return refuse(
+            desk,
+            "DeploymentRollbackRevisionNotFound",
+            "Unable to find last revision.".to_owned(),
+        );
     };
     let Some(position) = desk.sets.iter().position(|set| self::revision(set) == revision) else {
         let text = "Unable to find the revision to rollback to.".to_owned();

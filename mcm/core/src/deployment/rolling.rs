@@ -39,7 +39,11 @@ fn more(desk: &Desk, now: i32) -> i32 {
 pub(super) fn grow(desk: &mut Desk, newest: usize) -> bool {
     let Some(set) = desk.sets.get(newest) else { return false };
     let (name, from) = (set.name().to_owned(), set.replicas());
-    let to = if from > desk.replicas() { desk.replicas() } else { more(desk, from) };
+    let to = if from > desk.replicas() {
+        desk.replicas()
+    } else {
+        more(desk, from)
+    };
     if to == from {
         return false;
     }
@@ -77,7 +81,10 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     let available: i64 = desk.sets.iter().map(|set| set.available(now)).sum();
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
     let ordered: i64 = desk.sets.iter().map(|set| i64::from(set.replicas())).sum();
-    let missing = desk.sets.get(newest).map_or(0, |set| i64::from(set.replicas()) - set.available(now));
+    let missing = desk
+        .sets
+        .get(newest)
+        .map_or(0, |set| i64::from(set.replicas()) - set.available(now));
     let mut budget = ordered - least - missing;
     if budget <= 0 {
         return false;
@@ -101,7 +108,8 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
 
     // First those that serve nobody: they would be missed by none.
     for set in &mut leaving {
-        let next = |set: &Leaving| set.size as usize > set.staying.len() || !serves(desk, set.position, &set.staying[0]);
+        let next =
+            |set: &Leaving| set.size as usize > set.staying.len() || !serves(desk, set.position, &set.staying[0]);
         while budget > 0 && set.size > 0 && next(set) {
             set.pop();
             budget -= 1;
@@ -119,7 +127,11 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     }
     let mut changed = false;
     for (set, cleaned) in leaving.iter().zip(cleaned) {
-        let Some((name, from)) = desk.sets.get(set.position).map(|set| (set.name().to_owned(), set.replicas())) else {
+        let Some((name, from)) = desk
+            .sets
+            .get(set.position)
+            .map(|set| (set.name().to_owned(), set.replicas()))
+        else {
             continue;
         };
         let to = set.size;

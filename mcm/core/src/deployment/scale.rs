@@ -18,25 +18,42 @@ pub(super) fn is_due(desk: &Desk, newest: Option<usize>) -> bool {
     if active.is_empty() {
         return wanted > 0 && paused;
     }
-    active.iter().filter_map(|position| desk.sets.get(*position)).any(|set| {
-        let noted = set.annotation(keys::DESIRED_REPLICAS_ANNOTATION);
-        noted.and_then(|text| text.parse::<i32>().ok()).is_some_and(|noted| noted != wanted)
-    })
+    active
+        .iter()
+        .filter_map(|position| desk.sets.get(*position))
+        .any(|set| {
+            let noted = set.annotation(keys::DESIRED_REPLICAS_ANNOTATION);
+            noted
+                .and_then(|text| text.parse::<i32>().ok())
+                .is_some_and(|noted| noted != wanted)
+        })
 }
 
 fn active(desk: &Desk) -> Vec<usize> {
-    (0..desk.sets.len()).filter(|position| desk.sets[*position].replicas() > 0).collect()
+    (0..desk.sets.len())
+        .filter(|position| desk.sets[*position].replicas() > 0)
+        .collect()
 }
 
 /// Sizes the sets for the deployment's replicas.
 pub(super) fn scale(desk: &mut Desk, newest: Option<usize>) {
     let active = active(desk);
     let wanted = desk.replicas();
-    let only = active.first().copied().or(newest).or_else(|| desk.sets.len().checked_sub(1));
+    let only = active
+        .first()
+        .copied()
+        .or(newest)
+        .or_else(|| desk.sets.len().checked_sub(1));
     if let Some(only) = only.filter(|only| active.len() <= 1 && newest.is_none_or(|newest| newest == *only)) {
         let from = desk.sets.get(only).map_or(0, SetDraft::replicas);
-        let to = from.saturating_add(i32::try_from(room(desk)).unwrap_or(i32::MAX)).min(wanted);
-        if to < wanted { grow_partly(desk, only, to) } else { set_size(desk, only, wanted) }
+        let to = from
+            .saturating_add(i32::try_from(room(desk)).unwrap_or(i32::MAX))
+            .min(wanted);
+        if to < wanted {
+            grow_partly(desk, only, to)
+        } else {
+            set_size(desk, only, wanted)
+        }
         return;
     }
     if let Some(newest) = newest.filter(|newest| is_saturated(desk, *newest)) {
@@ -62,7 +79,10 @@ pub(super) fn room(desk: &Desk) -> i64 {
 
 /// A step towards the size. The set does not note the deployment's yet, so that scaling goes on.
 fn grow_partly(desk: &mut Desk, position: usize, to: i32) {
-    let noted = desk.sets.get(position).and_then(|set| set.annotation(keys::DESIRED_REPLICAS_ANNOTATION));
+    let noted = desk
+        .sets
+        .get(position)
+        .and_then(|set| set.annotation(keys::DESIRED_REPLICAS_ANNOTATION));
     let noted = noted.map(str::to_owned);
     if desk.sets.get(position).is_some_and(|set| set.replicas() < to) {
         set_size(desk, position, to);
@@ -109,7 +129,9 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
         sizes.sort_by_key(|(position, size)| (-*size, *position));
         let mut added = 0;
         for (position, size) in &mut sizes {
-            let share = share(&desk.sets[*position], *size, desk, allowed).max(delta - added).min(0);
+            let share = share(&desk.sets[*position], *size, desk, allowed)
+                .max(delta - added)
+                .min(0);
             *size += share;
             added += share;
         }
@@ -118,7 +140,10 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
         }
         spare_available(desk, &mut sizes);
     }
-    sizes.into_iter().map(|(position, size)| (position, i32::try_from(size.max(0)).unwrap_or(i32::MAX))).collect()
+    sizes
+        .into_iter()
+        .map(|(position, size)| (position, i32::try_from(size.max(0)).unwrap_or(i32::MAX)))
+        .collect()
 }
 
 /// Rounding must not take machines that are needed while others are there that serve nobody.
@@ -133,9 +158,8 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
         let gains = |(position, size): &(usize, i64)| {
             *size < i64::from(desk.sets[*position].replicas()) && kept(*position, size + 1) > kept(*position, *size)
         };
-        let loses_nothing = |(position, size): &(usize, i64)| {
-            *size > 0 && kept(*position, size - 1) == kept(*position, *size)
-        };
+        let loses_nothing =
+            |(position, size): &(usize, i64)| *size > 0 && kept(*position, size - 1) == kept(*position, *size);
         let (Some(to), Some(from)) = (sizes.iter().position(gains), sizes.iter().position(loses_nothing)) else {
             return;
         };
@@ -149,7 +173,9 @@ fn share(set: &SetDraft, size: i64, desk: &Desk, allowed: i64) -> i64 {
     if size == 0 || desk.replicas() == 0 {
         return -size;
     }
-    let noted = set.annotation(keys::MAX_REPLICAS_ANNOTATION).and_then(|text| text.parse::<i64>().ok());
+    let noted = set
+        .annotation(keys::MAX_REPLICAS_ANNOTATION)
+        .and_then(|text| text.parse::<i64>().ok());
     let of = noted.unwrap_or(i64::from(desk.deployment.status.replicas)).max(1);
     let rounded = (2 * size * allowed + of).div_euclid(2 * of);
     rounded - size
@@ -159,7 +185,10 @@ fn share(set: &SetDraft, size: i64, desk: &Desk, allowed: i64) -> i64 {
 fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -> Vec<(usize, i32)> {
     let size = |position: &usize| desk.sets[*position].replicas();
     let total: i64 = active.iter().map(|position| i64::from(size(position))).sum();
-    let mut order: Vec<usize> = revision::old_ones(desk, newest).into_iter().filter(|one| active.contains(one)).collect();
+    let mut order: Vec<usize> = revision::old_ones(desk, newest)
+        .into_iter()
+        .filter(|one| active.contains(one))
+        .collect();
     order.extend(newest);
     let mut surplus = total - wanted;
     let mut sizes = Vec::new();

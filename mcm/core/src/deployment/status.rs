@@ -25,12 +25,16 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
     let available: i32 = sets().map(|status| status.available_replicas).sum();
     let preserved: i32 = sets().map(|status| status.preserved_failed_replicas).sum();
     let ordered: i32 = desk.sets.iter().map(|set| set.replicas()).sum();
-    let mut failed: Vec<_> = sets().flat_map(|status| status.failed_machines.iter().flatten().cloned()).collect();
+    let mut failed: Vec<_> = sets()
+        .flat_map(|status| status.failed_machines.iter().flatten().cloned())
+        .collect();
     failed.sort_by(|a, b| a.name.cmp(&b.name));
     let mut status = MachineDeploymentStatus {
         observed_generation: desk.view.deployment.metadata.generation.unwrap_or_default(),
         replicas: sets().map(|status| status.replicas).sum(),
-        updated_replicas: newest.and_then(|newest| desk.sets.get(newest)).map_or(0, |set| set.set.status.replicas),
+        updated_replicas: newest
+            .and_then(|newest| desk.sets.get(newest))
+            .map_or(0, |set| set.set.status.replicas),
         ready_replicas: sets().map(|status| status.ready_replicas).sum(),
         available_replicas: available,
         preserved_failed_replicas: preserved,
@@ -41,9 +45,17 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
     remove(&mut status, INVALID);
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable - i64::from(preserved);
     let (value, reason, message) = if i64::from(available) >= least.max(0) {
-        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        (
+            "True",
+            "MinimumReplicasAvailable",
+            "Deployment has minimum availability.",
+        )
     } else {
-        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        (
+            "False",
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
     };
     put(&mut status, AVAILABLE, value, reason, message, desk.now);
     status
@@ -63,14 +75,28 @@ pub(super) fn progress(desk: &Desk, newest: Option<usize>, status: &mut MachineD
     if settled {
         // Machines that fail later do not open the rollout again.
     } else if complete {
-        put(status, PROGRESSING, "True", DONE, &format!("{what} has successfully progressed."), now);
+        put(
+            status,
+            PROGRESSING,
+            "True",
+            DONE,
+            &format!("{what} has successfully progressed."),
+            now,
+        );
     } else if current.is_none_or(|current| current.reason == DONE) {
         begun(desk, newest, status);
     } else if is_progressing(known, status) {
         let text = format!("{what} is progressing.");
         progressed(status, &text, now);
     } else if deadline(desk, status).is_some_and(|left| left.is_zero()) {
-        put(status, PROGRESSING, "False", LATE, &format!("{what} has timed out progressing."), now);
+        put(
+            status,
+            PROGRESSING,
+            "False",
+            LATE,
+            &format!("{what} has timed out progressing."),
+            now,
+        );
     }
     replica_failure(desk, newest, status);
     deadline(desk, status).filter(|left| !left.is_zero() && !complete)
@@ -93,7 +119,10 @@ fn is_progressing(old: &MachineDeploymentStatus, new: &MachineDeploymentStatus) 
 /// The time left until the rollout counts as late; `None`: there is no deadline, or it is over, or late already.
 fn deadline(desk: &Desk, status: &MachineDeploymentStatus) -> Option<Duration> {
     let seconds = u64::try_from(desk.deployment.spec.progress_deadline_seconds?).unwrap_or_default();
-    let current = status.conditions.iter().find(|condition| condition.type_ == PROGRESSING)?;
+    let current = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == PROGRESSING)?;
     if [DONE, LATE, PAUSED].contains(&current.reason.as_str()) {
         return None;
     }
@@ -105,7 +134,10 @@ fn deadline(desk: &Desk, status: &MachineDeploymentStatus) -> Option<Duration> {
 /// Pausing and resuming leave a trace, unless the rollout is late.
 pub(super) fn pause(desk: &Desk, status: &mut MachineDeploymentStatus) {
     let reason = |status: &MachineDeploymentStatus| {
-        let current = status.conditions.iter().find(|condition| condition.type_ == PROGRESSING);
+        let current = status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == PROGRESSING);
         current.map(|current| current.reason.clone()).unwrap_or_default()
     };
     let current = reason(status);
@@ -115,7 +147,14 @@ pub(super) fn pause(desk: &Desk, status: &mut MachineDeploymentStatus) {
     if desk.deployment.spec.paused {
         put(status, PROGRESSING, "Unknown", PAUSED, "Deployment is paused", desk.now);
     } else if current == PAUSED {
-        put(status, PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", desk.now);
+        put(
+            status,
+            PROGRESSING,
+            "Unknown",
+            RESUMED,
+            "Deployment is resumed",
+            desk.now,
+        );
     }
 }
 
@@ -145,7 +184,10 @@ pub(super) fn invalid(deployment: &MachineDeployment, message: &str, now: Timest
         observed_generation: deployment.metadata.generation.unwrap_or_default(),
         ..deployment.status.clone()
     };
-    let same = status.conditions.iter().any(|known| known.type_ == INVALID && known.message == message);
+    let same = status
+        .conditions
+        .iter()
+        .any(|known| known.type_ == INVALID && known.message == message);
     if !same {
         remove(&mut status, INVALID);
         put(&mut status, INVALID, "True", "InvalidSpec", message, now);
@@ -156,10 +198,15 @@ pub(super) fn invalid(deployment: &MachineDeployment, message: &str, now: Timest
 fn replica_failure(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
     let of = |position: usize| {
         let conditions = desk.sets.get(position).map(|set| set.set.status.conditions.iter());
-        conditions.into_iter().flatten().find(|condition| condition.type_ == REPLICA_FAILURE)
+        conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition.type_ == REPLICA_FAILURE)
     };
     let failure = newest.and_then(of).or_else(|| (0..desk.sets.len()).find_map(of));
-    let Some(failure) = failure else { return remove(status, REPLICA_FAILURE) };
+    let Some(failure) = failure else {
+        return remove(status, REPLICA_FAILURE);
+    };
     let copied = MachineDeploymentCondition {
         type_: failure.type_.clone(),
         status: failure.status.clone(),
@@ -188,7 +235,10 @@ pub(crate) fn put(
     now: Timestamp,
 ) {
     let known = status.conditions.iter().find(|known| known.type_ == type_).cloned();
-    if known.as_ref().is_some_and(|known| known.status == value && known.reason == reason) {
+    if known
+        .as_ref()
+        .is_some_and(|known| known.status == value && known.reason == reason)
+    {
         return;
     }
     let same = known.filter(|known| known.status == value);
@@ -197,7 +247,9 @@ pub(crate) fn put(
         type_: type_.to_owned(),
         status: value.to_owned(),
         last_update_time: Some(stamp(now)),
-        last_transition_time: same.and_then(|known| known.last_transition_time).or_else(|| Some(stamp(now))),
+        last_transition_time: same
+            .and_then(|known| known.last_transition_time)
+            .or_else(|| Some(stamp(now))),
         reason: reason.to_owned(),
         message: message.to_owned(),
     });

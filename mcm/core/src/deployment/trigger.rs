@@ -23,7 +23,9 @@ pub(super) fn mark(desk: &mut Desk) {
             Some(time) if priority != Some(keys::CHOSEN_PRIORITY) || marked(machine).is_none() => {
                 let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::CHOSEN_PRIORITY.to_owned());
-                annotations.entry(keys::MARKED_ANNOTATION.to_owned()).or_insert_with(|| time.clone());
+                annotations
+                    .entry(keys::MARKED_ANNOTATION.to_owned())
+                    .or_insert_with(|| time.clone());
                 desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
             }
             // A priority without a mark is a person's.
@@ -48,7 +50,9 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
         return BTreeMap::new();
     };
     let scaled_at = annotations.get(keys::LAST_SCALE_ANNOTATION).cloned();
-    let fallback = scaled_at.clone().unwrap_or_else(|| crate::set::stamp(desk.now).0.to_string());
+    let fallback = scaled_at
+        .clone()
+        .unwrap_or_else(|| crate::set::stamp(desk.now).0.to_string());
     let goes_on = |name: &str| {
         let machines = desk.sets.iter().flat_map(|set| &set.machines);
         let mut named = machines.filter(|machine| machine.metadata.name.as_deref() == Some(name));
@@ -61,7 +65,11 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
             named.push((name.to_owned(), time.to_owned()));
         }
     }
-    let text = named.iter().map(|(name, time)| format!("{name}~{time}")).collect::<Vec<_>>().join(",");
+    let text = named
+        .iter()
+        .map(|(name, time)| format!("{name}~{time}"))
+        .collect::<Vec<_>>()
+        .join(",");
     let name = desk.name().to_owned();
     let annotations = desk.deployment.metadata.annotations.get_or_insert_default();
     if text.is_empty() {

@@ -46,6 +46,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
             kind,
             machine,
             class: class.clone(),
+            last_applied: None,
             secret: secret.clone(),
         };
         Plan::new(reason).act(Action::Call(Box::new(call)))
@@ -60,7 +61,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
     let machine = pass.machine();
     let create = || call(CallKind::Create, machine.clone(), Reason::CreateVm);
     match pass.last_answer() {
-        None | Some(Answer::Delete(_)) => {
+        None | Some(Answer::Delete(_) | Answer::VolumeIds(_) | Answer::Update { .. }) => {
             #[cfg(feature = "mutants")]
             if pass.mutant().is_some_and(super::Mutant::creates_without_asking) {
                 return create();
@@ -161,8 +162,25 @@ pub(super) fn record(pass: &Pass, vm: &VmIdentity) -> MachinePatch {
         node: node.then(|| vm.node_name.clone()),
         priority: priority.is_none().then(|| keys::DEFAULT_PRIORITY.to_owned()),
         provider_id: provider_id.then(|| vm.provider_id.clone()),
-        join_duration: None,
+        provider_spec: made_from(pass).filter(|_| provider_id),
+        ..MachinePatch::default()
     }
+}
+
+/// The provider spec that the VM was made from in this pass.
+fn made_from(pass: &Pass) -> Option<String> {
+    let made = matches!(pass.last_answer(), Some(Answer::Create(Ok(_))));
+    let spec = &pass.view.class.as_ref().filter(|_| made)?.provider_spec;
+    (!spec.is_null()).then(|| spec.to_string())
+}
+
+/// Whether the VM is known not to be initialised: what its node says counts for nothing before it is.
+pub(super) fn is_uninitialized(pass: &Pass) -> bool {
+    pass.last_operation().is_some_and(|operation| {
+        operation.state == Some(State::Failed)
+            && operation.operation == Some(Operation::Create)
+            && operation.description.ends_with(INITIALIZE_STAGE)
+    })
 }
 
 /// The machine as it is after the patch, for the driver's eyes.
@@ -359,7 +377,7 @@ pub(super) fn is_transient(code: Code) -> bool {
 }
 
 /// When a failed GetMachineStatus or CreateMachine is repeated.
-fn retry_of(retry: &Retry, code: Code) -> Duration {
+pub(super) fn retry_of(retry: &Retry, code: Code) -> Duration {
     match code {
         Code::ResourceExhausted => retry.resource_exhausted,
         _ if is_transient(code) => retry.short,

@@ -5,7 +5,8 @@ use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
 use super::{
-    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, node, validation,
+    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, in_place,
+    migration, node, update, validation,
 };
 use crate::finalizer::has_finalizer;
 
@@ -31,7 +32,7 @@ fn corrected(view: &View, settings: &Settings) -> Option<View> {
     let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
     #[cfg(feature = "mutants")]
     let again = again && settings.mutant != Some(super::Mutant::R06);
-    let foreign = view.node_of_other.is_some();
+    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view);
     if !absent && !again && !foreign {
         return None;
     }
@@ -53,6 +54,9 @@ fn look(pass: &Pass) -> Plan {
     if pass.machine().metadata.deletion_timestamp.is_some() {
         return deletion::decide(pass);
     }
+    if let Some(plan) = migration::decide(pass).filter(|_| carries_finalizer(pass)) {
+        return plan;
+    }
     let unclaimed = pass.view.failure.as_ref().filter(|failure| is_refused_claim(failure));
     if let Some(failure) = &pass.view.failure
         && unclaimed.is_none()
@@ -60,7 +64,7 @@ fn look(pass: &Pass) -> Plan {
         let reason = Reason::ActionFailed(failure.message.clone());
         return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
     }
-    if !has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER) {
+    if !carries_finalizer(pass) {
         return Plan::new(Reason::FinalizerMissing)
             .act(Action::AddFinalizer)
             .after(std::time::Duration::ZERO);
@@ -79,9 +83,15 @@ fn look(pass: &Pass) -> Plan {
     let plan = match health {
         Some(plan) if plan.status.is_some() => plan,
         _ if creation::is_due(pass) => creation::decide(pass),
-        Some(plan) => plan,
-        None => pass.nothing(),
+        health => {
+            let waiting = health.unwrap_or_else(|| pass.nothing());
+            match in_place::decide(pass).or_else(|| update::decide(pass)) {
+                Some(plan) => sooner(plan, &waiting),
+                None => waiting,
+            }
+        }
     };
+    let plan = update::kept_in_mind(pass, plan);
     if unclaimed.is_some() {
         let soon = pass.settings.retry.short;
         let wake = plan.wake.map_or(soon, |wake| wake.min(soon));
@@ -90,9 +100,25 @@ fn look(pass: &Pass) -> Plan {
     node::claimed(pass, plan)
 }
 
+/// `plan`, which must not miss what `waiting` waits for. A plan that gives no time is decided again at once.
+fn sooner(plan: Plan, waiting: &Plan) -> Plan {
+    match (plan.wake, waiting.wake) {
+        (Some(wake), Some(limit)) if limit < wake => plan.after(limit),
+        _ => plan,
+    }
+}
+
+fn carries_finalizer(pass: &Pass) -> bool {
+    has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER)
+}
+
 /// Whether the Node could not be marked as the machine's. It is judged all the same.
 fn is_refused_claim(failure: &Failure) -> bool {
-    !failure.conflict && matches!(failure.action, Action::ClaimNode { .. })
+    !failure.conflict
+        && matches!(
+            failure.action,
+            Action::PatchNode { .. } | Action::SetNodeCapacity { .. }
+        )
 }
 
 /// The plan for what cannot go on before a person acts: the status says so, and it is tried again.

@@ -9,8 +9,8 @@ use super::creation::{is_transient, record};
 use super::decide::problem;
 use super::pass::Pass;
 use super::{
-    Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain, token,
-    validation,
+    Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain,
+    migration, token, validation,
 };
 use crate::finalizer::has_finalizer;
 
@@ -33,6 +33,11 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     let Some(stage) = Stage::of(&pass.machine().status) else {
         return start(pass);
     };
+    if stage < Stage::Node
+        && let Some(plan) = migration::decide(pass)
+    {
+        return plan;
+    }
     if stage < Stage::Node
         && let Err(reason) = validation::class(pass)
     {
@@ -172,6 +177,7 @@ fn call(pass: &Pass, kind: CallKind, reason: Reason) -> Plan {
                 kind,
                 machine: pass.machine().clone(),
                 class: class.clone(),
+                last_applied: None,
                 secret: pass.view.secret.data.clone(),
             };
             Plan::new(reason).act(Action::Call(Box::new(call)))

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, token};
+use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, creation, in_place, token};
 
 /// What the Node asks of a machine with a label `node` and a phase; `None`: nothing.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
@@ -44,7 +44,8 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     let problems = problems(pass, &conditions);
     let judged = !matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed));
     let running = pass.phase() == Some(&Phase::Running);
-    let held_back = pass.phase() == Some(&Phase::Pending) && waits_for_critical_components(node);
+    let held_back = pass.phase() == Some(&Phase::Pending) && waits_for_critical_components(node)
+        || creation::is_uninitialized(pass);
     let copied = MachineStatus {
         conditions,
         ..pass.machine().status.clone()
@@ -62,14 +63,18 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         return Some(unknown(pass, copied, Reason::NodeUnhealthy(list), description));
     }
     let differ = conditions_differ(&pass.machine().status.conditions, &copied.conditions);
-    if let Some(wait) = left_to_copy(pass).filter(|_| differ) {
+    if let Some(plan) = in_place::result(pass, node, &copied) {
+        return Some(plan);
+    }
+    if let Some(wait) = left_to_copy(pass, node).filter(|_| differ) {
         // The timeouts go on meanwhile.
         let plan = timeout(pass).unwrap_or_else(|| Plan::new(Reason::ConditionsChanged));
         let wake = plan.wake.map_or(wait, |wake| wake.min(wait));
         return Some(plan.after(wake));
     }
     differ.then(|| {
-        let wake = left(pass).map_or(pass.settings.retry.long, |(left, _)| left);
+        // What else there is to do is looked at once this is written.
+        let wake = Duration::ZERO;
         #[cfg(feature = "mutants")]
         let wake = if pass.mutant() == Some(super::Mutant::R36) {
             pass.settings.retry.short
@@ -84,11 +89,16 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
 }
 
 /// How long to wait before conditions are copied again: they may change all the time, and each copy is a write that
-/// everybody sees. `None`: not at all.
-fn left_to_copy(pass: &Pass) -> Option<Duration> {
+/// everybody sees. A node that joins changes them until it is ready, and most are soon. `None`: not at all.
+fn left_to_copy(pass: &Pass, node: &Node) -> Option<Duration> {
     #[cfg(feature = "mutants")]
     if pass.mutant() == Some(super::Mutant::R36) {
         return None;
+    }
+    if pass.phase() == Some(&Phase::Pending) {
+        let age = pass.since(node.metadata.creation_timestamp.as_ref());
+        let left = pass.settings.retry.medium.saturating_sub(age);
+        return (!left.is_zero()).then_some(left);
     }
     let since = Duration::try_from(pass.now.duration_since(pass.view.conditions_copied?)).unwrap_or_default();
     let left = pass.settings.retry.short.saturating_sub(since);
@@ -188,13 +198,7 @@ fn rejoined(pass: &Pass, copied: MachineStatus) -> Plan {
 
 fn running(pass: &Pass, plan: Plan, status: MachineStatus, event: &str, message: String) -> Plan {
     let status = pass.enter(status, Phase::Running, false);
-    pass.report(
-        plan.after(pass.settings.retry.long),
-        status,
-        EventType::Normal,
-        event,
-        message,
-    )
+    pass.report(plan.after(Duration::ZERO), status, EventType::Normal, event, message)
 }
 
 fn unknown(pass: &Pass, copied: MachineStatus, reason: Reason, description: String) -> Plan {
@@ -218,8 +222,16 @@ fn left(pass: &Pass) -> Option<(Duration, Duration)> {
     let machine = pass.machine();
     let (limit, elapsed) = match pass.phase()? {
         Phase::Pending => (pass.settings.creation_timeout_of(machine), pass.age()),
-        Phase::Unknown if machine.spec.configuration.disable_health_timeout == Some(true) => return None,
-        Phase::Unknown => (
+        Phase::InPlaceUpdating => (
+            pass.settings.in_place_update_timeout_of(machine),
+            pass.since(machine.status.current_status.last_update_time.as_ref()),
+        ),
+        Phase::Unknown | Phase::InPlaceUpdateFailed
+            if machine.spec.configuration.disable_health_timeout == Some(true) =>
+        {
+            return None;
+        }
+        Phase::Unknown | Phase::InPlaceUpdateFailed => (
             pass.settings.health_timeout_of(machine),
             pass.since(machine.status.current_status.last_update_time.as_ref()),
         ),
@@ -242,6 +254,9 @@ fn timeout(pass: &Pass) -> Option<Plan> {
     if pending {
         return Some(never_joined(pass, limit));
     }
+    if pass.phase() == Some(&Phase::InPlaceUpdating) {
+        return Some(never_updated(pass, limit));
+    }
     Some(match being_replaced(pass) {
         Some(other) => Plan::new(Reason::OthersBeingReplaced(other)).after(pass.settings.retry.short),
         None => never_recovered(pass, limit),
@@ -256,6 +271,23 @@ fn never_joined(pass: &Pass, limit: Duration) -> Plan {
     );
     let plan = Plan::new(Reason::JoinTimedOut(limit)).act(Action::Observe(Metric::FailedJoin));
     give_up(pass, plan, description)
+}
+
+fn never_updated(pass: &Pass, limit: Duration) -> Plan {
+    let description = format!(
+        "Machine {} failed to in-place update in {} minutes.",
+        pass.name(),
+        GoDuration(limit)
+    );
+    let status = pass.operation(Operation::InPlaceUpdate, State::Failed, description.clone());
+    let plan = Plan::new(Reason::UpdateInPlaceTimedOut(limit)).after(pass.settings.health_timeout_of(pass.machine()));
+    pass.report(
+        plan,
+        pass.enter(status, Phase::InPlaceUpdateFailed, false),
+        EventType::Warning,
+        "UpdateInPlaceFailed",
+        description,
+    )
 }
 
 fn never_recovered(pass: &Pass, limit: Duration) -> Plan {

@@ -8,9 +8,13 @@ mod decide;
 mod deletion;
 mod drain;
 mod health;
+mod in_place;
+mod migration;
 #[cfg(feature = "mutants")]
 mod mutant;
 mod node;
+mod node_patch;
+mod node_template;
 mod pass;
 mod plan;
 mod reason;
@@ -18,15 +22,19 @@ mod settings;
 mod similar;
 mod stage;
 mod token;
+mod update;
 mod user_data;
 mod validation;
 mod view;
 
 pub use decide::decide;
+pub use drain::{Attempt, DrainMemory, EvictionOutcome, Moving};
+pub use in_place::is_drained_in_place;
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;
+pub use node_patch::NodePatch;
 pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, TokenOwner};
 pub use reason::Reason;
 pub use settings::{Retry, Settings};
 pub use stage::Stage;
-pub use view::{Answer, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};
+pub use view::{Answer, Budget, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use mcm_api::{Phase, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, MachinePatch, NodeView, Plan, Reason};
+use super::{Action, EventType, MachinePatch, NodePatch, NodeView, Plan, Reason, View, node_template};
 use crate::finalizer::has_finalizer;
 
 /// A person who deletes a Node means the machine.
@@ -15,6 +15,8 @@ use crate::finalizer::has_finalizer;
 /// way out, or have been seen both by this process and, with its conditions, by the machine.
 pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
     let name = pass.node_name()?;
+    let node = pass.view.node.present().filter(|node| !is_not_managed(node));
+    let asked = node.is_some_and(|node| node.metadata.deletion_timestamp.is_none() && asks_for_deletion(node));
     let gone = match &pass.view.node {
         NodeView::Present(node) => node.metadata.deletion_timestamp.is_some() && !is_not_managed(node),
         NodeView::Gone => {
@@ -23,18 +25,32 @@ pub(super) fn deleted(pass: &Pass) -> Option<Plan> {
         }
         NodeView::Absent | NodeView::Unknown => false,
     };
-    let reason = Reason::NodeDeleted(name.to_owned());
+    let reason = if asked {
+        Reason::DeletionTriggered(name.to_owned())
+    } else {
+        Reason::NodeDeleted(name.to_owned())
+    };
     let event = Action::RecordEvent {
         type_: EventType::Normal,
-        reason: "NodeDeleted".to_owned(),
+        reason: reason.name(),
         message: reason.to_string(),
     };
-    gone.then(|| {
+    (gone || asked).then(|| {
         Plan::new(reason)
             .act(Action::DeleteMachine)
             .act(event)
             .after(pass.settings.retry.short)
     })
+}
+
+/// Whether the Node says that it runs on another VM than the machine's: of the same name, and left over or not its own.
+pub(super) fn is_of_another_vm(view: &View) -> bool {
+    let node = view
+        .node
+        .present()
+        .and_then(|node| node.spec.as_ref()?.provider_id.as_deref());
+    let own = view.machine.spec.provider_id.as_str();
+    node.is_some_and(|node| !node.is_empty() && !own.is_empty() && node != own)
 }
 
 /// A label that names another machine's Node is mended, where a Node says that it is this machine's.
@@ -52,26 +68,52 @@ pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     Some(Plan::new(reason).act(Action::PatchMachine(patch)).after(Duration::ZERO))
 }
 
-/// `plan`, after the machine's Node carries its name and the finalizer.
+/// `plan`, after the machine's Node carries its name, the finalizer and what the template wants, all in one write.
 pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
-    let Some(node) = pass.view.node.present() else {
+    let Some(node) = pass.view.node.present().filter(|node| !is_not_managed(node)) else {
         return plan;
     };
-    let labelled = node
-        .metadata
-        .labels
-        .iter()
-        .flatten()
-        .any(|(key, value)| key == keys::MACHINE_NAME_LABEL && value == pass.name());
-    if is_not_managed(node) || labelled && has_finalizer(&node.metadata, keys::NODE_FINALIZER) {
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let mut actions = Vec::new();
+    let capacity = node_template::capacity(pass, node);
+    if !capacity.is_empty() {
+        actions.push(Action::SetNodeCapacity {
+            node: name.clone(),
+            capacity,
+        });
+    }
+    let mut patch = NodePatch {
+        claim: !is_claimed(pass, node),
+        ..NodePatch::default()
+    };
+    node_template::add(pass, node, &mut patch);
+    if !patch.is_empty() {
+        actions.push(Action::PatchNode {
+            node: name.clone(),
+            patch,
+        });
+    }
+    if actions.is_empty() {
         return plan;
     }
-    let name = node.metadata.name.clone().unwrap_or_default();
     if plan.status.is_none() && plan.actions.is_empty() {
-        plan.reason = Reason::NodeUnclaimed(name.clone());
+        plan.reason = Reason::NodeUnclaimed(name);
     }
-    plan.actions.insert(0, Action::ClaimNode { node: name });
+    plan.actions.splice(0..0, actions);
     plan
+}
+
+fn is_claimed(pass: &Pass, node: &Node) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    let name = labels.and_then(|all| all.get(keys::MACHINE_NAME_LABEL));
+    name.map(String::as_str) == Some(pass.name()) && has_finalizer(&node.metadata, keys::NODE_FINALIZER)
+}
+
+/// Whether the Node's annotation asks for the deletion of its machine. Any other value means nothing.
+fn asks_for_deletion(node: &Node) -> bool {
+    let annotations = node.metadata.annotations.as_ref();
+    let value = annotations.and_then(|all| all.get(keys::TRIGGER_DELETION_ANNOTATION));
+    value.map(String::as_str) == Some("true")
 }
 
 /// Whether a person keeps the Node from being treated as a machine's.

@@ -1,14 +1,16 @@
 //! What a decision gives: a list of actions, at most one status write, when to look again, and why.
 //! What must not live here: rules.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mcm_api::{Machine, MachineClass, MachineStatus, keys};
 use serde_json::{Value, json};
 
-use super::{Reason, SecretData};
+use super::{DrainMemory, NodePatch, Reason, SecretData};
 use crate::finalizer::finalizer_patch;
 
 /// What is to be done about one machine.
@@ -17,7 +19,7 @@ use crate::finalizer::finalizer_patch;
 ///
 /// The shell performs `actions` in order. The first that fails ends the list: unless it
 /// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
-/// decides again at once. A [`Action::Call`] or [`Action::EnsureBootstrapToken`] is always the last
+/// decides again at once. A [`Action::Call`], [`Action::AskVolumeIds`] or [`Action::EnsureBootstrapToken`] is always the last
 /// action of a plan without a status: its result goes into the view, and the shell decides again at
 /// once. Otherwise `status` is written, and the machine is looked at again after `wake`.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +28,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// The whole new status; `None`: nothing to write.
     pub status: Option<MachineStatus>,
+    /// What is to be remembered of the machine's drain, before anything is done; `None`: what was remembered before.
+    pub drain: Option<DrainMemory>,
     /// Look again after this time at the latest; `None`: only when something changes.
     pub wake: Option<Duration>,
     /// Why.
@@ -38,6 +42,7 @@ impl Plan {
         Self {
             actions: Vec::new(),
             status: None,
+            drain: None,
             wake: None,
             reason,
         }
@@ -65,10 +70,20 @@ pub enum Action {
     RemoveFinalizer,
     /// Writes what the creation learnt to the machine.
     PatchMachine(MachinePatch),
+    /// Makes a MachineClass of a class of another kind, and has all that refers to that refer to it.
+    MigrateClass {
+        /// The kind.
+        kind: String,
+        /// The name, of both.
+        name: String,
+    },
     /// Deletes the Machine object, as a person would.
     DeleteMachine,
     /// Calls the driver; the result is added to [`View::answers`](super::View::answers).
     Call(Box<CloudCall>),
+    /// Asks the driver for the cloud's names of these PersistentVolumes, one call for each; answered by
+    /// [`Answer::VolumeIds`](super::Answer::VolumeIds).
+    AskVolumeIds(BTreeMap<String, PersistentVolumeSpec>),
     /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
     /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
     /// machine's is an error: it goes when that machine has joined.
@@ -76,10 +91,30 @@ pub enum Action {
     /// Deletes the bootstrap token's Secret from `kube-system` of the target cluster, unless it is
     /// another machine's.
     DeleteBootstrapToken(TokenOwner),
-    /// Puts the machine's name and the controller's finalizer on the Node.
-    ClaimNode {
+    /// Changes whose the Node is, and what the machine's template wants of it.
+    PatchNode {
         /// The Node.
         node: String,
+        /// What changes.
+        patch: NodePatch,
+    },
+    /// Changes the capacity in the Node's status; `None` as a value removes the resource.
+    SetNodeCapacity {
+        /// The Node.
+        node: String,
+        /// By resource.
+        capacity: BTreeMap<String, Option<Quantity>>,
+    },
+    /// Sets a Node condition to True.
+    SetNodeCondition {
+        /// The Node.
+        node: String,
+        /// Its type.
+        type_: String,
+        /// One word.
+        reason: String,
+        /// For people.
+        message: String,
     },
     /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
     SetTerminatingCondition {
@@ -95,7 +130,7 @@ pub enum Action {
         /// The Node.
         node: String,
     },
-    /// Evicts a pod through `pods/eviction`.
+    /// Evicts a pod through `pods/eviction`. What came of it is [remembered](super::DrainMemory::attempted).
     EvictPod {
         /// Its namespace.
         namespace: String,
@@ -104,7 +139,7 @@ pub enum Action {
         /// Precondition.
         uid: String,
     },
-    /// Deletes a pod with a grace period of zero: nothing is left on the node to end it.
+    /// Deletes a pod with a grace period of zero. What came of it is [remembered](super::DrainMemory::attempted).
     DeletePod {
         /// Its namespace.
         namespace: String,
@@ -155,7 +190,9 @@ impl Action {
     /// The Node that the action is about.
     pub fn node(&self) -> Option<&str> {
         match self {
-            Self::ClaimNode { node }
+            Self::PatchNode { node, .. }
+            | Self::SetNodeCapacity { node, .. }
+            | Self::SetNodeCondition { node, .. }
             | Self::SetTerminatingCondition { node, .. }
             | Self::CordonNode { node }
             | Self::RemoveNodeFinalizer { node }
@@ -169,11 +206,7 @@ impl Action {
     /// [`Self::machine_patch`], it carries the resourceVersion.
     pub fn node_patch(&self, node: &Node, machine: &str) -> Option<Value> {
         let mut patch = match self {
-            Self::ClaimNode { .. } => {
-                let mut patch = finalizer_patch(&node.metadata, keys::NODE_FINALIZER, true);
-                patch["metadata"]["labels"] = json!({ keys::MACHINE_NAME_LABEL: machine });
-                patch
-            }
+            Self::PatchNode { patch, .. } => patch.json(node, machine),
             Self::RemoveNodeFinalizer { .. } => finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false),
             Self::CordonNode { .. } => json!({ "metadata": {}, "spec": { "unschedulable": true } }),
             _ => return None,
@@ -207,6 +240,10 @@ pub struct MachinePatch {
     pub provider_id: Option<String>,
     /// The annotation that says how long the machine took to join.
     pub join_duration: Option<String>,
+    /// The annotation that says which provider spec the VM has.
+    pub provider_spec: Option<String>,
+    /// The annotation that says that the VM may have parts of another spec; `Some(None)` removes it.
+    pub inflight: Option<Option<String>>,
 }
 
 impl MachinePatch {
@@ -225,6 +262,12 @@ impl MachinePatch {
         }
         if let Some(duration) = &self.join_duration {
             patch["metadata"]["annotations"][keys::JOIN_DURATION_ANNOTATION] = json!(duration);
+        }
+        if let Some(spec) = &self.provider_spec {
+            patch["metadata"]["annotations"][keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION] = json!(spec);
+        }
+        if let Some(hash) = &self.inflight {
+            patch["metadata"]["annotations"][keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION] = json!(hash);
         }
         if let Some(provider_id) = &self.provider_id {
             patch["spec"] = json!({ "providerID": provider_id });
@@ -246,6 +289,8 @@ pub enum CallKind {
     Delete,
     /// DeleteMachine; answered by [`Answer::DeleteStale`](super::Answer::DeleteStale).
     DeleteStale,
+    /// UpdateMachine.
+    Update,
 }
 
 /// A driver call with all that it is given.
@@ -257,6 +302,8 @@ pub struct CloudCall {
     pub machine: Machine,
     /// Its class.
     pub class: MachineClass,
+    /// Of UpdateMachine: the JSON of the provider spec that the VM had before; `None`: not known.
+    pub last_applied: Option<String>,
     /// The Secrets' data; in the creation flow with the user data filled in.
     pub secret: SecretData,
 }

@@ -19,6 +19,14 @@ pub enum Reason {
     /// The class's Secrets are not usable.
     #[error("{0}")]
     InvalidSecret(String),
+    /// The machine refers to a class of a provider's own kind.
+    #[error("the class {kind} {name} is migrated to a MachineClass")]
+    ClassOfFormerTimes {
+        /// The kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// The class controller has not put its finalizer on the class yet.
     #[error("the machine class {0} has no finalizer yet")]
     ClassWithoutFinalizer(String),
@@ -107,6 +115,9 @@ pub enum Reason {
     /// Somebody deleted the Node.
     #[error("the Node {0} was deleted: so is its machine")]
     NodeDeleted(String),
+    /// A person asked for it by an annotation on the Node.
+    #[error("the Node {0} asks for its machine's deletion")]
+    DeletionTriggered(String),
     /// The machine's label `node` was changed.
     #[error("the label node names the Node of the machine {other}: the own one is {node}")]
     Mislabelled {
@@ -115,9 +126,36 @@ pub enum Reason {
         /// The machine that the other Node belongs to.
         other: String,
     },
-    /// The Node lacks the machine's name or the finalizer.
-    #[error("the Node {0} is marked as the machine's")]
+    /// The Node lacks the machine's name, the finalizer or something that the template wants.
+    #[error("the Node {0} is marked as the machine's and made as its template wants")]
     NodeUnclaimed(String),
+
+    /// The class's provider spec is another one than the VM has.
+    #[error("the class's provider spec changed: the VM is to be updated")]
+    UpdateBegun,
+    /// The driver is asked to.
+    #[error("the VM is updated")]
+    UpdateVm,
+    /// It is done.
+    #[error("the VM has the class's provider spec")]
+    VmUpdated,
+    /// UpdateMachine failed.
+    #[error("UpdateMachine failed with {code}; again in {}", GoDuration(*.retry))]
+    UpdateFailed {
+        /// What kind of failure.
+        code: Code,
+        /// When it is repeated.
+        retry: Duration,
+    },
+    /// A step of an update in place.
+    #[error("{0}")]
+    InPlaceUpdate(String),
+    /// What came of an update in place.
+    #[error("the update in place ended: {0}")]
+    UpdatedInPlace(String),
+    /// An update in place took too long.
+    #[error("the update in place did not end within {}", GoDuration(*.0))]
+    UpdateInPlaceTimedOut(Duration),
 
     /// Somebody deleted a machine that this controller never touched.
     #[error("the machine is being deleted and does not carry this controller's finalizer")]

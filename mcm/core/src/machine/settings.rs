@@ -15,6 +15,14 @@ pub struct Settings {
     pub health_timeout: Duration,
     /// A drain that takes longer is given up, and the deletion goes on.
     pub drain_timeout: Duration,
+    /// How often a pod is evicted before it is deleted.
+    pub max_evict_retries: u32,
+    /// How long the volumes of an evicted pod may take to leave the node, after the pod's grace period.
+    pub detach_timeout: Duration,
+    /// How long the next pod with volumes waits for those of the last one to come up elsewhere.
+    pub reattach_timeout: Duration,
+    /// An update in place that takes longer has failed.
+    pub in_place_update_timeout: Duration,
     /// Types of Node conditions that must be False, comma-separated.
     pub node_conditions: String,
     /// `auth-extra-groups` of bootstrap tokens.
@@ -32,6 +40,10 @@ impl Default for Settings {
             creation_timeout: Duration::from_mins(20),
             health_timeout: Duration::from_mins(10),
             drain_timeout: Duration::from_hours(2),
+            max_evict_retries: 360,
+            detach_timeout: Duration::from_mins(2),
+            reattach_timeout: Duration::from_secs(90),
+            in_place_update_timeout: Duration::from_mins(20),
             node_conditions: "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable".to_owned(),
             bootstrap_token_extra_groups: String::new(),
             retry: Retry::default(),
@@ -106,6 +118,24 @@ impl Settings {
             .configuration
             .drain_timeout
             .map_or(self.drain_timeout, |duration| duration.0)
+    }
+
+    /// How often a pod of the machine is evicted before it is deleted: never more often than the drain has time for.
+    pub fn max_evict_retries_of(&self, machine: &Machine) -> u32 {
+        let own = machine.spec.configuration.max_evict_retries;
+        let wanted = own.map_or(self.max_evict_retries, |retries| u32::try_from(retries).unwrap_or(0));
+        let period = self.retry.eviction.as_millis().max(1);
+        let possible = self.drain_timeout_of(machine).as_millis() / period;
+        wanted.min(u32::try_from(possible).unwrap_or(u32::MAX))
+    }
+
+    /// How long the machine's update in place may take.
+    pub fn in_place_update_timeout_of(&self, machine: &Machine) -> Duration {
+        machine
+            .spec
+            .configuration
+            .in_place_update_timeout
+            .map_or(self.in_place_update_timeout, |duration| duration.0)
     }
 
     /// Types of Node conditions that must be False for the machine to be healthy.

@@ -1,15 +1,17 @@
 //! What a decision about one machine is made from: an owned snapshot, with "unknown" where nothing
 //! was observed. What must not live here: rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use mcm_api::{DriverError, Machine, MachineClass, Phase, VmIdentity};
 
-use super::Action;
+use super::{Action, DrainMemory};
 
 /// Everything that is known about one machine at one moment.
 ///
@@ -41,6 +43,12 @@ pub struct View {
     pub bootstrap_token: TokenView,
     /// The pods on the machine's Node; `None`: not known.
     pub pods: Option<Vec<Pod>>,
+    /// The PersistentVolumes of these pods by name.
+    pub volumes: BTreeMap<String, PersistentVolumeSpec>,
+    /// Of the volumes that are on their way from the Node, those that are attached to another one.
+    pub attached_elsewhere: BTreeSet<String>,
+    /// What this process remembers of the machine's drain.
+    pub drain: DrainMemory,
     /// Names of the VolumeAttachments of the Node that are not being deleted.
     pub volume_attachments: Vec<String>,
     /// The cloud calls of this pass that finished, in their order.
@@ -49,6 +57,8 @@ pub struct View {
     pub made: Option<VmIdentity>,
     /// When this process copied the Node's conditions last, without any other change; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,
+    /// Whether this process knows that the driver has no UpdateMachine.
+    pub cannot_update: bool,
     /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
     /// call that waits for its retry period is then made at once.
     pub hurry: bool,
@@ -130,7 +140,7 @@ impl fmt::Debug for TokenView {
 }
 
 /// A pod on the machine's Node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
     /// Its namespace.
     pub namespace: String,
@@ -140,12 +150,67 @@ pub struct Pod {
     pub uid: String,
     /// Whether a DaemonSet controls it.
     pub daemon: bool,
-    /// Whether it is a static pod's mirror.
+    /// Whether it only mirrors a static pod of the kubelet.
     pub mirror: bool,
-    /// Whether it is Succeeded or Failed.
+    /// Whether its containers have ended for good.
     pub finished: bool,
-    /// Whether it has a deletionTimestamp.
-    pub deleting: bool,
+    /// When its grace period is over; `None`: nobody deletes it.
+    pub ends: Option<Timestamp>,
+    /// How long it may take to end.
+    pub grace: Duration,
+    /// Its priority.
+    pub priority: i32,
+    /// Whether it has volumes through claims.
+    pub claims: bool,
+    /// The PersistentVolumes that those claims are bound to.
+    pub volumes: Vec<String>,
+    /// The disruption budgets that it counts for.
+    pub budgets: Vec<Budget>,
+}
+
+impl Pod {
+    /// Whether it goes in its turn, with its volumes.
+    pub(super) fn moves_volumes(&self) -> bool {
+        self.claims && !self.finished
+    }
+
+    /// A budget of its that allows no eviction, ever.
+    pub(super) fn misconfigured_budget(&self) -> Option<&str> {
+        let budget = self.budgets.iter().find(|budget| budget.misconfigured)?;
+        Some(&budget.name)
+    }
+}
+
+/// A disruption budget.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Namespace and name.
+    pub name: String,
+    /// Whether it allows no eviction although all its pods are healthy.
+    pub misconfigured: bool,
+}
+
+impl Budget {
+    /// What of a disruption budget matters to a drain.
+    ///
+    /// It cannot be met when its numbers are of today, all its pods are healthy, none is on its way out, and yet it
+    /// allows no disruption.
+    pub fn of(budget: &PodDisruptionBudget) -> Self {
+        let metadata = &budget.metadata;
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let misconfigured = budget.status.as_ref().is_some_and(|status| {
+            status.observed_generation == metadata.generation
+                && status.expected_pods.unwrap_or_default() > 0
+                && status.current_healthy >= status.expected_pods
+                && status.disrupted_pods.as_ref().is_none_or(BTreeMap::is_empty)
+                && status.disruptions_allowed.unwrap_or_default() == 0
+        });
+        Self {
+            name: format!("{namespace}/{name}"),
+            misconfigured,
+        }
+    }
 }
 
 /// A finished cloud call, as data.
@@ -161,6 +226,16 @@ pub enum Answer {
     Delete(Result<Option<String>, DriverError>),
     /// DeleteMachine for a VM whose node name belongs to another machine's Node.
     DeleteStale(Result<Option<String>, DriverError>),
+    /// GetVolumeIDs, once for each PersistentVolume: the cloud's name by the volume's; empty where the cloud knows none,
+    /// or did not say.
+    VolumeIds(BTreeMap<String, String>),
+    /// UpdateMachine.
+    Update {
+        /// The JSON of the provider spec that was to be applied.
+        spec: String,
+        /// What came of it.
+        result: Result<(), DriverError>,
+    },
 }
 
 /// An action that failed.

@@ -103,7 +103,10 @@ fn leave(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
         plan.push(own(set, patch), Reason::Released);
         return;
     }
-    for machine in claimed.iter().filter(|machine| machine.metadata.deletion_timestamp.is_none()) {
+    for machine in claimed
+        .iter()
+        .filter(|machine| machine.metadata.deletion_timestamp.is_none())
+    {
         let name = machine.metadata.name.clone().unwrap_or_default();
         plan.push(delete(machine), Reason::SetDeleted(name));
     }
@@ -112,7 +115,9 @@ fn leave(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
 fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
     let change = change(view, claimed);
     let goes = |machine: &Arc<Machine>| match &change {
-        Change::Delete(victims) => victims.iter().any(|(victim, _)| victim.metadata.uid == machine.metadata.uid),
+        Change::Delete(victims) => victims
+            .iter()
+            .any(|(victim, _)| victim.metadata.uid == machine.metadata.uid),
         Change::None | Change::Make(..) => false,
     };
     for machine in claimed.iter().filter(|machine| !goes(machine)) {
@@ -123,7 +128,10 @@ fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
         Change::Make(machines, reason) => plan.push(Act::CreateMachines(machines), reason),
         Change::Delete(victims) => {
             for (machine, reason) in victims {
-                let text = format!("Deleted machine: {}", machine.metadata.name.as_deref().unwrap_or_default());
+                let text = format!(
+                    "Deleted machine: {}",
+                    machine.metadata.name.as_deref().unwrap_or_default()
+                );
                 plan.push(delete(&machine), reason.clone());
                 event(plan, EventType::Normal, "SuccessfulDelete", text, reason);
             }

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use mcm_api::{Machine, MachineSet};
 
 pub use decide::decide;
+pub(crate) use rank::marked;
 pub use rank::{is_active, rank};
 pub use reason::Reason;
 pub use status::is_available;
 pub(crate) use status::{INVALID, stamp};
 pub(crate) use sync::{alike, essence};
-pub(crate) use rank::marked;
-pub(crate) use validation::template_problems;
 pub use validation::problems;
+pub(crate) use validation::template_problems;
 
 /// Most machines that one plan makes; the next plan follows at once.
 pub const BURST: usize = 100;

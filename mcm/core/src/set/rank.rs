@@ -22,10 +22,22 @@ pub fn rank(machines: &mut [Arc<Machine>], preserved: &BTreeSet<String>) {
 }
 
 fn compare(a: &Machine, b: &Machine, preserved: &BTreeSet<String>) -> Ordering {
-    let kept = |machine: &Machine| machine.metadata.name.as_ref().is_some_and(|name| preserved.contains(name));
+    let kept = |machine: &Machine| {
+        machine
+            .metadata
+            .name
+            .as_ref()
+            .is_some_and(|name| preserved.contains(name))
+    };
     kept(a)
         .cmp(&kept(b))
-        .then_with(|| if kept(a) { preservation(a).cmp(&preservation(b)) } else { Ordering::Equal })
+        .then_with(|| {
+            if kept(a) {
+                preservation(a).cmp(&preservation(b))
+            } else {
+                Ordering::Equal
+            }
+        })
         .then_with(|| priority(a).cmp(&priority(b)))
         .then_with(|| mark(a).cmp(&mark(b)))
         .then_with(|| usefulness(a).cmp(&usefulness(b)))

@@ -37,7 +37,11 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
         return Change::Make(vec![machine_of(set); missing], reason);
     }
     let victims = victims(view, active, wanted);
-    if victims.is_empty() { Change::None } else { Change::Delete(victims) }
+    if victims.is_empty() {
+        Change::None
+    } else {
+        Change::Delete(victims)
+    }
 }
 
 /// The surplus by rank, then those that the autoscaler marked, then those that failed.
@@ -54,7 +58,11 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
         let kept = view.preserved.contains(&name);
         let reason = if position < surplus {
-            Reason::TooMany { there, wanted, machine: name }
+            Reason::TooMany {
+                there,
+                wanted,
+                machine: name,
+            }
         } else if chosen && !kept {
             Reason::Chosen(name)
         } else if failed && !kept {
@@ -69,17 +77,28 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
 
 /// When the autoscaler marked a machine that still has the priority of a chosen one.
 fn is_chosen(machine: &Machine) -> Option<Timestamp> {
-    (priority(machine).to_string() == keys::CHOSEN_PRIORITY).then(|| marked(machine)).flatten()
+    (priority(machine).to_string() == keys::CHOSEN_PRIORITY)
+        .then(|| marked(machine))
+        .flatten()
 }
 
 /// Whether the machine was updated in place and its new set's size does not count it yet.
 fn is_handed_over(machine: &Machine) -> bool {
-    let result = machine.metadata.labels.as_ref().and_then(|labels| labels.get(keys::UPDATE_RESULT_LABEL));
+    let result = machine
+        .metadata
+        .labels
+        .as_ref()
+        .and_then(|labels| labels.get(keys::UPDATE_RESULT_LABEL));
     result.is_some_and(|result| result == keys::UPDATE_SUCCESSFUL)
 }
 
 fn last_scale(set: &MachineSet) -> Option<Timestamp> {
-    set.metadata.annotations.as_ref()?.get(keys::LAST_SCALE_ANNOTATION)?.parse().ok()
+    set.metadata
+        .annotations
+        .as_ref()?
+        .get(keys::LAST_SCALE_ANNOTATION)?
+        .parse()
+        .ok()
 }
 
 pub(super) fn label<'a>(set: &'a MachineSet, key: &str) -> Option<&'a str> {

@@ -45,7 +45,13 @@ pub fn is_available(machine: &Machine, min_ready_seconds: i32, now: Timestamp) -
 pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (MachineSetStatus, Option<Duration>) {
     let set = &view.set;
     let count = |wanted: &dyn Fn(&Machine) -> bool| claimed.iter().filter(|machine| wanted(machine)).count() as i32;
-    let preserved = |machine: &Machine| machine.metadata.name.as_ref().is_some_and(|name| view.preserved.contains(name));
+    let preserved = |machine: &Machine| {
+        machine
+            .metadata
+            .name
+            .as_ref()
+            .is_some_and(|name| view.preserved.contains(name))
+    };
     let failed = |machine: &Machine| machine.status.current_status.phase == Some(Phase::Failed);
     let labelled = |machine: &Machine| is_labelled(set, machine);
     let available = |machine: &Machine| is_available(machine, set.spec.min_ready_seconds, now).is_ok();
@@ -112,7 +118,11 @@ fn replica_failure(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSe
 /// Sets a condition to True. One that says the same already stays as it is, with its message and time.
 fn put(status: &mut MachineSetStatus, type_: &str, reason: &str, message: &str, now: Timestamp) {
     let same = |known: &MachineSetCondition| known.type_ == type_ && known.status == "True" && known.reason == reason;
-    if status.conditions.iter().any(|known| same(known) && (type_ != INVALID || known.message == message)) {
+    if status
+        .conditions
+        .iter()
+        .any(|known| same(known) && (type_ != INVALID || known.message == message))
+    {
         return;
     }
     remove(status, type_);
@@ -132,7 +142,9 @@ fn remove(status: &mut MachineSetStatus, type_: &str) {
 fn is_labelled(set: &MachineSet, machine: &Machine) -> bool {
     let labels = machine.metadata.labels.as_ref();
     let wanted = set.spec.template.metadata.labels.iter().flatten();
-    wanted.into_iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
+    wanted
+        .into_iter()
+        .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
 fn summary(set: &MachineSet, machine: &Machine) -> Option<MachineSummary> {

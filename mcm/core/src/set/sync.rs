@@ -8,8 +8,8 @@ use mcm_api::machine::MachineConfiguration;
 use mcm_api::{Machine, MachineSet, Phase, keys};
 use serde_json::json;
 
-use super::rank::is_active;
 use super::Reason;
+use super::rank::is_active;
 use crate::merge::difference;
 use crate::steps::{Act, Kind, Step};
 

@@ -35,7 +35,9 @@ pub(crate) fn template_problems(selector: Option<&LabelSelector>, template: &Mac
     let class = &template.spec.class;
     for (field, value, name) in [("kind", &class.kind, "Kind"), ("name", &class.name, "Name")] {
         if value.is_empty() {
-            problems.push(format!("spec.template.spec.class.{field}: Required value: {name} is required"));
+            problems.push(format!(
+                "spec.template.spec.class.{field}: Required value: {name} is required"
+            ));
         }
     }
     problems

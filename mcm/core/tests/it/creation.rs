@@ -520,3 +520,32 @@ fn a_vm_is_recorded_and_initialised_although_somebody_wrote_the_machine_meanwhil
         "without an answer to keep, the retry has time"
     );
 }
+
+#[rstest]
+#[case::of_former_times("AWSMachineClass", &["migrate AWSMachineClass small"])]
+#[case::of_today("MachineClass", &["call Status"])]
+#[case::of_nobody("OwnMachineClass", &["call Status"])]
+fn a_class_of_former_times_is_migrated_before_anything_is_made(#[case] kind: &str, #[case] expected: &[&str]) {
+    let mut view = new_machine();
+    view.machine.spec.class.kind = kind.to_owned();
+    assert_eq!(actions(&decided(&view, minute(1))), expected);
+}
+
+#[test]
+fn a_class_that_cannot_be_migrated_is_told_of_in_the_status() {
+    let mut view = new_machine();
+    view.machine.spec.class.kind = "AWSMachineClass".to_owned();
+    let migrate = decided(&view, minute(1)).actions[0].clone();
+    view.failure = Some(Failure {
+        action: migrate,
+        conflict: false,
+        not_found: false,
+        message: "there is none".to_owned(),
+    });
+    let plan = decided(&view, minute(1));
+    assert_eq!(
+        written(&plan).3,
+        "the class AWSMachineClass \"small\" is not migrated: there is none"
+    );
+    assert_eq!(plan.wake, Some(secs(5)));
+}

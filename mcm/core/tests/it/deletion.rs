@@ -205,16 +205,16 @@ fn pods_are_evicted_from_a_cordoned_node() {
             ..pod("job")
         },
         Pod {
-            deleting: true,
+            ends: Some(minute(2)),
             ..pod("web-0")
         },
     ]);
     let plan = decided(&view, minute(1));
     assert_eq!(
         actions(&plan),
-        ["terminating condition ScaleDown", "cordon", "evict web-1"]
+        ["terminating condition ScaleDown", "cordon", "evict job", "evict web-1"]
     );
-    assert_eq!(plan.reason, Reason::Draining { waiting: 2 });
+    assert_eq!(plan.reason, Reason::Draining { waiting: 3 });
     assert_eq!((plan.status, plan.wake), (None, Some(secs(20))));
 }
 

@@ -9,7 +9,9 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, Tain
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::machine::{ClassSpec, LastOperation};
 use mcm_api::{Code, DriverError, Machine, MachineClass, Operation, Phase, State, VmIdentity, keys};
-use mcm_core::machine::{Action, Answer, NodeView, Plan, Pod, Secret, SecretData, Settings, TokenView, View, decide};
+use mcm_core::machine::{
+    Action, Answer, NodePatch, NodeView, Plan, Pod, Secret, SecretData, Settings, TokenView, View, decide,
+};
 
 pub const NAME: &str = "worker-x7k2p";
 pub const PROVIDER_ID: &str = "fakecloud:///z1/worker-x7k2p";
@@ -250,7 +252,7 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::AddFinalizer => "add finalizer".to_owned(),
         Action::RemoveFinalizer => "remove finalizer".to_owned(),
         Action::PatchMachine(patch) => format!(
-            "patch{}{}{}{}",
+            "patch{}{}{}{}{}",
             patch
                 .node
                 .as_ref()
@@ -267,16 +269,38 @@ pub fn actions(plan: &Plan) -> Vec<String> {
                 .map(|value| format!(" provider={value}"))
                 .unwrap_or_default(),
             patch
+                .provider_spec
+                .as_ref()
+                .map(|value| format!(" spec={value}"))
+                .unwrap_or_default()
+                + &patch
+                    .inflight
+                    .as_ref()
+                    .map(|value| format!(" inflight={}", value.as_deref().unwrap_or_default()))
+                    .unwrap_or_default(),
+            patch
                 .join_duration
                 .as_ref()
                 .map(|value| format!(" joined={value}"))
                 .unwrap_or_default(),
         ),
+        Action::MigrateClass { kind, name } => format!("migrate {kind} {name}"),
         Action::DeleteMachine => "delete machine".to_owned(),
         Action::Call(call) => format!("call {:?}", call.kind),
+        Action::AskVolumeIds(volumes) => {
+            let names: Vec<_> = volumes.keys().cloned().collect();
+            format!("ask for {}", names.join(" "))
+        }
         Action::EnsureBootstrapToken(token) => format!("ensure token {}", token.owner.id),
         Action::DeleteBootstrapToken(owner) => format!("delete {}", owner.secret_name()),
-        Action::ClaimNode { .. } => "claim node".to_owned(),
+        Action::PatchNode { patch, .. } => node_word(patch),
+        Action::SetNodeCapacity { capacity, .. } => {
+            let amounts = capacity
+                .iter()
+                .map(|(key, value)| format!(" {key}={}", value.as_ref().map_or("", |amount| amount.0.as_str())));
+            format!("capacity{}", amounts.collect::<String>())
+        }
+        Action::SetNodeCondition { type_, reason, .. } => format!("condition {type_} {reason}"),
         Action::SetTerminatingCondition { reason, .. } => format!("terminating condition {reason}"),
         Action::CordonNode { .. } => "cordon".to_owned(),
         Action::EvictPod { name, .. } => format!("evict {name}"),
@@ -287,4 +311,33 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::RecordEvent { .. } | Action::Observe(_) => String::new(),
     };
     plan.actions.iter().map(word).filter(|word| !word.is_empty()).collect()
+}
+
+/// What of a Node changes.
+fn node_word(patch: &NodePatch) -> String {
+    let texts = |values: &BTreeMap<String, Option<String>>| {
+        let each = values
+            .iter()
+            .filter(|(key, _)| !key.contains("last-applied"))
+            .map(|(key, value)| format!(" {key}={}", value.as_deref().unwrap_or_default()));
+        each.collect::<String>()
+    };
+    let taints = patch.taints.as_ref().map(|taints| {
+        let each = taints.iter().map(|taint| {
+            format!(
+                "{}={}:{}",
+                taint.key,
+                taint.value.as_deref().unwrap_or_default(),
+                taint.effect
+            )
+        });
+        format!(" taints [{}]", each.collect::<Vec<_>>().join(", "))
+    });
+    format!(
+        "{}{}{}{}",
+        if patch.claim { "claim node" } else { "patch node" },
+        texts(&patch.labels),
+        texts(&patch.annotations),
+        taints.unwrap_or_default()
+    )
 }

@@ -110,6 +110,40 @@ fn a_running_machine_is_unknown_when_its_node_is_unhealthy(
     }
 }
 
+#[rstest]
+#[case::ready_true("Ready", "True", true)]
+#[case::ready_false("Ready", "False", false)]
+#[case::ready_unknown("Ready", "Unknown", false)]
+#[case::disk_pressure_true("DiskPressure", "True", false)]
+#[case::disk_pressure_false("DiskPressure", "False", true)]
+#[case::disk_pressure_unknown("DiskPressure", "Unknown", false)]
+#[case::memory_pressure_true("MemoryPressure", "True", true)]
+#[case::memory_pressure_false("MemoryPressure", "False", true)]
+#[case::memory_pressure_unknown("MemoryPressure", "Unknown", true)]
+#[case::network_unavailable_true("NetworkUnavailable", "True", false)]
+#[case::network_unavailable_false("NetworkUnavailable", "False", true)]
+#[case::network_unavailable_unknown("NetworkUnavailable", "Unknown", false)]
+fn a_node_is_healthy_by_its_conditions(#[case] type_: &str, #[case] status: &str, #[case] healthy: bool) {
+    let view = with_conditions(with_vm(Phase::Running), &[condition(type_, status)]);
+    assert_eq!(decided(&view, minute(2)).status.is_none(), healthy);
+}
+
+#[rstest]
+#[case::no_taints(None, "Running")]
+#[case::empty(Some(vec![]), "Running")]
+#[case::unrelated(Some(vec!["example.com/other"]), "Running")]
+#[case::the_taint(Some(vec![keys::CRITICAL_COMPONENTS_TAINT]), "")]
+fn the_taint_of_critical_components_alone_holds_a_machine_back(
+    #[case] taints: Option<Vec<&str>>,
+    #[case] expected: &str,
+) {
+    let mut node = node(&healthy());
+    node.spec.as_mut().unwrap().taints = taints.map(|keys| keys.into_iter().map(taint).collect());
+    let mut view = with_node(with_vm(Phase::Pending), node);
+    view.machine.status.conditions = healthy();
+    assert_eq!(written(&decided(&view, minute(2))).0, expected);
+}
+
 #[test]
 fn the_machine_own_list_of_conditions_wins() {
     let mut view = with_conditions(
@@ -341,7 +375,7 @@ fn a_node_that_refuses_the_claim_is_judged_all_the_same() {
     sick.metadata.labels = None;
     let mut view = with_node(running(), sick);
     let claim = decided(&view, minute(1)).actions[0].clone();
-    assert!(matches!(claim, Action::ClaimNode { .. }));
+    assert!(matches!(claim, Action::PatchNode { .. }));
     view.failure = Some(Failure {
         action: claim,
         conflict: false,

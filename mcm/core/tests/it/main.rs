@@ -5,14 +5,22 @@ mod creation;
 #[cfg(test)]
 mod deletion;
 #[cfg(test)]
+mod drain;
+#[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod health;
 #[cfg(test)]
+mod in_place;
+#[cfg(test)]
 mod life;
+#[cfg(test)]
+mod node;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod rollout;
+#[cfg(test)]
+mod update;
 #[cfg(test)]
 mod world;

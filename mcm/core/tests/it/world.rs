@@ -284,6 +284,10 @@ impl World {
                 }
                 Answer::Initialize(failure.map_or_else(|| self.found(), Err))
             }
+            CallKind::Update => Answer::Update {
+                spec: call.class.provider_spec.to_string(),
+                result: failure.map_or(Ok(()), Err),
+            },
             CallKind::Delete | CallKind::DeleteStale => {
                 if effective {
                     self.vms.clear();

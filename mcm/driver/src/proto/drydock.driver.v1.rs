@@ -59,6 +59,31 @@ pub struct VmList {
         ::prost::alloc::string::String,
     >,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct UpdateRequest {
+    #[prost(message, optional, tag = "1")]
+    pub machine: ::core::option::Option<MachineRequest>,
+    /// JSON of the provider spec that was applied last; absent: not known
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub last_applied: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Updated {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MigrationRequest {
+    /// JSON of the provider's own class
+    #[prost(bytes = "vec", tag = "1")]
+    pub provider_class: ::prost::alloc::vec::Vec<u8>,
+    /// JSON of the MachineClass to fill
+    #[prost(bytes = "vec", tag = "2")]
+    pub class: ::prost::alloc::vec::Vec<u8>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GeneratedClass {
+    /// JSON of the MachineClass, filled
+    #[prost(bytes = "vec", tag = "1")]
+    pub class: ::prost::alloc::vec::Vec<u8>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct VolumesRequest {
     /// JSON each
@@ -474,6 +499,52 @@ pub mod driver_client {
                 .insert(GrpcMethod::new("drydock.driver.v1.Driver", "GetVolumeIds"));
             self.inner.unary(req, path, codec).await
         }
+        /// Applies the class's provider spec to the machine's VM; what does not stem from a provider spec stays. Optional.
+        pub async fn update_machine(
+            &mut self,
+            request: impl tonic::IntoRequest<super::UpdateRequest>,
+        ) -> std::result::Result<tonic::Response<super::Updated>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.driver.v1.Driver/UpdateMachine",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("drydock.driver.v1.Driver", "UpdateMachine"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Fills a MachineClass from a class of the provider's own kind, as was usual once. Optional.
+        pub async fn generate_machine_class(
+            &mut self,
+            request: impl tonic::IntoRequest<super::MigrationRequest>,
+        ) -> std::result::Result<tonic::Response<super::GeneratedClass>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/drydock.driver.v1.Driver/GenerateMachineClass",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("drydock.driver.v1.Driver", "GenerateMachineClass"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -519,6 +590,16 @@ pub mod driver_server {
             &self,
             request: tonic::Request<super::VolumesRequest>,
         ) -> std::result::Result<tonic::Response<super::VolumeIds>, tonic::Status>;
+        /// Applies the class's provider spec to the machine's VM; what does not stem from a provider spec stays. Optional.
+        async fn update_machine(
+            &self,
+            request: tonic::Request<super::UpdateRequest>,
+        ) -> std::result::Result<tonic::Response<super::Updated>, tonic::Status>;
+        /// Fills a MachineClass from a class of the provider's own kind, as was usual once. Optional.
+        async fn generate_machine_class(
+            &self,
+            request: tonic::Request<super::MigrationRequest>,
+        ) -> std::result::Result<tonic::Response<super::GeneratedClass>, tonic::Status>;
     }
     #[derive(Debug)]
     pub struct DriverServer<T> {
@@ -839,6 +920,92 @@ pub mod driver_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetVolumeIdsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.driver.v1.Driver/UpdateMachine" => {
+                    #[allow(non_camel_case_types)]
+                    struct UpdateMachineSvc<T: Driver>(pub Arc<T>);
+                    impl<T: Driver> tonic::server::UnaryService<super::UpdateRequest>
+                    for UpdateMachineSvc<T> {
+                        type Response = super::Updated;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::UpdateRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Driver>::update_machine(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = UpdateMachineSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/drydock.driver.v1.Driver/GenerateMachineClass" => {
+                    #[allow(non_camel_case_types)]
+                    struct GenerateMachineClassSvc<T: Driver>(pub Arc<T>);
+                    impl<T: Driver> tonic::server::UnaryService<super::MigrationRequest>
+                    for GenerateMachineClassSvc<T> {
+                        type Response = super::GeneratedClass;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::MigrationRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Driver>::generate_machine_class(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GenerateMachineClassSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

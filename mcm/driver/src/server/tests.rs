@@ -69,6 +69,20 @@ impl Driver for Echo {
             .collect())
     }
 
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        let name = Self::vm(&request).node_name;
+        Err(DriverError::new(Code::Aborted, format!("{name} had {last_applied:?}")))
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        mut class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        class.provider_spec = provider_class;
+        Ok(class)
+    }
+
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
         Ok(specs
             .into_iter()
@@ -109,6 +123,21 @@ async fn machine_class_and_secret_arrive_and_the_identity_comes_back() {
         driver().delete_machine(request("m1")).await.unwrap().as_deref(),
         Some("hush")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_and_migrations_arrive() {
+    let texts = [(Some("{}"), "m1 had Some(\"{}\")"), (None, "m1 had None")];
+    for (last_applied, expected) in texts {
+        let updated = driver()
+            .update_machine(request("m1"), last_applied.map(str::to_owned))
+            .await;
+        assert_eq!(updated.unwrap_err().message, expected);
+    }
+    let old = serde_json::json!({ "kind": "AWSMachineClass" });
+    let class = request("m1").class;
+    let filled = driver().generate_machine_class(old.clone(), class).await.unwrap();
+    assert_eq!(filled.provider_spec, old);
 }
 
 #[tokio::test(start_paused = true)]

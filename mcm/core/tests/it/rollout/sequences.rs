@@ -45,7 +45,9 @@ fn in_place(how: &str, surge: i32, unavailable: i32) -> Value {
 }
 
 fn class(world: &mut World, class: &str) {
-    world.edit(&format!("class {class}"), |one| one.spec.template.spec.class.name = class.to_owned());
+    world.edit(&format!("class {class}"), |one| {
+        one.spec.template.spec.class.name = class.to_owned()
+    });
 }
 
 fn replicas(world: &mut World, replicas: i32) {
@@ -127,7 +129,11 @@ fn disturb(world: &mut World, what: Disturbance, dice: &mut Dice) -> &'static st
 #[case::in_place_two(in_place("Auto", 1, 2))]
 fn a_rollout_in_fixed_order_ends_with_new_machines(#[case] strategy: impl Into<Value>) {
     let strategy: Value = strategy.into();
-    let strategy = if strategy.is_string() { rolling(strategy.clone(), strategy) } else { strategy };
+    let strategy = if strategy.is_string() {
+        rolling(strategy.clone(), strategy)
+    } else {
+        strategy
+    };
     let mut world = World::new(deployment(6, strategy));
     world.settle();
     world.assert_settled("class-a");
@@ -200,7 +206,11 @@ fn a_person_selects_what_is_updated_in_place() {
     class(&mut world, "class-b");
     world.settle();
     let moved = |world: &World| {
-        let newest = world.sets.values().find(|set| set.spec.template.spec.class.name == "class-b").unwrap();
+        let newest = world
+            .sets
+            .values()
+            .find(|set| set.spec.template.spec.class.name == "class-b")
+            .unwrap();
         newest.spec.replicas
     };
     assert_eq!(moved(&world), 0, "nothing moves unasked:\n{}", world.tail());
@@ -209,7 +219,11 @@ fn a_person_selects_what_is_updated_in_place() {
             .nodes
             .iter()
             .find(|(_, node)| {
-                node.metadata.labels.as_ref().unwrap().contains_key(mcm_api::keys::CANDIDATE_FOR_UPDATE_LABEL)
+                node.metadata
+                    .labels
+                    .as_ref()
+                    .unwrap()
+                    .contains_key(mcm_api::keys::CANDIDATE_FOR_UPDATE_LABEL)
             })
             .map(|(name, _)| name.clone())
             .unwrap();
@@ -288,7 +302,11 @@ fn a_deleted_deployment_takes_sets_and_machines_with_it() {
         one.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now));
     });
     world.settle();
-    assert!(world.deployment.is_none() && world.sets.is_empty() && world.machines.is_empty(), "{}", world.tail());
+    assert!(
+        world.deployment.is_none() && world.sets.is_empty() && world.machines.is_empty(),
+        "{}",
+        world.tail()
+    );
 }
 
 #[test]

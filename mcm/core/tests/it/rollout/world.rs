@@ -243,12 +243,19 @@ impl World {
 
     fn step(&mut self, act: Act, owner: &ObjectMeta) {
         match act {
-            Act::Patch { kind, name, patch } | Act::WriteStatus { kind, name, patch } => self.patch(kind, &name, &patch),
+            Act::Patch { kind, name, patch } | Act::WriteStatus { kind, name, patch } => {
+                self.patch(kind, &name, &patch)
+            }
             Act::Adopt { kind, name, patch } => {
                 assert!(owner.deletion_timestamp.is_none());
                 self.patch(kind, &name, &patch);
             }
-            Act::Delete { kind, name, uid, resource_version } => self.delete(kind, &name, uid, resource_version),
+            Act::Delete {
+                kind,
+                name,
+                uid,
+                resource_version,
+            } => self.delete(kind, &name, uid, resource_version),
             Act::CreateSet(set) => {
                 let mut set = *set;
                 let name = set.metadata.name.clone().unwrap();
@@ -316,7 +323,10 @@ impl World {
     }
 
     fn delete(&mut self, kind: Kind, name: &str, uid: Option<String>, version: Option<String>) {
-        assert!(uid.is_some() && version.is_some(), "a deletion names the copy that it was decided on");
+        assert!(
+            uid.is_some() && version.is_some(),
+            "a deletion names the copy that it was decided on"
+        );
         let now = Time(self.now);
         match kind {
             Kind::Set => {
@@ -330,7 +340,10 @@ impl World {
             }
             Kind::Machine => {
                 let mut machine = Machine::clone(&self.machines[name]);
-                assert_eq!((&machine.metadata.uid, &machine.metadata.resource_version), (&uid, &version));
+                assert_eq!(
+                    (&machine.metadata.uid, &machine.metadata.resource_version),
+                    (&uid, &version)
+                );
                 assert!(machine.metadata.deletion_timestamp.is_none(), "{name} is deleted twice");
                 let served = machine.status.current_status.phase == Some(Phase::Running);
                 machine.metadata.deletion_timestamp = Some(now);
@@ -347,7 +360,9 @@ impl World {
 
     /// A machine boots, serves, is updated in place, or goes.
     fn act_machine(&mut self, name: &str) -> bool {
-        let Some(machine) = self.machines.get(name).cloned() else { return false };
+        let Some(machine) = self.machines.get(name).cloned() else {
+            return false;
+        };
         if machine.metadata.deletion_timestamp.is_some() {
             let left = self.draining.entry(name.to_owned()).or_insert(0);
             if *left > 0 {
@@ -379,7 +394,11 @@ impl World {
             self.floor -= 1;
         }
         self.edit_machine(name, |machine| {
-            let state = if phase == Phase::Failed { State::Failed } else { State::Successful };
+            let state = if phase == Phase::Failed {
+                State::Failed
+            } else {
+                State::Successful
+            };
             machine.status.current_status.phase = Some(phase.clone());
             machine.status.current_status.last_update_time = Some(now.clone());
             machine.status.last_operation = Some(LastOperation {
@@ -403,7 +422,9 @@ impl World {
 
     /// The machine controller and the node's agent, a step at a time: selected, drained and updating, updated.
     fn update(&mut self, name: &str) -> bool {
-        let Some(node) = self.nodes.get(name).cloned() else { return false };
+        let Some(node) = self.nodes.get(name).cloned() else {
+            return false;
+        };
         let labels = node.metadata.labels.clone().unwrap_or_default();
         let selected = labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL);
         let done = labels.contains_key(keys::UPDATE_RESULT_LABEL);
@@ -439,12 +460,18 @@ impl World {
     }
 
     fn numbers(&self) -> (i64, Bounds) {
-        let Some(deployment) = &self.deployment else { return (0, Bounds::default()) };
+        let Some(deployment) = &self.deployment else {
+            return (0, Bounds::default());
+        };
         (i64::from(deployment.spec.replicas), Bounds::of(&deployment.spec))
     }
 
     pub fn live(&self) -> Vec<&Machine> {
-        self.machines.values().map(|machine| &**machine).filter(|machine| machine.metadata.deletion_timestamp.is_none()).collect()
+        self.machines
+            .values()
+            .map(|machine| &**machine)
+            .filter(|machine| machine.metadata.deletion_timestamp.is_none())
+            .collect()
     }
 
     pub fn available(&self) -> i64 {
@@ -456,17 +483,28 @@ impl World {
         let (replicas, bounds) = self.numbers();
         let count = self.live().len() as i64;
         if !self.lenient && count > self.ceiling.max(replicas + bounds.surge) {
-            panic!("{count} machines, {replicas} wanted, surge {}:\n{}", bounds.surge, self.tail());
+            panic!(
+                "{count} machines, {replicas} wanted, surge {}:\n{}",
+                bounds.surge,
+                self.tail()
+            );
         }
     }
 
     fn check_availability(&mut self, removed: &str) {
         let (replicas, bounds) = self.numbers();
         let Some(deployment) = &self.deployment else { return };
-        if self.lenient || deployment.metadata.deletion_timestamp.is_some() || deployment.spec.strategy.type_ == "Recreate" {
+        if self.lenient
+            || deployment.metadata.deletion_timestamp.is_some()
+            || deployment.spec.strategy.type_ == "Recreate"
+        {
             return;
         }
-        let lost = self.live().iter().filter(|machine| machine.status.current_status.phase == Some(Phase::Failed)).count();
+        let lost = self
+            .live()
+            .iter()
+            .filter(|machine| machine.status.current_status.phase == Some(Phase::Failed))
+            .count();
         if self.available() + (lost as i64) < self.floor.min(replicas - bounds.unavailable) {
             panic!(
                 "{} of {replicas} available, {} may lack, after {removed} went:\n{}",
@@ -482,17 +520,29 @@ impl World {
         let (replicas, bounds) = self.numbers();
         let least = replicas - bounds.unavailable;
         let ordered = self.sets.iter().any(|(name, set)| {
-            let owned = self.live().into_iter().filter(|machine| owner(machine).as_ref() == Some(name)).count();
+            let owned = self
+                .live()
+                .into_iter()
+                .filter(|machine| owner(machine).as_ref() == Some(name))
+                .count();
             owned as i32 > set.spec.replicas
         });
         let most = replicas + bounds.surge;
         let mut told = 0;
         for (name, set) in &self.sets {
-            let owned = self.live().into_iter().filter(|machine| owner(machine).as_ref() == Some(name)).count();
+            let owned = self
+                .live()
+                .into_iter()
+                .filter(|machine| owner(machine).as_ref() == Some(name))
+                .count();
             told += i64::from(set.spec.replicas).max(owned as i64);
         }
         self.ceiling = if told <= most { most } else { self.ceiling.max(most) };
-        self.floor = if !ordered && self.available() >= least { least } else { self.floor.min(least) };
+        self.floor = if !ordered && self.available() >= least {
+            least
+        } else {
+            self.floor.min(least)
+        };
     }
 
     fn referee(&mut self) {
@@ -507,7 +557,14 @@ impl World {
         let sets: BTreeSet<_> = self
             .live()
             .iter()
-            .filter_map(|machine| machine.metadata.owner_references.as_ref()?.first().map(|owner| owner.name.clone()))
+            .filter_map(|machine| {
+                machine
+                    .metadata
+                    .owner_references
+                    .as_ref()?
+                    .first()
+                    .map(|owner| owner.name.clone())
+            })
             .collect();
         assert!(sets.len() <= 1, "recreate mixes templates:\n{}", self.tail());
     }
@@ -519,11 +576,20 @@ impl World {
             .machines
             .values()
             .filter(|machine| machine.status.current_status.phase != Some(Phase::Running))
-            .map(|machine| (machine.metadata.name.clone(), machine.status.current_status.phase.clone()))
+            .map(|machine| {
+                (
+                    machine.metadata.name.clone(),
+                    machine.status.current_status.phase.clone(),
+                )
+            })
             .collect();
         assert!(wrong.is_empty(), "{wrong:?}\n{}", self.tail());
         assert_eq!(self.machines.len(), replicas, "{}", self.tail());
-        let of: BTreeMap<_, _> = self.sets.iter().map(|(name, set)| (name.clone(), set.clone())).collect();
+        let of: BTreeMap<_, _> = self
+            .sets
+            .iter()
+            .map(|(name, set)| (name.clone(), set.clone()))
+            .collect();
         for machine in self.machines.values() {
             let owner = machine.metadata.owner_references.as_ref().unwrap()[0].name.clone();
             assert_eq!(of[&owner].spec.template.spec.class.name, class, "{}", self.tail());
@@ -531,19 +597,36 @@ impl World {
         let status = &self.deployment.as_ref().unwrap().status;
         assert_eq!(status.updated_replicas as usize, replicas, "{}", self.tail());
         assert_eq!(status.available_replicas as usize, replicas, "{}", self.tail());
-        let progressing = status.conditions.iter().find(|condition| condition.type_ == "Progressing").unwrap();
+        let progressing = status
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == "Progressing")
+            .unwrap();
         assert_eq!(progressing.reason, "NewMachineSetAvailable", "{}", self.tail());
         for node in self.nodes.values() {
             let annotations = node.metadata.annotations.clone().unwrap_or_default();
-            assert!(!annotations.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION), "{}", self.tail());
+            assert!(
+                !annotations.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION),
+                "{}",
+                self.tail()
+            );
             let taints = node.spec.clone().unwrap_or_default().taints.unwrap_or_default();
-            assert!(taints.iter().all(|taint| taint.key != keys::PREFER_NO_SCHEDULE), "{}", self.tail());
+            assert!(
+                taints.iter().all(|taint| taint.key != keys::PREFER_NO_SCHEDULE),
+                "{}",
+                self.tail()
+            );
         }
     }
 }
 
 fn owner(machine: &Machine) -> Option<String> {
-    machine.metadata.owner_references.as_ref()?.first().map(|owner| owner.name.clone())
+    machine
+        .metadata
+        .owner_references
+        .as_ref()?
+        .first()
+        .map(|owner| owner.name.clone())
 }
 
 fn ended(metadata: &ObjectMeta) -> bool {
@@ -553,7 +636,10 @@ fn ended(metadata: &ObjectMeta) -> bool {
 fn patched<T: Serialize + DeserializeOwned>(object: &T, patch: &Value, revision: u64) -> T {
     let mut value = serde_json::to_value(object).unwrap();
     let known = value["metadata"]["resourceVersion"].clone();
-    assert_eq!(patch["metadata"]["resourceVersion"], known, "a patch is for the copy that it was decided on: {patch}");
+    assert_eq!(
+        patch["metadata"]["resourceVersion"], known,
+        "a patch is for the copy that it was decided on: {patch}"
+    );
     let before = value["spec"].clone();
     merge(&mut value, patch);
     if value["spec"] != before {

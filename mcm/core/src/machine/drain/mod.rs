@@ -1,4 +1,11 @@
 //! Drain: the pods of the machine's Node leave before its VM does.
+//!
+//! What lives here: the deletion's stage, its limits and texts. How pods are asked to go stands in [`engine`] and
+//! [`volumes`], what is remembered in [`memory`].
+
+mod engine;
+mod memory;
+mod volumes;
 
 use std::time::Duration;
 
@@ -8,6 +15,9 @@ use mcm_api::{GoDuration, Phase, State, keys};
 use super::deletion::{advance, next};
 use super::pass::Pass;
 use super::{Action, NodeView, Plan, Pod, Reason, Stage};
+
+pub(super) use engine::{Limit, step};
+pub use memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
 
 const TERMINATING: &str = "Terminating";
 /// A node that is not Ready for this long ends no pods any more.
@@ -33,7 +43,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
     }
     let left = left(pass);
-    if left.is_zero() || dead(pass) {
+    if left.is_zero() || is_dead(pass) {
         return force(pass);
     }
     if let Some(failure) = &pass.view.failure {
@@ -61,7 +71,7 @@ fn dashed(before: &str, message: &str) -> String {
 }
 
 fn evict(pass: &Pass, left: Duration) -> Plan {
-    let mut prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon(pass)).collect();
+    let prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon(pass)).collect();
     let Some(pods) = &pass.view.pods else {
         let plan = Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
         return Plan {
@@ -69,34 +79,37 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
             ..plan
         };
     };
-    let waiting = concerned(pods);
-    if waiting.is_empty() {
-        let mut plan = next(pass, Stage::Vm, "Drain successful.");
-        plan.actions.splice(0..0, prepare);
-        return plan;
+    let limit = Limit {
+        left,
+        evictions: pass.settings.max_evict_retries_of(pass.machine()),
+    };
+    let step = step(pass, &concerned(pods), &limit);
+    let mut plan = if step.is_done() {
+        next(pass, Stage::Vm, "Drain successful.")
+    } else if step.errors.is_empty() {
+        Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)
+    } else {
+        let text = format!(
+            "Drain failed due to - {}. Will retry in next sync.",
+            step.errors.join(", ")
+        );
+        let wake = step.wake.max(pass.settings.retry.short).min(left);
+        advance(pass, State::Failed, Stage::Drain.describe(&text), wake)
+    };
+    // An answer of the driver is the last thing in a plan: there is no status to be written before it.
+    if step.asks_the_driver() {
+        plan = Plan::new(Reason::Draining { waiting: step.waiting });
     }
-    prepare.extend(waiting.iter().filter(|pod| !pod.deleting).map(|pod| Action::EvictPod {
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid.clone(),
-    }));
-    let plan = Plan::new(Reason::Draining { waiting: waiting.len() }).after(left.min(pass.settings.retry.eviction));
-    Plan {
-        actions: prepare,
-        ..plan
-    }
+    plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));
+    plan.drain = Some(step.memory);
+    plan
 }
 
 /// Nobody waits for the pods any longer; they are deleted, so that their owners replace them.
 fn force(pass: &Pass) -> Plan {
     let mut plan = next(pass, Stage::VolumeAttachments, "Force Drain successful.");
     let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
-    let deletions = pods.into_iter().map(|pod| Action::DeletePod {
-        namespace: pod.namespace,
-        name: pod.name,
-        uid: pod.uid,
-    });
-    plan.actions.splice(0..0, deletions);
+    plan.actions.splice(0..0, deletions(pods));
     if left(pass).is_zero() {
         let timeout = GoDuration(pass.settings.drain_timeout_of(pass.machine()));
         plan.reason = Reason::Stage(format!("the drain did not end within {timeout}: it is forced"));
@@ -104,15 +117,20 @@ fn force(pass: &Pass) -> Plan {
     plan
 }
 
-/// The pods that have to go: a DaemonSet would make its own anew, a mirror pod is not the API's to
-/// end, and a finished pod holds nothing. In the order of their names.
-fn concerned(pods: &[Pod]) -> Vec<Pod> {
-    let mut pods: Vec<Pod> = pods
-        .iter()
-        .filter(|pod| !pod.daemon && !pod.mirror && !pod.finished)
-        .cloned()
-        .collect();
-    pods.sort_unstable();
+/// The pods are deleted at once.
+pub(super) fn deletions(pods: Vec<Pod>) -> impl Iterator<Item = Action> {
+    pods.into_iter().map(|pod| Action::DeletePod {
+        namespace: pod.namespace,
+        name: pod.name,
+        uid: pod.uid,
+    })
+}
+
+/// The pods that have to go: a DaemonSet would make its own anew, and a mirror pod is not the API's to end. In the order
+/// of their names.
+pub(super) fn concerned(pods: &[Pod]) -> Vec<Pod> {
+    let mut pods: Vec<Pod> = pods.iter().filter(|pod| !pod.daemon && !pod.mirror).cloned().collect();
+    pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     pods
 }
 
@@ -122,7 +140,7 @@ fn left(pass: &Pass) -> Duration {
 }
 
 /// Whether the node is not Ready, or cannot write its disk, for so long that it ends no pods.
-fn dead(pass: &Pass) -> bool {
+pub(super) fn is_dead(pass: &Pass) -> bool {
     let observed = pass
         .view
         .node
@@ -167,7 +185,7 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     })
 }
 
-fn cordon(pass: &Pass) -> Option<Action> {
+pub(super) fn cordon(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
     (!cordoned).then(|| Action::CordonNode {

@@ -1,0 +1,51 @@
+//! More machines are drained than `mcm` works on at a time, and a disruption budget lets none of their pods go: a new
+//! machine is there as soon as ever.
+
+use harness::Scenario;
+use harness::StageKind;
+use harness::scenario::builder::{apply, create_machine, delete_machine, exists, field, phase, slack};
+use mcm_api::Phase;
+use serde_json::{Value, json};
+
+use super::joining;
+
+/// `--concurrent-syncs` is 50.
+const DRAINED: usize = 60;
+
+pub(super) fn scenario() -> Scenario {
+    let names: Vec<String> = (1..=DRAINED).map(|number| format!("m-{number}")).collect();
+    let budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": "all-of-them" },
+        "spec": { "maxUnavailable": 0, "selector": { "matchLabels": { "app": "worker" } } },
+    });
+    let last = names.last().cloned().unwrap_or_default();
+    Scenario::new(
+        "blocked_drains",
+        "More drains are blocked than mcm works on machines at a time: a new machine is there as soon as ever.",
+    )
+    .step(apply(budget))
+    .steps(names.iter().map(|name| create_machine(name)))
+    .eventually(2 * joining(), phase(&last, Phase::Running))
+    .steps(names.iter().map(|name| apply(pod(name))))
+    .eventually(slack(), field("Pod", &format!("on-{last}"), "/status/phase", "Running"))
+    .steps(names.iter().map(|name| delete_machine(name)))
+    .eventually(slack(), phase(&last, Phase::Terminating))
+    .step(create_machine("new"))
+    .eventually(joining(), phase("new", Phase::Running))
+    .always(slack(), exists("Pod", &format!("on-{last}")))
+    .only_on(
+        [StageKind::Sim],
+        "sixty machines and their pods are more than the processes of a small computer start in time",
+    )
+}
+
+fn pod(machine: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": format!("on-{machine}"), "labels": { "app": "worker" } },
+        "spec": { "nodeName": machine, "containers": [{ "name": "worker", "image": "worker" }] },
+    })
+}

@@ -1,0 +1,53 @@
+//! A disruption budget never lets a pod go, and the machine says how often that may be tried: then the pod is deleted, long
+//! before the time of the drain is up.
+
+use harness::Scenario;
+use harness::scenario::builder::{apply, delete_machine, exists, field, not, phase, slack};
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::{joining, nothing_left};
+
+pub(super) fn scenario() -> Scenario {
+    let machine = json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": "m-1" },
+        "spec": { "class": { "kind": "MachineClass", "name": "class-a" }, "maxEvictRetries": 2 },
+    });
+    let budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": "always-one" },
+        "spec": { "minAvailable": 2, "selector": { "matchLabels": { "app": "worker" } } },
+    });
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "worker", "labels": { "app": "worker" } },
+        "spec": { "nodeName": "m-1", "containers": [{ "name": "worker", "image": "worker" }] },
+    });
+    // It never runs, so that the budget is one that a person might still meet.
+    let another = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "waiting", "labels": { "app": "worker" } },
+        "spec": {
+            "nodeSelector": { "nobody": "has-it" },
+            "containers": [{ "name": "worker", "image": "worker" }],
+        },
+    });
+    Scenario::new(
+        "drain_retries",
+        "A budget never lets a pod go: after as many attempts as the machine allows it is deleted.",
+    )
+    .step(apply(machine))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(apply(budget))
+    .step(apply(another))
+    .step(apply(pod))
+    .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
+    .step(delete_machine("m-1"))
+    .eventually(slack(), not(exists("Pod", "worker")))
+    .eventually(slack(), nothing_left("m-1"))
+}

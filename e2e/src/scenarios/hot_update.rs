@@ -1,0 +1,64 @@
+//! The provider spec of a class changes under its name: the VMs of its machines are updated, not replaced, also when an
+//! update fails half-way, or the process dies in one, and the class goes back to what it was before.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, calls_at_least, create_machine, creation_timeout, fail_calls, field, lift, mcm, phase, slack, slow_call,
+    unchanged, vm_count, wait,
+};
+use harness::scenario::step::{CloudCall, Patch, ProcessAction, Step};
+use mcm_api::{Code, Phase};
+use serde_json::{Value, json};
+
+use super::joining;
+
+pub(super) fn scenario() -> Scenario {
+    let operation = |state: &str| {
+        all([
+            field("Machine", "m-1", "/status/lastOperation/type", "Update"),
+            field("Machine", "m-1", "/status/lastOperation/state", state),
+        ])
+    };
+    let updated = |calls: u64| {
+        all([
+            calls_at_least(CloudCall::UpdateMachine, "m-1", calls),
+            operation("Successful"),
+            vm_count("m-1", 1),
+        ])
+    };
+    Scenario::new(
+        "hot_update",
+        "A class's provider spec changes under its name: the VM is updated, also after a failure and a crash.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .throughout(unchanged("Machine", "m-1", "/spec/providerID"))
+    .step(tag(json!("blue")))
+    .eventually(slack(), updated(1))
+    .step(fail_calls("half-way", CloudCall::UpdateMachine, "m-1", Code::Internal))
+    .step(tag(json!("green")))
+    .eventually(slack(), operation("Failed"))
+    .step(tag(json!("blue")))
+    .step(lift("half-way"))
+    .eventually(creation_timeout(), updated(3))
+    .step(slow_call("slow", CloudCall::UpdateMachine, "m-1", slack()))
+    .step(tag(json!("green")))
+    .eventually(slack(), operation("Processing"))
+    .step(mcm(ProcessAction::Kill))
+    .step(lift("slow"))
+    .step(tag(json!("blue")))
+    .step(wait(slack() / 10))
+    .step(mcm(ProcessAction::Start))
+    .eventually(creation_timeout(), updated(4))
+}
+
+/// The class's VMs get this tag.
+fn tag(colour: Value) -> Step {
+    Step::Patch(Patch {
+        kind: "MachineClass".to_owned(),
+        name: "class-a".to_owned(),
+        namespace: None,
+        merge: json!({ "providerSpec": { "tags": { "colour": colour } } }),
+        status: false,
+    })
+}

@@ -1,0 +1,22 @@
+//! A person who may only touch nodes asks for a machine's replacement by an annotation on its Node. Any other value than
+//! `true` means nothing.
+
+use harness::Scenario;
+use harness::scenario::builder::{annotate, create_machine, creation_timeout, phase, slack};
+use mcm_api::{Phase, keys};
+
+use super::{joining, nothing_left};
+
+pub(super) fn scenario() -> Scenario {
+    let trigger = |value: &str| annotate("Node", "m-1", keys::TRIGGER_DELETION_ANNOTATION, value);
+    Scenario::new(
+        "node_annotated",
+        "An annotation on its Node deletes a machine, with the value true alone.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(trigger("false"))
+    .always(slack(), phase("m-1", Phase::Running))
+    .step(trigger("true"))
+    .eventually(creation_timeout(), nothing_left("m-1"))
+}

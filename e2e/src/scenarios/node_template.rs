@@ -1,0 +1,61 @@
+//! What a machine's template says of its Node is on the Node, comes back when somebody edits it, and goes with the
+//! template; what others put there stays.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, annotate, apply, field, patch_spec, phase, slack};
+use mcm_api::Phase;
+use serde_json::{Value, json};
+
+use super::joining;
+
+const NOTE: &str = "/metadata/annotations/example.com~1note";
+const MORE: &str = "/metadata/annotations/example.com~1more";
+const OWN: &str = "/metadata/annotations/example.com~1own";
+
+pub(super) fn scenario() -> Scenario {
+    let machine = json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": "m-1" },
+        "spec": {
+            "class": { "kind": "MachineClass", "name": "class-a" },
+            "nodeTemplate": {
+                "metadata": {
+                    "labels": { "pool": "a" },
+                    "annotations": { "example.com/note": "as-wanted", "example.com/more": "x" },
+                },
+            },
+        },
+    });
+    let note = |pointer: &str, value: Value| field("Node", "m-1", pointer, value);
+    Scenario::new(
+        "node_template",
+        "Labels and annotations of a machine's template are its Node's, whoever edits them.",
+    )
+    .step(apply(machine))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .eventually(
+        slack(),
+        all([
+            note("/metadata/labels/pool", json!("a")),
+            note(NOTE, json!("as-wanted")),
+            note(MORE, json!("x")),
+        ]),
+    )
+    .step(annotate("Node", "m-1", "example.com/own", "a-persons"))
+    .step(annotate("Node", "m-1", "example.com/note", "edited"))
+    .eventually(slack(), note(NOTE, json!("as-wanted")))
+    .step(patch_spec(
+        "Machine",
+        "m-1",
+        json!({ "nodeTemplate": { "metadata": { "annotations": { "example.com/more": null } } } }),
+    ))
+    .eventually(
+        slack(),
+        all([
+            note(MORE, Value::Null),
+            note(NOTE, json!("as-wanted")),
+            note(OWN, json!("a-persons")),
+        ]),
+    )
+}

@@ -1,0 +1,171 @@
+//! Pods with volumes leave one after another: a volume is on one node at a time, and a cloud attaches and detaches slowly.
+//!
+//! What lives here: whose turn it is, and when the next one's is. What must not: how a pod is asked to go.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::super::{Action, Pod};
+use super::engine::Drain;
+use super::memory::{EvictionOutcome, Moving};
+
+/// What has become of the pod whose turn it was.
+enum Turn {
+    /// It is waited for.
+    Still(Moving),
+    /// The next one may go.
+    Over,
+    /// Its volumes did not leave in time; that is said before the next one goes.
+    Late,
+}
+
+/// Goes on with the pod whose turn it is, or gives the next one its turn.
+pub(super) fn move_on(drain: &mut Drain) {
+    let order = in_order(drain.pods);
+    if drain.step.memory.moving.is_none() && adopt(drain, &order) == Adopted::DriverIsAsked {
+        return;
+    }
+    if let Some(moving) = drain.step.memory.moving.take() {
+        match wait_for(drain, moving, &order) {
+            Turn::Still(moving) => {
+                drain.step.memory.moving = Some(moving);
+                return;
+            }
+            Turn::Late => return,
+            Turn::Over => {}
+        }
+    }
+    for pod in &order {
+        let asked_before = pod.ends.is_some() || !drain.left_to_ask(pod).is_zero();
+        let given_up = drain.step.memory.given_up.contains(&pod.uid);
+        if asked_before && !given_up {
+            drain.ask(pod);
+        }
+        if asked_before {
+            continue;
+        }
+        let Some(volumes) = volumes_of(drain, pod, &order) else {
+            return;
+        };
+        if drain.ask(pod) {
+            drain.begin(pod, volumes);
+            return;
+        }
+    }
+}
+
+/// The pods that move volumes: those of the highest priority first, then by name.
+fn in_order(pods: &[Pod]) -> Vec<&Pod> {
+    let mut order: Vec<&Pod> = pods.iter().filter(|pod| pod.moves_volumes()).collect();
+    order.sort_by_key(|pod| (Reverse(pod.priority), &pod.namespace, &pod.name));
+    order
+}
+
+#[derive(PartialEq, Eq)]
+enum Adopted {
+    DriverIsAsked,
+    OneOrNone,
+}
+
+/// A pod that goes already is waited for first, whoever asked it to: its volumes are on their way.
+fn adopt(drain: &mut Drain, order: &[&Pod]) -> Adopted {
+    let given_up = &drain.step.memory.given_up;
+    let going = order
+        .iter()
+        .find(|pod| pod.ends.is_some() && !given_up.contains(&pod.uid));
+    let Some(pod) = going else {
+        return Adopted::OneOrNone;
+    };
+    let Some(volumes) = volumes_of(drain, pod, order) else {
+        return Adopted::DriverIsAsked;
+    };
+    drain.begin(pod, volumes);
+    Adopted::OneOrNone
+}
+
+fn wait_for(drain: &mut Drain, moving: Moving, order: &[&Pod]) -> Turn {
+    let settings = drain.pass.settings;
+    let pod = order.iter().find(|pod| pod.uid == moving.uid);
+    if let Some(pod) = pod.filter(|pod| pod.ends.is_none()) {
+        return not_gone_yet(drain, moving, pod);
+    }
+    if pod.is_some() || is_attached(drain, &moving) {
+        let left = drain.left(moving.since, moving.grace.saturating_add(settings.detach_timeout));
+        if !left.is_zero() {
+            drain.wake(left);
+            return Turn::Still(moving);
+        }
+        drain.step.memory.given_up.insert(moving.uid);
+        drain
+            .step
+            .errors
+            .push("timeout while waiting for PVs to detach from node".to_owned());
+        drain.wake(settings.retry.short);
+        return Turn::Late;
+    }
+    let detached = moving.detached.unwrap_or(drain.pass.now);
+    let elsewhere = &drain.pass.view.attached_elsewhere;
+    let left = drain.left(detached, settings.reattach_timeout);
+    if left.is_zero() || moving.volumes.keys().all(|volume| elsewhere.contains(volume)) {
+        return Turn::Over;
+    }
+    drain.wake(left);
+    Turn::Still(Moving {
+        detached: Some(detached),
+        ..moving
+    })
+}
+
+/// The pod was to be asked, and nothing is seen of it yet.
+fn not_gone_yet(drain: &mut Drain, moving: Moving, pod: &Pod) -> Turn {
+    let attempt = drain.step.memory.attempts.get(&pod.uid);
+    let accepted =
+        attempt.is_some_and(|attempt| attempt.last >= moving.since && attempt.outcome == EvictionOutcome::Accepted);
+    let left = drain.left_to_ask(pod);
+    if !accepted || left.is_zero() {
+        return Turn::Over;
+    }
+    drain.wake(left);
+    Turn::Still(moving)
+}
+
+/// Whether a volume of the pod is still attached to the node.
+fn is_attached(drain: &Drain, moving: &Moving) -> bool {
+    let node = drain.pass.view.node.present();
+    let attached = node
+        .and_then(|node| node.status.as_ref())
+        .and_then(|status| status.volumes_attached.as_ref());
+    attached.into_iter().flatten().any(|volume| {
+        let mut ids = moving.volumes.values();
+        ids.any(|id| volume.name.contains(id.as_str()))
+    })
+}
+
+/// The volumes that the pod alone uses and that the cloud knows, with the cloud's names; `None`: the driver is asked
+/// first.
+fn volumes_of(drain: &mut Drain, pod: &Pod, order: &[&Pod]) -> Option<BTreeMap<String, String>> {
+    let used_by_others = |volume: &String| {
+        order
+            .iter()
+            .any(|other| other.uid != pod.uid && other.volumes.contains(volume))
+    };
+    let own: Vec<&String> = pod
+        .volumes
+        .iter()
+        .filter(|volume| !used_by_others(volume) && drain.pass.view.volumes.contains_key(*volume))
+        .collect();
+    let known = &drain.step.memory.volume_ids;
+    let unknown: BTreeMap<_, _> = own
+        .iter()
+        .filter(|volume| !known.contains_key(**volume))
+        .filter_map(|volume| Some(((*volume).clone(), drain.pass.view.volumes.get(*volume)?.clone())))
+        .collect();
+    if unknown.is_empty() {
+        let ids = own
+            .into_iter()
+            .filter_map(|volume| Some((volume.clone(), known.get(volume)?.clone())));
+        return Some(ids.filter(|(_, id)| !id.is_empty()).collect());
+    }
+    drain.step.actions.push(Action::AskVolumeIds(unknown));
+    None
+}

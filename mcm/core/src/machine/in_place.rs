@@ -1,0 +1,214 @@
+//! Update in place, on the machine's side: labels on the Node say what is wanted and what came of it, the Node condition
+//! `InPlaceUpdate` how far it is. In between the Node is drained.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use mcm_api::{MachineStatus, Operation, Phase, State, keys};
+
+use super::pass::Pass;
+use super::{Action, EventType, Plan, Reason, drain};
+
+const CANDIDATE: &str = "CandidateForUpdate";
+const SELECTED: &str = "SelectedForUpdate";
+const DRAINED: &str = "DrainSuccessful";
+const READY: &str = "ReadyForUpdate";
+const SUCCESSFUL: &str = "UpdateSuccessful";
+const FAILED: &str = "UpdateFailed";
+/// How long a drain by force may take, and how often a pod is evicted in it.
+const FORCED: Duration = Duration::from_mins(1);
+
+/// Whether the Node is drained for an update in place now.
+pub fn is_drained_in_place(node: &Node) -> bool {
+    condition(node).is_some_and(|condition| condition.reason.as_deref() == Some(SELECTED))
+}
+
+/// The next step of an update in place; `None`: there is none.
+pub(super) fn decide(pass: &Pass) -> Option<Plan> {
+    let node = pass.view.node.present()?;
+    if let Some((reason, message)) = by_labels(node) {
+        return Some(mark(node, reason, message));
+    }
+    match condition(node)?.reason.as_deref()? {
+        SELECTED => Some(drained(pass, node)),
+        DRAINED => {
+            let plan = mark(node, READY, "Node is ready for in-place update".to_owned());
+            Some(plan.after(pass.settings.retry.medium))
+        }
+        _ => None,
+    }
+}
+
+/// What came of the update, as the Node says; `None`: nothing yet, or it is known.
+pub(super) fn result(pass: &Pass, node: &Node, copied: &MachineStatus) -> Option<Plan> {
+    if !matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed)) {
+        return None;
+    }
+    let name = pass.name();
+    let (phase, state, description) = match label(node, keys::UPDATE_RESULT_LABEL)? {
+        "successful" => (
+            Phase::InPlaceUpdateSuccessful,
+            State::Successful,
+            format!("Machine {name} successfully updated dependencies"),
+        ),
+        "failed" if pass.phase() == Some(&Phase::InPlaceUpdating) => (
+            Phase::InPlaceUpdateFailed,
+            State::Failed,
+            format!("Machine {name} failed to update dependencies: {}", failed_reason(node)),
+        ),
+        _ => return None,
+    };
+    let reason = Reason::UpdatedInPlace(phase.to_string());
+    let operation = pass.operation(Operation::InPlaceUpdate, state, description.clone());
+    let status = MachineStatus {
+        conditions: copied.conditions.clone(),
+        ..operation
+    };
+    let plan = Plan::new(reason).after(Duration::ZERO);
+    Some(pass.report(
+        plan,
+        pass.enter(status, phase, false),
+        EventType::Normal,
+        "UpdatedInPlace",
+        description,
+    ))
+}
+
+/// The condition that the labels ask for; `None`: it is as they say.
+fn by_labels(node: &Node) -> Option<(&'static str, String)> {
+    label(node, keys::CANDIDATE_FOR_UPDATE_LABEL)?;
+    let selected = label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some();
+    let result = label(node, keys::UPDATE_RESULT_LABEL);
+    let reason = condition(node).map(|condition| condition.reason.as_deref().unwrap_or_default());
+    match (reason, result) {
+        (None, _) | (Some(SUCCESSFUL), None) => Some((CANDIDATE, "Node is a candidate for in-place update".to_owned())),
+        (Some(CANDIDATE), _) if selected => Some((SELECTED, "Node is selected for in-place update".to_owned())),
+        (Some(SELECTED), _) if selected => None,
+        (Some(reason), Some("successful")) if reason != SUCCESSFUL => {
+            Some((SUCCESSFUL, "Node in-place update successful".to_owned()))
+        }
+        (Some(reason), Some("failed")) if reason != FAILED => {
+            Some((FAILED, format!("Node in-place update failed: {}", failed_reason(node))))
+        }
+        _ => None,
+    }
+}
+
+fn mark(node: &Node, reason: &str, message: String) -> Plan {
+    let action = Action::SetNodeCondition {
+        node: node.metadata.name.clone().unwrap_or_default(),
+        type_: keys::IN_PLACE_UPDATE_CONDITION.to_owned(),
+        reason: reason.to_owned(),
+        message: message.clone(),
+    };
+    Plan::new(Reason::InPlaceUpdate(message))
+        .act(action)
+        .after(Duration::ZERO)
+}
+
+/// The Node is drained; then the machine's phase says so, then the Node's condition.
+fn drained(pass: &Pass, node: &Node) -> Plan {
+    let limit = limit(pass, node);
+    let prepare: Vec<Action> = drain::cordon(pass).into_iter().collect();
+    let Some(pods) = &pass.view.pods else {
+        return Plan {
+            actions: prepare,
+            ..Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short)
+        };
+    };
+    let pods = drain::concerned(pods);
+    if limit.forced && !pods.is_empty() {
+        let deletions = drain::deletions(pods);
+        let plan = over(pass, node);
+        return Plan {
+            actions: prepare.into_iter().chain(deletions).chain(plan.actions).collect(),
+            ..plan
+        };
+    }
+    let step = drain::step(pass, &pods, &limit.limit);
+    let mut plan = if step.is_done() {
+        over(pass, node)
+    } else if step.asks_the_driver() {
+        Plan::new(Reason::Draining { waiting: step.waiting })
+    } else if step.errors.is_empty() {
+        Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)
+    } else {
+        let text = format!(
+            "Drain failed due to - {}. Will retry in next sync. Initiate node drain",
+            step.errors.join(", ")
+        );
+        let wake = step.wake.max(pass.settings.retry.short);
+        let status = pass.operation(Operation::DrainNode, State::Processing, text.clone());
+        let plan = Plan::new(Reason::Draining { waiting: step.waiting }).after(wake);
+        pass.report(plan, status, EventType::Warning, "DrainBlocked", text)
+    };
+    plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));
+    plan.drain = Some(step.memory);
+    plan
+}
+
+fn over(pass: &Pass, node: &Node) -> Plan {
+    if pass.phase() == Some(&Phase::InPlaceUpdating) {
+        return mark(node, DRAINED, "Node draining successful".to_owned());
+    }
+    let text = format!("Machine {} is undergoing an in-place update", pass.name());
+    let status = pass.operation(Operation::InPlaceUpdate, State::Processing, text.clone());
+    let status = pass.enter(status, Phase::InPlaceUpdating, false);
+    let plan = Plan::new(Reason::InPlaceUpdate(text)).after(Duration::ZERO);
+    Plan {
+        status: Some(status),
+        ..plan
+    }
+}
+
+struct Terms {
+    forced: bool,
+    limit: drain::Limit,
+}
+
+/// A drain that takes longer than it may since the Node was selected, or whose machine says so, or of a node that ends no
+/// pods any more, goes by force.
+fn limit(pass: &Pass, node: &Node) -> Terms {
+    let timeout = pass.settings.drain_timeout_of(pass.machine());
+    let selected = condition(node).and_then(|condition| condition.last_transition_time.as_ref());
+    let elapsed = selected.map_or(Duration::ZERO, |time| since(time.0, pass.now));
+    let labels = pass.machine().metadata.labels.as_ref();
+    let wanted = labels
+        .and_then(|all| all.get(keys::FORCE_DRAIN_LABEL))
+        .map(String::as_str)
+        == Some("True");
+    let left = timeout.saturating_sub(elapsed);
+    let forced = wanted || left.is_zero() || drain::is_dead(pass);
+    Terms {
+        forced,
+        limit: drain::Limit {
+            left: if forced { FORCED } else { left },
+            evictions: pass.settings.max_evict_retries_of(pass.machine()),
+        },
+    }
+}
+
+fn since(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(then)).unwrap_or_default()
+}
+
+fn condition(node: &Node) -> Option<&NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions
+        .iter()
+        .find(|condition| condition.type_ == keys::IN_PLACE_UPDATE_CONDITION)
+}
+
+fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    let labels = node.metadata.labels.as_ref()?;
+    labels.get(key).map(String::as_str)
+}
+
+fn failed_reason(node: &Node) -> &str {
+    let annotations = node.metadata.annotations.as_ref();
+    annotations
+        .and_then(|all| all.get(keys::UPDATE_FAILED_REASON_ANNOTATION))
+        .map(String::as_str)
+        .unwrap_or_default()
+}

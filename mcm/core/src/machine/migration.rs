@@ -1,0 +1,42 @@
+//! Migration: a machine refers to a class of a provider's own kind, as was usual once. A MachineClass of the same name takes
+//! its place, filled by the driver.
+//!
+//! What lives here: which kinds those are, and when a machine needs it. What must not: how it is done, step by step, which is
+//! the shell's, and can be repeated at any point.
+
+use mcm_api::Operation;
+
+use super::decide::problem;
+use super::pass::Pass;
+use super::{Action, Plan, Reason};
+
+/// The kinds of classes of former times.
+const CLASSES_OF_FORMER_TIMES: [&str; 6] = [
+    "AWSMachineClass",
+    "AlicloudMachineClass",
+    "AzureMachineClass",
+    "GCPMachineClass",
+    "OpenStackMachineClass",
+    "PacketMachineClass",
+];
+
+/// The migration of the machine's class; `None`: it needs none.
+pub(super) fn decide(pass: &Pass) -> Option<Plan> {
+    let class = &pass.machine().spec.class;
+    let kind = CLASSES_OF_FORMER_TIMES.into_iter().find(|kind| *kind == class.kind)?;
+    if let Some(failure) = &pass.view.failure
+        && matches!(failure.action, Action::MigrateClass { .. })
+    {
+        let text = format!("the class {kind} {:?} is not migrated: {}", class.name, failure.message);
+        return Some(problem(pass, Reason::InvalidClass(text), Operation::Create).after(pass.settings.retry.short));
+    }
+    let action = Action::MigrateClass {
+        kind: kind.to_owned(),
+        name: class.name.clone(),
+    };
+    let reason = Reason::ClassOfFormerTimes {
+        kind,
+        name: class.name.clone(),
+    };
+    Some(Plan::new(reason).act(action).after(pass.settings.retry.short))
+}

@@ -1,0 +1,168 @@
+//! What a machine's template wants of its Node: labels, annotations and taints, and of its class the virtual capacity.
+//!
+//! Three sides are compared: what is wanted, what was wanted last (an annotation on the Node says so), and what is there.
+//! What was wanted last and is no longer goes; what is wanted is forced; everything else is other people's.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use mcm_api::machine::NodeTemplateSpec;
+use mcm_api::{MachineClass, Phase, keys};
+
+use super::NodePatch;
+use super::pass::Pass;
+
+type Texts = BTreeMap<String, String>;
+type Capacity = BTreeMap<String, Quantity>;
+
+/// Adds to `patch` what the template wants of the Node, and takes the taint of nodes that are not ready from a Running
+/// machine's.
+pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
+    let running = pass.phase() == Some(&Phase::Running);
+    let wanted = wanted(pass);
+    let known = annotation(node, keys::LAST_APPLIED_TEMPLATE_ANNOTATION);
+    let last: Option<NodeTemplateSpec> = known.and_then(|text| serde_json::from_str(text).ok());
+    let last = last.map(|template| reduced(&template)).unwrap_or_default();
+    let metadata = &node.metadata;
+    patch
+        .labels
+        .extend(texts(metadata.labels.as_ref(), &last.labels, &wanted.labels));
+    patch.annotations.extend(texts(
+        metadata.annotations.as_ref(),
+        &last.annotations,
+        &wanted.annotations,
+    ));
+    let there = taints_of(node);
+    let mut taints = taints(&there, &last.taints, &wanted.taints);
+    taints.retain(|taint| !running || taint.key != keys::INSTANCE_NOT_READY_TAINT);
+    if taints != there {
+        patch.taints = Some(taints);
+    }
+    // What a template of today says is remembered, also while it says nothing any more.
+    if last != wanted || known.is_none() && wanted != Reduced::default() {
+        let template = wanted.template();
+        patch.annotations.insert(
+            keys::LAST_APPLIED_TEMPLATE_ANNOTATION.to_owned(),
+            serde_json::to_string(&template).ok(),
+        );
+    }
+    if let Some(capacity) = wanted_capacity(pass.view.class.as_ref()) {
+        let known = annotation(node, keys::LAST_APPLIED_CAPACITY_ANNOTATION);
+        if last_capacity(node) != capacity || known.is_none() && !capacity.is_empty() {
+            let text = serde_json::to_string(&capacity).ok().filter(|_| !capacity.is_empty());
+            patch
+                .annotations
+                .insert(keys::LAST_APPLIED_CAPACITY_ANNOTATION.to_owned(), text);
+        }
+    }
+}
+
+/// What has to change in the Node's capacity; `None` as a value removes the resource.
+pub(super) fn capacity(pass: &Pass, node: &Node) -> BTreeMap<String, Option<Quantity>> {
+    let Some(wanted) = wanted_capacity(pass.view.class.as_ref()) else {
+        return BTreeMap::new();
+    };
+    let there = node.status.as_ref().and_then(|status| status.capacity.clone());
+    let there = there.unwrap_or_default();
+    let last = last_capacity(node);
+    let gone = last
+        .keys()
+        .filter(|key| !wanted.contains_key(*key) && there.contains_key(*key));
+    let gone: Vec<_> = gone.map(|key| (key.clone(), None)).collect();
+    let forced = wanted
+        .iter()
+        .filter(|(key, value)| !there.get(*key).is_some_and(|there| same(there, value)));
+    let forced = forced.map(|(key, value)| (key.clone(), Some(value.clone())));
+    gone.into_iter().chain(forced).collect()
+}
+
+/// The part of a template that is synchronised.
+#[derive(Debug, Default, PartialEq)]
+struct Reduced {
+    labels: Texts,
+    annotations: Texts,
+    taints: Vec<Taint>,
+}
+
+impl Reduced {
+    fn template(&self) -> NodeTemplateSpec {
+        let mut template = NodeTemplateSpec::default();
+        template.metadata.labels = Some(self.labels.clone()).filter(|labels| !labels.is_empty());
+        template.metadata.annotations = Some(self.annotations.clone()).filter(|all| !all.is_empty());
+        template.spec.taints = Some(self.taints.clone()).filter(|taints| !taints.is_empty());
+        template
+    }
+}
+
+fn wanted(pass: &Pass) -> Reduced {
+    let template = pass.machine().spec.node_template.as_ref();
+    template.map(reduced).unwrap_or_default()
+}
+
+fn reduced(template: &NodeTemplateSpec) -> Reduced {
+    Reduced {
+        labels: template.metadata.labels.clone().unwrap_or_default(),
+        annotations: template.metadata.annotations.clone().unwrap_or_default(),
+        taints: template.spec.taints.clone().unwrap_or_default(),
+    }
+}
+
+fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    let annotations = node.metadata.annotations.as_ref()?;
+    annotations.get(key).map(String::as_str)
+}
+
+/// The changes of labels or annotations.
+fn texts(there: Option<&Texts>, last: &Texts, wanted: &Texts) -> BTreeMap<String, Option<String>> {
+    let there = |key: &String| there.and_then(|all| all.get(key));
+    let gone = last
+        .keys()
+        .filter(|key| !wanted.contains_key(*key) && there(key).is_some());
+    let forced = wanted.iter().filter(|(key, value)| there(key) != Some(value));
+    let forced = forced.map(|(key, value)| (key.clone(), Some(value.clone())));
+    gone.map(|key| (key.clone(), None)).chain(forced).collect()
+}
+
+fn taints_of(node: &Node) -> Vec<Taint> {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone());
+    taints.unwrap_or_default()
+}
+
+/// The taints afterwards: those that are there in their order, then new ones in the template's. A taint is known by key
+/// and effect.
+fn taints(there: &[Taint], last: &[Taint], wanted: &[Taint]) -> Vec<Taint> {
+    fn find<'a>(all: &'a [Taint], taint: &Taint) -> Option<&'a Taint> {
+        all.iter()
+            .find(|other| other.key == taint.key && other.effect == taint.effect)
+    }
+    let kept = there.iter().filter_map(|taint| match find(wanted, taint) {
+        Some(wanted) => Some(wanted.clone()),
+        None if find(last, taint).is_some() => None,
+        None => Some(taint.clone()),
+    });
+    let new = wanted.iter().filter(|taint| find(there, taint).is_none()).cloned();
+    kept.chain(new).collect()
+}
+
+/// The virtual capacity that the class wants; `None`: the class says nothing about nodes.
+fn wanted_capacity(class: Option<&MachineClass>) -> Option<Capacity> {
+    let template = class?.node_template.as_ref()?;
+    Some(template.virtual_capacity.clone().unwrap_or_default())
+}
+
+fn last_capacity(node: &Node) -> Capacity {
+    let text = annotation(node, keys::LAST_APPLIED_CAPACITY_ANNOTATION);
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+/// Whether two amounts are the same number, however they are written.
+fn same(left: &Quantity, right: &Quantity) -> bool {
+    let number = |amount: &Quantity| quantity::Quantity::from_str(&amount.0).ok();
+    match (number(left), number(right)) {
+        (Some(left), Some(right)) => left.compare(&right).is_eq(),
+        _ => left == right,
+    }
+}

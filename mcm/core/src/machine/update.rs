@@ -1,0 +1,191 @@
+//! Hot update: a class's provider spec changed under its name, and the VMs of its machines follow.
+//!
+//! A change that needs new VMs comes with a new class; so every change under the same name can be applied to a running VM.
+//! The annotation on the machine says which spec its VM has. Before the driver is called, the last operation says that an
+//! update is under way: until it has succeeded the VM may have anything of the specs that were tried, and it is updated
+//! also when the class is back at the spec of the annotation.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use mcm_api::machine::LastOperation;
+use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::creation::retry_of;
+use super::pass::Pass;
+use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Plan, Reason, validation};
+
+const BEGUN: &str = "Updating VM on cloud provider";
+const DONE: &str = "Updated VM on cloud provider";
+
+/// What the class's provider spec asks of the machine's VM; `None`: nothing.
+pub(super) fn decide(pass: &Pass) -> Option<Plan> {
+    let machine = pass.machine();
+    let settled = !matches!(
+        pass.phase(),
+        None | Some(Phase::CrashLoopBackOff | Phase::Failed | Phase::Terminating)
+    );
+    if machine.spec.provider_id.is_empty() || !settled {
+        return None;
+    }
+    let class = validation::class(pass)
+        .ok()
+        .filter(|class| !class.provider_spec.is_null())?;
+    if let Some(Answer::Update { spec, result }) = pass.last_answer() {
+        return Some(match result {
+            Ok(()) => updated(pass, spec),
+            Err(error) => failed(pass, spec, error),
+        });
+    }
+    let applied = last_applied(pass);
+    let same = applied.as_ref() == Some(&class.provider_spec);
+    let spec = class.provider_spec.to_string();
+    let pending = is_pending(pass);
+    if same && !pending || is_refused(pass, &spec) {
+        return None;
+    }
+    if applied.is_none() && !pending && pass.view.cannot_update {
+        return None;
+    }
+    if let Some(left) = left_to_repeat(pass) {
+        return Some(Plan::new(Reason::WaitingToRepeat(left)).after(left));
+    }
+    if applied.is_some() && !pending {
+        let status = pass.operation(Operation::Update, State::Processing, BEGUN);
+        let plan = Plan::new(Reason::UpdateBegun).after(Duration::ZERO);
+        return Some(Plan {
+            status: Some(status),
+            ..plan
+        });
+    }
+    let call = CloudCall {
+        kind: CallKind::Update,
+        last_applied: applied.map(|applied| applied.to_string()),
+        machine: machine.clone(),
+        class: class.clone(),
+        secret: pass.view.secret.data.clone(),
+    };
+    Some(Plan::new(Reason::UpdateVm).act(Action::Call(Box::new(call))))
+}
+
+/// `plan`, which overwrites the last operation, after an annotation that says that an update is under way.
+pub(super) fn kept_in_mind(pass: &Pass, mut plan: Plan) -> Plan {
+    let overwritten = plan.status.as_ref().is_some_and(|status| {
+        let operation = status.last_operation.as_ref();
+        operation.is_some_and(|operation| operation.operation != Some(Operation::Update))
+    });
+    let refused = pending_operation(pass).is_some_and(|operation| operation.error_code == Code::Unimplemented.name());
+    if !overwritten
+        || refused
+        || annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).is_some()
+        || !is_pending(pass)
+    {
+        return plan;
+    }
+    let spec = pass.view.class.as_ref().map(|class| class.provider_spec.to_string());
+    let patch = MachinePatch {
+        inflight: Some(Some(hash(&spec.unwrap_or_default()))),
+        ..MachinePatch::default()
+    };
+    plan.actions.insert(0, Action::PatchMachine(patch));
+    plan
+}
+
+fn updated(pass: &Pass, spec: &str) -> Plan {
+    let patch = MachinePatch {
+        provider_spec: Some(spec.to_owned()),
+        inflight: annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).map(|_| None),
+        ..MachinePatch::default()
+    };
+    let mut plan = Plan::new(Reason::VmUpdated)
+        .act(Action::PatchMachine(patch))
+        .after(Duration::ZERO);
+    if pending_operation(pass).is_some() {
+        plan.status = Some(pass.operation(Operation::Update, State::Successful, DONE));
+        plan = plan.act(Action::RecordEvent {
+            type_: EventType::Normal,
+            reason: "VMUpdated".to_owned(),
+            message: DONE.to_owned(),
+        });
+    }
+    plan
+}
+
+fn failed(pass: &Pass, spec: &str, error: &DriverError) -> Plan {
+    let code = error.code;
+    let retry = retry_of(&pass.settings.retry, code);
+    let reason = Reason::UpdateFailed { code, retry };
+    let (description, wake) = match code {
+        Code::Unimplemented if last_applied(pass).is_none() && !is_pending(pass) => {
+            return Plan::new(reason).after(pass.settings.retry.long);
+        }
+        Code::Unimplemented => (refusal(spec), pass.settings.retry.long),
+        _ => (format!("Cloud provider message - {error}"), retry),
+    };
+    let mut status = pass.operation(Operation::Update, State::Failed, description.clone());
+    if let Some(operation) = &mut status.last_operation {
+        operation.error_code = code.name().to_owned();
+    }
+    pass.report(
+        Plan::new(reason).after(wake),
+        status,
+        EventType::Warning,
+        "UpdateFailed",
+        description,
+    )
+}
+
+/// The text that says which spec a driver without the call was not asked for again.
+fn refusal(spec: &str) -> String {
+    format!(
+        "The driver cannot update VMs (it has no UpdateMachine); provider spec {} is not applied. Give the class a new name \
+         to replace the machines",
+        hash(spec)
+    )
+}
+
+/// Whether the driver has said already that it cannot apply this spec.
+fn is_refused(pass: &Pass, spec: &str) -> bool {
+    pending_operation(pass).is_some_and(|operation| operation.description == refusal(spec))
+}
+
+/// The last operation, if it is an update that has not succeeded.
+fn pending_operation<'a>(pass: &Pass<'a>) -> Option<&'a LastOperation> {
+    pass.last_operation().filter(|operation| {
+        operation.operation == Some(Operation::Update) && operation.state != Some(State::Successful)
+    })
+}
+
+/// Whether the VM may have parts of a spec other than the one that was applied last.
+fn is_pending(pass: &Pass) -> bool {
+    pending_operation(pass).is_some() || annotation(pass, keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION).is_some()
+}
+
+fn left_to_repeat(pass: &Pass) -> Option<Duration> {
+    let failed = pending_operation(pass).filter(|operation| operation.state == Some(State::Failed))?;
+    let retry = retry_of(&pass.settings.retry, Code::from_name(&failed.error_code)?);
+    let left = retry.saturating_sub(pass.since(failed.last_update_time.as_ref()));
+    (!left.is_zero() && !pass.view.hurry).then_some(left)
+}
+
+fn last_applied(pass: &Pass) -> Option<Value> {
+    let text = annotation(pass, keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION)?;
+    serde_json::from_str(text).ok()
+}
+
+fn annotation<'a>(pass: &Pass<'a>, key: &str) -> Option<&'a str> {
+    let annotations = pass.machine().metadata.annotations.as_ref()?;
+    annotations.get(key).map(String::as_str)
+}
+
+/// The first 16 digits of a SHA-256.
+fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text);
+    digest.iter().take(8).fold(String::new(), |mut hash, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+        hash
+    })
+}

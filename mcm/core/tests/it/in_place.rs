@@ -1,0 +1,211 @@
+//! Update in place: from the labels of the Node to its condition, the drain, and the machine's phase.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{Operation, Phase, keys};
+use mcm_core::machine::{EvictionOutcome, NodeView, View, is_drained_in_place};
+use rstest::rstest;
+
+use crate::fixtures::*;
+
+fn step(reason: &str) -> NodeCondition {
+    NodeCondition {
+        reason: Some(reason.to_owned()),
+        ..condition(keys::IN_PLACE_UPDATE_CONDITION, "True")
+    }
+}
+
+/// A node with these labels (`candidate`, `selected`, `successful`, `failed`) and that step.
+fn labelled(labels: &str, reason: Option<&str>) -> Node {
+    let mut conditions = healthy();
+    conditions.extend(reason.map(step));
+    let mut node = node(&conditions);
+    let all = node.metadata.labels.get_or_insert_default();
+    for word in labels.split_whitespace() {
+        let (key, value) = match word {
+            "candidate" => (keys::CANDIDATE_FOR_UPDATE_LABEL, "true"),
+            "selected" => (keys::SELECTED_FOR_UPDATE_LABEL, "true"),
+            result => (keys::UPDATE_RESULT_LABEL, result),
+        };
+        all.insert(key.to_owned(), value.to_owned());
+    }
+    node
+}
+
+fn on(phase: Phase, node: Node) -> View {
+    let mut view = with_vm(phase);
+    view.machine.status.conditions = node.status.as_ref().unwrap().conditions.clone().unwrap();
+    view.pods = Some(Vec::new());
+    with_node(view, node)
+}
+
+#[rstest]
+#[case::no_label("", None, "")]
+#[case::candidate("candidate", None, "CandidateForUpdate")]
+#[case::candidate_again("candidate", Some("UpdateSuccessful"), "CandidateForUpdate")]
+#[case::candidate_waits("candidate", Some("CandidateForUpdate"), "")]
+#[case::selected("candidate selected", Some("CandidateForUpdate"), "SelectedForUpdate")]
+#[case::successful("candidate selected successful", Some("ReadyForUpdate"), "UpdateSuccessful")]
+#[case::successful_is_known("candidate successful", Some("UpdateSuccessful"), "")]
+#[case::failed("candidate selected failed", Some("ReadyForUpdate"), "UpdateFailed")]
+#[case::failed_is_known("candidate selected failed", Some("UpdateFailed"), "")]
+fn labels_lead_to_the_condition(#[case] labels: &str, #[case] reason: Option<&str>, #[case] expected: &str) {
+    let plan = decided(&on(Phase::Running, labelled(labels, reason)), minute(1));
+    let expected: Vec<String> = Some(expected)
+        .filter(|reason| !reason.is_empty())
+        .map(|reason| format!("condition InPlaceUpdate {reason}"))
+        .into_iter()
+        .collect();
+    assert_eq!(actions(&plan), expected);
+}
+
+#[test]
+fn a_selected_node_is_drained_before_its_machine_is_updated() {
+    let node = labelled("candidate selected", Some("SelectedForUpdate"));
+    assert!(is_drained_in_place(&node));
+    let mut view = on(Phase::Running, node);
+    view.pods = Some(vec![pod("web-1")]);
+    assert_eq!(actions(&decided(&view, minute(1))), ["cordon", "evict web-1"]);
+
+    view.pods = Some(Vec::new());
+    let plan = decided(&view, minute(1));
+    assert_eq!(written(&plan).0, "InPlaceUpdating");
+    assert_eq!(
+        written(&plan).3,
+        "Machine worker-x7k2p is undergoing an in-place update"
+    );
+    view.machine.status = plan.status.unwrap();
+    if let NodeView::Present(node) = &mut view.node {
+        node.spec.as_mut().unwrap().unschedulable = Some(true);
+    }
+    assert_eq!(
+        actions(&decided(&view, minute(1))),
+        ["condition InPlaceUpdate DrainSuccessful"]
+    );
+}
+
+#[test]
+fn a_drained_node_is_ready_for_its_update() {
+    let node = labelled("candidate selected", Some("DrainSuccessful"));
+    let plan = decided(&on(Phase::InPlaceUpdating, node), minute(1));
+    assert_eq!(actions(&plan), ["condition InPlaceUpdate ReadyForUpdate"]);
+}
+
+#[test]
+fn a_node_that_is_ready_is_left_to_its_agent() {
+    let node = labelled("candidate selected", Some("ReadyForUpdate"));
+    let plan = decided(&on(Phase::InPlaceUpdating, node), minute(1));
+    assert_eq!(
+        (actions(&plan).len(), plan.status, plan.wake),
+        (0, None, Some(mins(19)))
+    );
+}
+
+#[rstest]
+#[case::by_the_label(Some("True"), 1, true)]
+#[case::by_another_value(Some("true"), 1, false)]
+#[case::too_late(None, 121, true)]
+#[case::in_time(None, 119, false)]
+fn a_drain_before_an_update_goes_by_force(#[case] label: Option<&str>, #[case] now: i64, #[case] forced: bool) {
+    let mut view = on(
+        Phase::Running,
+        labelled("candidate selected", Some("SelectedForUpdate")),
+    );
+    view.pods = Some(vec![pod("web-1")]);
+    if let Some(label) = label {
+        let labels = view.machine.metadata.labels.get_or_insert_default();
+        labels.insert(keys::FORCE_DRAIN_LABEL.to_owned(), label.to_owned());
+    }
+    let does = actions(&decided(&view, minute(now)));
+    let expected = if forced { "delete pod web-1" } else { "evict web-1" };
+    assert_eq!(does.get(1).map(String::as_str), Some(expected), "{does:?}");
+}
+
+#[rstest]
+#[case::not_ready("Ready", "Unknown")]
+#[case::read_only("ReadonlyFilesystem", "True")]
+fn a_node_that_ends_no_pods_is_drained_by_force(#[case] type_: &str, #[case] status: &str) {
+    let mut node = labelled("candidate selected", Some("SelectedForUpdate"));
+    let conditions = node.status.as_mut().unwrap().conditions.as_mut().unwrap();
+    conditions.retain(|condition| condition.type_ != type_);
+    conditions.push(condition(type_, status));
+    let mut view = on(Phase::InPlaceUpdating, node);
+    view.pods = Some(vec![pod("web-1")]);
+    assert_eq!(
+        actions(&decided(&view, minute(6))),
+        ["cordon", "delete pod web-1", "condition InPlaceUpdate DrainSuccessful"]
+    );
+}
+
+#[test]
+fn a_drain_that_fails_is_told_of_and_goes_on() {
+    let mut view = on(
+        Phase::Running,
+        labelled("candidate selected", Some("SelectedForUpdate")),
+    );
+    view.pods = Some(vec![pod("web-1")]);
+    view.drain
+        .attempted("uid-web-1", minute(1), EvictionOutcome::Failed("it broke".to_owned()));
+    let plan = decided(&view, minute(1));
+    let (_, state, _, text) = written(&plan);
+    assert_eq!(state, "Processing");
+    assert_eq!(
+        text,
+        "Drain failed due to - error when evicting pod \"web-1\": it broke scheduled on node worker-x7k2p. Will retry in \
+         next sync. Initiate node drain"
+    );
+    assert_eq!(
+        plan.status.unwrap().last_operation.unwrap().operation,
+        Some(Operation::DrainNode)
+    );
+}
+
+#[rstest]
+#[case::successful(Phase::InPlaceUpdating, "successful", "InPlaceUpdateSuccessful")]
+#[case::successful_after_all(Phase::InPlaceUpdateFailed, "successful", "InPlaceUpdateSuccessful")]
+#[case::failed(Phase::InPlaceUpdating, "failed", "InPlaceUpdateFailed")]
+#[case::failed_is_known(Phase::InPlaceUpdateFailed, "failed", "")]
+#[case::nobody_updates(Phase::Running, "successful", "")]
+fn the_result_on_the_node_is_the_machines_phase(#[case] phase: Phase, #[case] result: &str, #[case] expected: &str) {
+    let node = labelled(result, Some("ReadyForUpdate"));
+    let mut view = on(phase, node);
+    view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(90)));
+    let plan = decided(&view, minute(1));
+    assert_eq!(written(&plan).0, expected);
+    if let Some(status) = plan.status {
+        assert!(
+            status.current_status.preserve_expiry_time.is_some(),
+            "an update ends no preservation"
+        );
+    }
+}
+
+#[test]
+fn why_an_update_failed_is_copied_from_the_node() {
+    let mut node = labelled("failed", Some("ReadyForUpdate"));
+    let reason = (keys::UPDATE_FAILED_REASON_ANNOTATION.to_owned(), "disk full".to_owned());
+    node.metadata.annotations = Some(BTreeMap::from([reason]));
+    let plan = decided(&on(Phase::InPlaceUpdating, node), minute(1));
+    assert_eq!(
+        written(&plan).3,
+        "Machine worker-x7k2p failed to update dependencies: disk full"
+    );
+}
+
+#[rstest]
+#[case::updating_for_too_long(Phase::InPlaceUpdating, 20, false, "InPlaceUpdateFailed")]
+#[case::updating(Phase::InPlaceUpdating, 19, false, "")]
+#[case::failed_for_too_long(Phase::InPlaceUpdateFailed, 15, false, "Failed")]
+#[case::failed_and_nothing_is_replaced(Phase::InPlaceUpdateFailed, 15, true, "")]
+fn an_update_in_place_has_its_timeouts(
+    #[case] phase: Phase,
+    #[case] now: i64,
+    #[case] disabled: bool,
+    #[case] expected: &str,
+) {
+    let mut view = on(phase, labelled("candidate selected", Some("ReadyForUpdate")));
+    view.machine.spec.configuration.disable_health_timeout = Some(disabled);
+    assert_eq!(written(&decided(&view, minute(now))).0, expected);
+}

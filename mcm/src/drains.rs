@@ -1,0 +1,61 @@
+//! What this process remembers of the drains that are under way, a value for each machine.
+//!
+//! Drains are data: none holds a task or a worker while it waits. What must not live here: what the memory means.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use mcm_api::Machine;
+use mcm_core::machine::{DrainMemory, EvictionOutcome};
+
+use crate::cache::Key;
+
+/// By machine: its uid, and the memory.
+type Memories = BTreeMap<Key, (Option<String>, DrainMemory)>;
+
+/// All of them. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Drains(Arc<Mutex<Memories>>);
+
+impl Drains {
+    /// What is remembered of the machine's drain.
+    pub(crate) fn of(&self, machine: &Machine) -> DrainMemory {
+        let drains = self.lock();
+        let own = drains.get(&Key::of(machine)).filter(|(uid, _)| *uid == machine.uid());
+        own.map(|(_, memory)| memory.clone()).unwrap_or_default()
+    }
+
+    /// Remembers this instead.
+    pub(crate) fn keep(&self, machine: &Machine, memory: DrainMemory) {
+        self.lock().insert(Key::of(machine), (machine.uid(), memory));
+    }
+
+    /// A pod was asked to go, with that outcome.
+    pub(crate) fn attempted(&self, key: &Key, pod: &str, now: Timestamp, outcome: EvictionOutcome) {
+        if let Some((_, memory)) = self.lock().get_mut(key) {
+            memory.attempted(pod, now, outcome);
+        }
+    }
+
+    /// The machines whose drain waits for this PersistentVolume.
+    pub(crate) fn waiting_for(&self, volume: &str) -> Vec<Key> {
+        let drains = self.lock();
+        let waits = |memory: &DrainMemory| {
+            let moving = memory.moving.as_ref();
+            moving.is_some_and(|moving| moving.volumes.contains_key(volume))
+        };
+        let all = drains.iter().filter(|(_, (_, memory))| waits(memory));
+        all.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// There is no such machine any more.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Memories> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
