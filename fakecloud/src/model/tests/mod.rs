@@ -163,7 +163,9 @@ fn an_update_changes_the_tags_that_stem_from_the_spec_alone() {
     let mut cloud = cloud();
     let made = request("a");
     cloud.create_machine(&made, at(0)).result.unwrap();
-    for vm in cloud.vms.values_mut() {
+    let ordinals: Vec<u64> = cloud.vms.values().map(|vm| vm.ordinal).collect();
+    for ordinal in ordinals {
+        let vm = cloud.vms.get_mut(&ordinal).unwrap();
         vm.tags.insert("a-persons".to_owned(), "own".to_owned());
     }
     let mut changed = request("a");
