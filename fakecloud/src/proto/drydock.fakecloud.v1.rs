@@ -878,7 +878,7 @@ pub struct Record {
     /// calls: the rule that fired
     #[prost(string, tag = "14")]
     pub fault_id: ::prost::alloc::string::String,
-    /// calls: who called, where that is known; over gRPC x-client or the user agent
+    /// calls: who called, where that is known; over gRPC by the header x-client
     #[prost(string, tag = "15")]
     pub client: ::prost::alloc::string::String,
 }

@@ -11,7 +11,7 @@ use tower::{Layer, Service};
 
 use super::driver::calling_as;
 
-/// The header by which a client says who it is; without it the user agent does.
+/// The header by which a client says who it is. A user agent says which program it is, not who, and is not taken for it.
 const CLIENT: &str = "x-client";
 /// The most characters that are kept of it.
 const LENGTH: usize = 100;
@@ -54,8 +54,10 @@ where
 
 /// Who a call says that it is from. Only what can stand in a log is kept.
 fn client(headers: &HeaderMap) -> String {
-    let value = headers.get(CLIENT).or_else(|| headers.get(http::header::USER_AGENT));
-    let text = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = headers
+        .get(CLIENT)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     text.chars()
         .filter(|character| !character.is_control())
         .take(LENGTH)
@@ -67,11 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_says_who_it_is_from_by_its_header_or_its_agent() {
+    fn a_call_says_who_it_is_from_by_its_header_alone() {
         let mut headers = HeaderMap::new();
         assert_eq!(client(&headers), "");
         headers.insert("user-agent", "grpc-python/1".parse().unwrap());
-        assert_eq!(client(&headers), "grpc-python/1");
+        assert_eq!(client(&headers), "");
         headers.insert("x-client", "mcm-0".parse().unwrap());
         assert_eq!(client(&headers), "mcm-0");
         headers.insert("x-client", "x".repeat(500).parse().unwrap());

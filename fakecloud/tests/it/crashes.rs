@@ -109,7 +109,7 @@ async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back
 
         let (answered, reached) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
         let mut draw = seed.stream(&format!("round/{round}"));
-        let enough = 1 + draw.below(40);
+        let enough = 1 + draw.below(16);
         let mut callers = JoinSet::new();
         for (caller, knows) in known.drain(..).enumerate() {
             let stream = seed.stream(&format!("caller/{round}/{caller}"));
