@@ -42,6 +42,8 @@ struct CloudState {
     failures: Vec<Code>,
     list_failure: Option<Code>,
     calls: Vec<&'static str>,
+    /// Whether a status call tells when there are several VMs.
+    reports_several: bool,
     /// How long a status call takes.
     slow: Duration,
     /// The provider whose calls are never answered.
@@ -138,7 +140,11 @@ impl Driver for Cloud {
         let mut state = self.0.lock().unwrap();
         state.calls.push("status");
         let name = name(&request);
-        let vm = state.vms.values().find(|vm| vm.node_name == name).cloned();
+        let mut of_machine = state.vms.values().filter(|vm| vm.node_name == name);
+        let vm = of_machine.next().cloned();
+        if state.reports_several && of_machine.next().is_some() {
+            return Err(DriverError::new(Code::OutOfRange, "several VMs"));
+        }
         vm.ok_or_else(|| DriverError::new(Code::NotFound, "no VM"))
     }
 
