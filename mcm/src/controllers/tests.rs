@@ -1,6 +1,7 @@
 //! A machine's life through the whole shell: flags, watches, decisions, actions, over a small API
 //! server and a cloud in this process, on virtual time.
 
+mod classes;
 mod drivers;
 mod migration;
 mod safety;
@@ -778,24 +779,6 @@ async fn a_node_that_is_not_ready_at_first_costs_no_write_more() {
             stage.wait(30).await;
             assert_eq!(stage.phase(), "Running");
             assert_eq!(stage.object_writes().len(), 6);
-        })
-        .await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_class_that_may_not_be_written_is_tried_again_at_intervals() {
-    let stage = Stage::new();
-    stage.server.forbid(CLASS);
-    stage
-        .run(async {
-            stage.create_machine();
-            stage.wait(60).await;
-            let attempts = stage
-                .writes()
-                .into_iter()
-                .filter(|write| write.ends_with(CLASS))
-                .count();
-            assert!((10..=30).contains(&attempts), "{attempts} attempts in a minute");
         })
         .await;
 }
