@@ -153,7 +153,9 @@ impl Hands {
         let written = api
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
-        self.learn(&api, &name, &self.world.machines, written).await.map(|_| ())
+        self.learn(&api, &name, &self.world.machines, written).await?;
+        self.guard.status_changed(&machine.status, status);
+        Ok(())
     }
 
     fn machines(&self) -> Api<Machine> {

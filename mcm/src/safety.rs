@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mcm_api::{Code, Machine};
+use mcm_api::{Code, Machine, MachineStatus};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::Mutant;
 use mcm_core::safety::api_health::{self, ApiHealth};
@@ -70,13 +70,20 @@ impl Guard {
 
     /// A change of a machine: one that went, or whose cloud says that it has several VMs, may have left some.
     pub(crate) fn machine_changed(&self, change: &Change<Machine>) {
-        let several = |machine: &Option<Arc<Machine>>| {
-            let operation = machine
-                .as_ref()
-                .and_then(|machine| machine.status.last_operation.as_ref());
+        let status = |machine: &Option<Arc<Machine>>| machine.as_ref().map(|machine| machine.status.clone());
+        match (status(&change.old), status(&change.new)) {
+            (_, None) => self.0.suspicion.notify_one(),
+            (old, Some(new)) => self.status_changed(&old.unwrap_or_default(), &new),
+        }
+    }
+
+    /// A change of a machine's status, by others or by this process: of what it wrote itself no watch tells it.
+    pub(crate) fn status_changed(&self, old: &MachineStatus, new: &MachineStatus) {
+        let several = |status: &MachineStatus| {
+            let operation = status.last_operation.as_ref();
             operation.is_some_and(|operation| operation.error_code == Code::OutOfRange.name())
         };
-        if change.new.is_none() || (several(&change.new) && !several(&change.old)) {
+        if several(new) && !several(old) {
             self.0.suspicion.notify_one();
         }
     }

@@ -16,6 +16,7 @@ pub(super) fn scenario() -> Scenario {
     .eventually(joining(), phase("m-1", Phase::Running))
     .step(make_vm("of-a-person", false))
     .step(make_vm("left-behind", true))
+    .eventually(slack(), all([vm_count("of-a-person", 1), vm_count("left-behind", 1)]))
     .eventually(2 * orphan_period() + slack(), vm_count("left-behind", 0))
     .always(
         orphan_period() + slack(),

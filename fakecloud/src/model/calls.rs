@@ -99,12 +99,10 @@ impl Cloud {
                 Effect::Later(delay) => Some(delay),
                 _ => Some(cloud.config.termination_delay.0),
             };
-            let vms = cloud
-                .live_of(&machine)
-                .into_iter()
-                .map(|vm| (vm.ordinal, vm.id.clone()));
-            let vms: Vec<(u64, String)> = vms.collect();
-            cloud.remove_parts(&machine, None, now);
+            let vms = cloud.meant(request, &machine);
+            if !stands_for_one_vm(request) {
+                cloud.remove_parts(&machine, None, now);
+            }
             for (ordinal, id) in vms {
                 if effect == Effect::Part(Partial::Vm) {
                     cloud.leave_parts(&machine, &id);
@@ -113,6 +111,18 @@ impl Cloud {
             }
             Ok(None)
         })
+    }
+
+    /// The VMs that a deletion is about, by ordinal and id.
+    fn meant(&self, request: &MachineRequest, machine: &str) -> Vec<(u64, String)> {
+        let entry = |vm: &Vm| (vm.ordinal, vm.id.clone());
+        if !stands_for_one_vm(request) {
+            return self.live_of(machine).into_iter().map(entry).collect();
+        }
+        let live = self.live.values().flatten().filter_map(|ordinal| self.vms.get(ordinal));
+        live.filter(|vm| vm.provider_id == request.machine.spec.provider_id)
+            .map(entry)
+            .collect()
     }
 
     /// Looks for the machine's VM.
@@ -452,6 +462,12 @@ fn one_of<'a>(machine: &str, vms: &[&'a Vm]) -> Result<&'a Vm, DriverError> {
 
 fn not_found(machine: &str) -> DriverError {
     DriverError::new(Code::NotFound, format!("machine {machine} has no VM"))
+}
+
+/// Whether a deletion is about the one VM of a provider id, whosever it is: its machine has no uid. So a controller takes
+/// away what nobody needs.
+fn stands_for_one_vm(request: &MachineRequest) -> bool {
+    request.machine.metadata.uid.is_none() && !request.machine.spec.provider_id.is_empty()
 }
 
 pub(super) fn owner(request: &MachineRequest) -> Owner {

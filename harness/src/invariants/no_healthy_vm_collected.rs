@@ -6,7 +6,7 @@
 //! Every DeleteMachine of the driver is looked at, whoever made it: a deletion that a Machine's own end asks for finds a
 //! deletionTimestamp. The one exception is a VM whose node name another Node took: that VM goes again at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,14 +15,21 @@ use super::Check;
 use super::sight::{Sight, after, is_deleting, name};
 use crate::engine::world::text;
 
-/// When the VM of a machine that was not there was deleted, by name.
 #[derive(Debug, Default)]
-pub(super) struct NoHealthyVmCollected(BTreeMap<String, Timestamp>);
+pub(super) struct NoHealthyVmCollected {
+    /// When the VM of a machine that was not there was deleted, by name.
+    collected: BTreeMap<String, Timestamp>,
+    /// Machines that went, as they do: the deletion of their VMs may be seen after them.
+    gone: BTreeSet<String>,
+}
 
 impl Check for NoHealthyVmCollected {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.deleted("Machine") {
+            self.gone.insert(name(machine).to_owned());
+        }
         if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
-            let collected = self.0.remove(name(machine))?;
+            let collected = self.collected.remove(name(machine))?;
             let restored = sight.at() < after(collected, sight.terms.timeouts.orphan_period);
             return restored.then(|| {
                 format!(
@@ -35,8 +42,9 @@ impl Check for NoHealthyVmCollected {
         let call = sight
             .call()
             .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
-        if sight.truth == Some(None) {
-            self.0.insert(call.machine.clone(), sight.at());
+        let known = sight.world.object("Machine", &call.machine).is_some() || self.gone.contains(&call.machine);
+        if !known && sight.truth.flatten().is_none() {
+            self.collected.insert(call.machine.clone(), sight.at());
             return None;
         }
         let machine = sight.truth.flatten().filter(|machine| !is_deleting(machine))?;

@@ -63,6 +63,26 @@ async fn an_orphan_vm_is_collected_and_told_of_and_the_vm_of_a_machine_is_not() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_several_vms_one_is_left_within_a_minute_of_the_clouds_word() {
+    let stage = Stage::new();
+    for vm in ["fake:///a", "fake:///b"] {
+        stage.cloud.put_vm(vm, "m-12345");
+    }
+    stage.cloud.0.lock().unwrap().reports_several = true;
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(60).await;
+            assert_eq!(stage.cloud.vms(), 1);
+            assert!(stage.cloud.has_vm("fake:///a"));
+            stage.wait(11 * MINUTE).await;
+            let machine = stage.server.get(MACHINE).unwrap();
+            assert_eq!(machine["spec"]["providerID"], "fake:///a");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_collected_while_the_cloud_cannot_list_or_the_secret_is_gone() {
     for secret_goes in [false, true] {
         let stage = Stage::new();

@@ -1,0 +1,21 @@
+//! The finalizers of classes, through the whole process.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_class_that_may_not_be_written_is_tried_again_at_intervals() {
+    let stage = Stage::new();
+    stage.server.forbid(CLASS);
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(60).await;
+            let attempts = stage
+                .writes()
+                .into_iter()
+                .filter(|write| write.ends_with(CLASS))
+                .count();
+            assert!((10..=30).contains(&attempts), "{attempts} attempts in a minute");
+        })
+        .await;
+}
