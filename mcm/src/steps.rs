@@ -109,6 +109,9 @@ impl Hands {
             if !self.may_act() {
                 return Ended::NotLeading;
             }
+            if matches!(step.act, Act::Delete { .. }) && self.is_outdated(owner) {
+                return Ended::Conflict;
+            }
             let may_fail = step.act.may_fail();
             made |= matches!(step.act, Act::CreateMachines(_));
             let set = match &step.act {
