@@ -134,6 +134,21 @@ impl Hands {
         Ended::Done(made)
     }
 
+    /// Whether the owner's spec was changed since it was decided on: what was surplus may be wanted again.
+    fn is_outdated(&self, owner: Owner<'_>) -> bool {
+        let world = &self.world;
+        match owner {
+            Owner::Set(set) => {
+                let known = world.sets.get(&Key::of(set));
+                known.is_none_or(|known| known.metadata.generation != set.metadata.generation)
+            }
+            Owner::Deployment(one) => {
+                let known = world.deployments.get(&Key::of(one));
+                known.is_none_or(|known| known.metadata.generation != one.metadata.generation)
+            }
+        }
+    }
+
     async fn step(&self, names: &Names, owner: Owner<'_>, act: Act, triggers: &mut Vec<Trigger>) -> kube::Result<()> {
         match act {
             Act::Patch { kind, name, patch } => {
