@@ -47,12 +47,13 @@ impl Controllers {
         let mut outcome = Outcome::default();
         let left = self.brake.left(self.hands.clock.now());
         let world = &self.hands.world;
-        for _ in 0..DECISIONS {
+        for decision in 0..DECISIONS {
             let view = View {
                 sets: world.sets.all(),
                 deployments: world.deployments.all(),
                 machines: world.machines.all(),
-                may_freeze: machine_made || left.is_zero(),
+                // What is thawed here gets time to delete its surplus.
+                may_freeze: decision == 0 && (machine_made || left.is_zero()),
             };
             let decisions = decide(&view, self.brake.settings, self.hands.clock.now());
             if decisions.is_empty() {

@@ -327,7 +327,6 @@ fn plan(kind: Kind, metadata: &ObjectMeta, status: Option<Value>, freeze: bool, 
             "labels": { keys::FREEZE_LABEL: label },
             "annotations": { keys::UNFREEZE_ANNOTATION: null },
         } });
-        let name = name.clone();
         plan.push(Act::Patch { kind, name, patch }, reason.clone());
     } else if let Some(change) = status {
         let patch = json!({ "metadata": { "resourceVersion": version }, "status": change });

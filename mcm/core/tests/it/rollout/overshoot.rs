@@ -32,8 +32,12 @@ fn view(world: &World) -> View {
 /// Looks until there is nothing to do; answers the reasons.
 fn look(world: &mut World) -> Vec<Reason> {
     let mut reasons = Vec::new();
-    for _ in 0..10 {
-        let decisions = decide(&view(world), Settings::default(), world.now);
+    for decision in 0..10 {
+        let view = View {
+            may_freeze: decision == 0,
+            ..view(world)
+        };
+        let decisions = decide(&view, Settings::default(), world.now);
         if decisions.is_empty() {
             return reasons;
         }
