@@ -23,6 +23,7 @@ use crate::cache::Key;
 use crate::copies::Copies;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::made::Made;
+use crate::overshoot::Brake;
 use crate::queue::Queue;
 use crate::readiness::Activity;
 use crate::slots::{Permit, Slots};
@@ -51,6 +52,7 @@ pub(crate) struct Controllers {
     pub(crate) copies: Copies,
     pub(crate) slots: Slots<Work>,
     pub(crate) names: Names,
+    pub(crate) brake: Brake,
     pub(crate) deployment_settings: mcm_core::deployment::Settings,
     pub(crate) updates: Updates,
 }
@@ -112,6 +114,7 @@ impl Controllers {
                 if !std::mem::replace(&mut announced, true) {
                     readiness.set(Activity::Working);
                     world.guard.filled();
+                    agenda.take(world.first_triggers());
                     tracing::info!(namespace = world.namespace, "the caches are filled: working");
                 }
                 for work in controllers.slots.unparked() {
@@ -161,6 +164,7 @@ impl Controllers {
             Work::Secret(key) => self.secret(key).await,
             Work::Set(key) => Box::pin(self.set(key)).await,
             Work::Deployment(key) => Box::pin(self.deployment(key)).await,
+            Work::Overshoot => Box::pin(self.overshoot(hurry)).await,
         }
     }
 

@@ -20,6 +20,7 @@ mod made;
 mod metrics;
 mod migration;
 mod options;
+mod overshoot;
 mod preflight;
 mod queue;
 mod readiness;
@@ -41,8 +42,8 @@ pub use clients::{client, from_options};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{
-    AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
-    OptionsError, RetryOptions, SafetyOptions, not_offered,
+    AcceptedOptions, BrakeOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions,
+    Options, OptionsError, RetryOptions, SafetyOptions, not_offered,
 };
 pub use preflight::{check_clusters, check_driver};
 pub use readiness::{Activity, Readiness};

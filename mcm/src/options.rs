@@ -13,6 +13,7 @@ use mcm_api::GoDuration;
 use mcm_driver::tls::{Tls, TlsFiles};
 
 pub use accepted::AcceptedOptions;
+pub use brake::BrakeOptions;
 pub use safety::SafetyOptions;
 pub use upstream::not_offered;
 
@@ -94,6 +95,10 @@ pub struct Options {
     /// Safety.
     #[command(flatten)]
     pub safety: SafetyOptions,
+
+    /// The brake against too many machines.
+    #[command(flatten)]
+    pub brake: BrakeOptions,
 
     /// Flags that manifests of upstream have.
     #[command(flatten)]
@@ -302,6 +307,7 @@ impl Default for Options {
             driver_tls: DriverTlsOptions::default(),
             machine: MachineOptions::default(),
             safety: SafetyOptions::default(),
+            brake: BrakeOptions::default(),
             accepted: AcceptedOptions::default(),
             retry: RetryOptions::default(),
             leader_election: LeaderElectionOptions::default(),
@@ -429,6 +435,7 @@ impl Options {
             ("--medium-retry", self.retry.medium),
             ("--long-retry", self.retry.long),
             ("--eviction-retry", self.retry.eviction),
+            ("--machine-safety-overshooting-period", self.brake.overshooting_period),
         ] {
             check(
                 !period.0.is_zero(),
@@ -611,6 +618,7 @@ impl LeaderElectionOptions {
 }
 
 mod accepted;
+mod brake;
 mod safety;
 mod upstream;
 

@@ -15,6 +15,7 @@ use crate::controllers::Controllers;
 use crate::copies::Copies;
 use crate::election::{Elector, Tenure};
 use crate::made::Made;
+use crate::overshoot::Brake;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::safety::{self, Safety};
@@ -140,6 +141,11 @@ async fn work(
         copies: Copies::default(),
         slots: Slots::new(concurrency),
         updates: Updates::default(),
+        brake: Brake::new(mcm_core::overshoot::Settings {
+            up: i64::from(options.brake.up),
+            down: i64::from(options.brake.down),
+            period: options.brake.overshooting_period.0,
+        }),
         names: Names::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {
             keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,

@@ -109,6 +109,9 @@ impl Hands {
             if !self.may_act() {
                 return Ended::NotLeading;
             }
+            if matches!(step.act, Act::Delete { .. }) && self.is_outdated(owner) {
+                return Ended::Conflict;
+            }
             let may_fail = step.act.may_fail();
             made |= matches!(step.act, Act::CreateMachines(_));
             let set = match &step.act {
@@ -129,6 +132,21 @@ impl Hands {
             }
         }
         Ended::Done(made)
+    }
+
+    /// Whether the owner's spec was changed since it was decided on: what was surplus may be wanted again.
+    fn is_outdated(&self, owner: Owner<'_>) -> bool {
+        let world = &self.world;
+        match owner {
+            Owner::Set(set) => {
+                let known = world.sets.get(&Key::of(set));
+                known.is_none_or(|known| known.metadata.generation != set.metadata.generation)
+            }
+            Owner::Deployment(one) => {
+                let known = world.deployments.get(&Key::of(one));
+                known.is_none_or(|known| known.metadata.generation != one.metadata.generation)
+            }
+        }
     }
 
     async fn step(&self, names: &Names, owner: Owner<'_>, act: Act, triggers: &mut Vec<Trigger>) -> kube::Result<()> {

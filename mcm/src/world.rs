@@ -31,6 +31,7 @@ pub(crate) enum Work {
     Secret(Key),
     Set(Key),
     Deployment(Key),
+    Overshoot,
 }
 
 /// Something to be looked at, and whether somebody changed what it is made from.
@@ -94,10 +95,10 @@ impl Chosen {
         self.sets || self.deployments
     }
 
-    fn runs(self, work: &Work) -> bool {
+    pub(crate) fn runs(self, work: &Work) -> bool {
         match work {
             Work::Machine(_) | Work::Class(_) | Work::Secret(_) => self.machines,
-            Work::Set(_) => self.sets,
+            Work::Set(_) | Work::Overshoot => self.sets,
             Work::Deployment(_) => self.deployments,
         }
     }

@@ -66,6 +66,13 @@ impl World {
             return Vec::new();
         }
         let mut triggers = Vec::new();
+        if change.old.is_none() || change.new.is_none() {
+            let hurry = change.old.is_none();
+            triggers.push(Trigger {
+                work: Work::Overshoot,
+                hurry,
+            });
+        }
         for machine in [&change.old, &change.new].into_iter().flatten() {
             match controller(&machine.metadata) {
                 Some(owner) => {
@@ -110,14 +117,23 @@ impl World {
             triggers.push(quiet(Work::Set(Key::of(&**set))));
             triggers.extend(self.owners_of_set(set));
         }
+        triggers.push(quiet(Work::Overshoot));
         dedup(triggers)
+    }
+
+    /// What is looked at once the caches are filled, and after that by its own period.
+    pub(crate) fn first_triggers(&self) -> Vec<Trigger> {
+        let first = [quiet(Work::Overshoot)].into_iter();
+        first.filter(|trigger| self.chosen.runs(&trigger.work)).collect()
     }
 
     pub(crate) fn deployment_changed(&self, change: &Change<MachineDeployment>) -> Vec<Trigger> {
         let deployment = change.either().into_iter();
-        deployment
+        let mut triggers: Vec<_> = deployment
             .map(|deployment| quiet(Work::Deployment(Key::of(&**deployment))))
-            .collect()
+            .collect();
+        triggers.push(quiet(Work::Overshoot));
+        triggers
     }
 
     /// A machine that this process wrote: its owners look at it, and the machine controller if it is new or is to go.

@@ -28,6 +28,7 @@ mod node_deleted;
 mod node_template;
 mod reserve_gives_way;
 mod rolling_restart;
+mod rollouts;
 mod unreachable_node;
 mod unreachable_volume;
 mod vm_deleted;
@@ -84,6 +85,7 @@ pub fn scenarios() -> Vec<Scenario> {
     suite("first-light", first_light.into())
         .chain(suite("machine", machine.into()))
         .chain(suite("workloads", workloads.into()))
+        .chain(suite("rollout", rollouts::scenarios()))
         .collect()
 }
 

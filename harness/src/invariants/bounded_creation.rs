@@ -5,7 +5,7 @@
 //! Of the retry table it is held that no Machine gets more than three CreateMachine calls within a short retry period,
 //! one for each process that may die or be told to hurry in that time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -25,6 +25,8 @@ pub(super) struct BoundedCreation {
     /// By deployment: when VMs were made, and when Machines were lost.
     made: BTreeMap<String, VecDeque<Timestamp>>,
     lost: BTreeMap<String, VecDeque<Timestamp>>,
+    /// VMs that are counted: the ledger tells of one more than once while it boots.
+    seen: BTreeSet<String>,
 }
 
 impl Check for BoundedCreation {
@@ -60,6 +62,9 @@ impl Check for BoundedCreation {
         let vm = sight
             .vm()
             .filter(|vm| vm.state == crate::stage::cloud::VmState::Pending)?;
+        if !self.seen.insert(vm.id.clone()) {
+            return None;
+        }
         let machine = sight.world.object("Machine", &vm.machine)?;
         let called = label(machine, keys::DEPLOYMENT_LABEL);
         let deployment = sight.world.object("MachineDeployment", called)?;

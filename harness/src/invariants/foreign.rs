@@ -67,7 +67,9 @@ fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
     if cordoned(before) && !cordoned(node) {
         return Some(format!("node {name} was cordoned, and is no longer"));
     }
-    let kept = |node: &Value| annotation(node, KEEP) == Some("true");
+    // With the controller's mark beside it the annotation is the controller's own.
+    let by_us = annotation(before, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
+    let kept = |node: &Value| annotation(node, KEEP) == Some("true") && !by_us;
     (kept(before) && !kept(node)).then(|| format!("node {name} had the annotation {KEEP}, and has it no longer"))
 }
 

@@ -68,6 +68,10 @@ impl Size {
 }
 
 fn too_few(sight: &Sight, deployment: &Value) -> Option<String> {
+    // Recreate promises nothing, and neither does a deployment that goes.
+    if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
+        return None;
+    }
     let (replicas, _, unavailable) = numbers(deployment);
     let (mut available, mut lost) = (0, 0);
     for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {

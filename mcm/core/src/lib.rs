@@ -10,6 +10,7 @@ pub mod election;
 pub mod finalizer;
 pub mod machine;
 pub mod merge;
+pub mod overshoot;
 pub mod ownership;
 pub mod safety;
 pub mod selector;

@@ -98,7 +98,7 @@ mod tests {
         ObjectMeta {
             name: Some("owner".to_owned()),
             uid: Some("u".to_owned()),
-            deletion_timestamp: deleting.then(|| Time(jiff::Timestamp::UNIX_EPOCH)),
+            deletion_timestamp: deleting.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         }
     }
@@ -111,7 +111,7 @@ mod tests {
         ObjectMeta {
             labels: Some(BTreeMap::from([("a".to_owned(), label.to_owned())])),
             owner_references: controller.map(|uid| vec![reference("MachineSet", &owner(uid))]),
-            deletion_timestamp: deleting.then(|| Time(jiff::Timestamp::UNIX_EPOCH)),
+            deletion_timestamp: deleting.then_some(Time(jiff::Timestamp::UNIX_EPOCH)),
             ..ObjectMeta::default()
         }
     }

@@ -3,12 +3,7 @@
 //! A manifest that was written for upstream is to fail with their names, not with a guess at what else
 //! might have been meant. A flag that is offered must not stand here.
 
-const NOT_OFFERED: [&str; 4] = [
-    "machine-preserve-timeout",
-    "machine-safety-overshooting-period",
-    "safety-down",
-    "safety-up",
-];
+const NOT_OFFERED: [&str; 1] = ["machine-preserve-timeout"];
 
 /// What is wrong with arguments that use flags of upstream's which are not offered; `None`: nothing.
 pub fn not_offered<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<String> {

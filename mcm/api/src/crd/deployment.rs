@@ -142,10 +142,11 @@ const NOT_BOTH_ZERO: &str = "!has(self.maxSurge) || !has(self.maxUnavailable) ||
 
 /// A number of machines, or a share of them; one where nothing is said.
 fn bound() -> JSONSchemaProps {
-    int_or_string().defaulting(1.into()).rule(
-        "type(self) == int ? self >= 0 : self.matches('^[0-9]+%$')",
-        "write a number that is 0 or more, or a share such as 25%",
-    )
+    JSONSchemaProps {
+        // It applies to texts alone, as the minimum does to numbers.
+        pattern: Some("^[0-9]+%$".to_owned()),
+        ..int_or_string().defaulting(1.into()).at_least(0.0)
+    }
 }
 
 fn status() -> JSONSchemaProps {

@@ -75,7 +75,7 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
     if text.is_empty() {
         annotations.remove(keys::TRIGGER_DELETION_ANNOTATION);
     } else if text != *list {
-        annotations.insert(keys::TRIGGER_DELETION_ANNOTATION.to_owned(), text.clone());
+        annotations.insert(keys::TRIGGER_DELETION_ANNOTATION.to_owned(), text);
     }
     if scaled_at.is_none() && !named.is_empty() {
         annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), fallback);

@@ -1,1 +1,431 @@
-//! Tables of sets.
+//! Tables of sets: validity, claims, numbers, ranking, what is handed on, status.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::machine::LastOperation;
+use mcm_api::{GoDuration, Machine, MachineSet, Phase, State, keys};
+use mcm_core::set::{Reason, View, decide, problems, rank};
+use mcm_core::steps::{Act, Kind, Plan};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::fixtures::start;
+
+fn set(replicas: i32) -> MachineSet {
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": "ms", "namespace": "default", "uid": "uid-ms", "resourceVersion": "7", "generation": 1,
+            "finalizers": [keys::MACHINE_FINALIZER],
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "a": "1" } },
+            "template": {
+                "metadata": { "labels": { "a": "1" }, "annotations": { "from": "template" } },
+                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+            },
+        },
+    }))
+    .unwrap()
+}
+
+fn machine(name: &str, phase: Phase) -> Machine {
+    let mut machine: Machine = serde_json::from_value(json!({
+        "metadata": {
+            "name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": "3",
+            "labels": { "a": "1" },
+            "ownerReferences": [{
+                "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "ms", "uid": "uid-ms",
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+    }))
+    .unwrap();
+    machine.metadata.creation_timestamp = Some(Time(start()));
+    machine.status.current_status.phase = Some(phase);
+    machine.status.current_status.last_update_time = Some(Time(start()));
+    machine
+}
+
+fn annotated(mut machine: Machine, key: &str, value: &str) -> Machine {
+    machine
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(key.to_owned(), value.to_owned());
+    machine
+}
+
+fn view(set: MachineSet, machines: Vec<Machine>) -> View {
+    View {
+        set,
+        machines: machines.into_iter().map(Arc::new).collect(),
+        ..View::default()
+    }
+}
+
+fn plan(view: &View) -> Plan<Reason> {
+    decide(view, start())
+}
+
+fn deleted(plan: &Plan<Reason>) -> Vec<String> {
+    let names = plan.steps.iter().filter_map(|step| match &step.act {
+        Act::Delete {
+            name,
+            uid,
+            resource_version,
+            ..
+        } => {
+            assert!(uid.is_some() && resource_version.is_some());
+            Some(name.clone())
+        }
+        _ => None,
+    });
+    names.collect()
+}
+
+fn created(plan: &Plan<Reason>) -> Vec<Machine> {
+    let made = plan.steps.iter().filter_map(|step| match &step.act {
+        Act::CreateMachines(machines) => Some(machines.clone()),
+        _ => None,
+    });
+    made.flatten().collect()
+}
+
+fn status(plan: &Plan<Reason>) -> Value {
+    let mut written = plan.steps.iter().filter_map(|step| match &step.act {
+        Act::WriteStatus { patch, .. } => Some(patch["status"].clone()),
+        _ => None,
+    });
+    written.next().unwrap_or(Value::Null)
+}
+
+#[rstest]
+#[case::good(json!({}), None)]
+#[case::negative(json!({"replicas": -1}), Some("spec.replicas"))]
+#[case::no_selector(json!({"selector": null}), Some("spec.selector: Required"))]
+#[case::empty_selector(json!({"selector": {"matchLabels": null}}), Some("name at least one label"))]
+#[case::no_match(json!({"selector": {"matchLabels": {"a": "2"}}}), Some("does not match"))]
+#[case::no_kind(json!({"template": {"spec": {"class": {"kind": ""}}}}), Some("Kind is required"))]
+#[case::no_class(json!({"template": {"spec": {"class": {"name": ""}}}}), Some("Name is required"))]
+fn an_invalid_set_says_so_and_nothing_else_happens(#[case] change: Value, #[case] expected: Option<&str>) {
+    let mut value = serde_json::to_value(set(1)).unwrap();
+    json_patch(&mut value["spec"], &change);
+    let set: MachineSet = serde_json::from_value(value).unwrap();
+    let problems = problems(&set);
+    let Some(expected) = expected else {
+        assert_eq!(problems, Vec::<String>::new());
+        return;
+    };
+    assert!(problems[0].contains(expected), "{problems:?}");
+    let plan = plan(&view(set, vec![]));
+    assert!(created(&plan).is_empty());
+    assert_eq!(status(&plan)["machineSetCondition"][0]["type"], "Invalid");
+    assert!(
+        plan.steps
+            .iter()
+            .any(|step| matches!(step.act, Act::RecordEvent { .. }))
+    );
+}
+
+fn json_patch(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    for (key, value) in patch {
+        json_patch(&mut target[key], value);
+    }
+}
+
+#[test]
+fn a_new_set_gets_its_finalizer_before_any_machine() {
+    let mut new = set(2);
+    new.metadata.finalizers = None;
+    let plan = plan(&view(new, vec![]));
+    assert_eq!(plan.steps.len(), 1);
+    assert_eq!(plan.steps[0].reason, Reason::FinalizerMissing);
+}
+
+#[rstest]
+#[case::one_of_two_more(3, 2, 1)]
+#[case::equal(2, 2, 0)]
+#[case::a_hundred_at_a_time(200, 2, 100)]
+fn missing_machines_are_made(#[case] wanted: i32, #[case] there: usize, #[case] made: usize) {
+    let machines = (0..there)
+        .map(|number| machine(&format!("m-{number}"), Phase::Running))
+        .collect();
+    assert_eq!(created(&plan(&view(set(wanted), machines))).len(), made);
+}
+
+#[test]
+fn a_new_machine_is_what_the_template_says() {
+    let mut set = set(1);
+    set.metadata.annotations = Some(BTreeMap::from([(
+        keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION.to_owned(),
+        "15m30s".to_owned(),
+    )]));
+    let made = created(&plan(&view(set, vec![])));
+    let machine = &made[0];
+    assert_eq!(machine.metadata.generate_name.as_deref(), Some("ms-"));
+    assert_eq!(machine.metadata.labels.as_ref().unwrap()["a"], "1");
+    assert_eq!(machine.metadata.annotations.as_ref().unwrap()["from"], "template");
+    assert_eq!(
+        machine.metadata.owner_references.as_ref().unwrap()[0].controller,
+        Some(true)
+    );
+    let timeout: GoDuration = "15m30s".parse().unwrap();
+    assert_eq!(machine.spec.configuration.creation_timeout, Some(timeout));
+}
+
+#[rstest]
+#[case::one_extra_and_one_failed(1, vec![("m-1", Phase::Running), ("m-2", Phase::Failed)], &["m-2"])]
+#[case::one_extra(1, vec![("m-1", Phase::Running), ("m-2", Phase::Pending)], &["m-2"])]
+#[case::failed_ones_are_replaced(3, vec![("m-1", Phase::Failed), ("m-2", Phase::Failed), ("m-3", Phase::Running)], &["m-1", "m-2"])]
+#[case::none(2, vec![("m-1", Phase::Running), ("m-2", Phase::Unknown)], &[])]
+fn surplus_and_failed_machines_go(#[case] wanted: i32, #[case] there: Vec<(&str, Phase)>, #[case] expected: &[&str]) {
+    let machines = there.into_iter().map(|(name, phase)| machine(name, phase)).collect();
+    assert_eq!(deleted(&plan(&view(set(wanted), machines))), expected);
+}
+
+#[test]
+fn a_machine_that_is_going_neither_counts_nor_goes_again() {
+    let mut going = machine("m-1", Phase::Running);
+    going.metadata.deletion_timestamp = Some(Time(start()));
+    let plan = plan(&view(set(2), vec![going, machine("m-2", Phase::Running)]));
+    assert_eq!((created(&plan).len(), deleted(&plan).len()), (1, 0));
+}
+
+#[rstest]
+#[case::frozen(keys::FREEZE_LABEL, "True")]
+#[case::updated_in_place(keys::SCALE_UP_DISABLED_LABEL, "true")]
+fn a_set_that_is_held_back_makes_nothing(#[case] key: &str, #[case] value: &str) {
+    let mut held = set(3);
+    held.metadata.labels = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
+    assert_eq!(created(&plan(&view(held, vec![]))).len(), 0);
+}
+
+#[test]
+fn a_frozen_set_deletes_nothing_and_tells_its_status() {
+    let mut frozen = set(0);
+    frozen.metadata.labels = Some(BTreeMap::from([(keys::FREEZE_LABEL.to_owned(), "True".to_owned())]));
+    let plan = plan(&view(frozen, vec![machine("m-1", Phase::Running)]));
+    assert_eq!(deleted(&plan), Vec::<String>::new());
+    assert_eq!(status(&plan)["replicas"], 1);
+}
+
+fn at(minutes: i64) -> Timestamp {
+    start().checked_add(SignedDuration::from_mins(minutes)).unwrap()
+}
+
+#[rstest]
+#[case::named_and_counted(2)]
+#[case::named_beyond_the_count(1)]
+fn machines_that_the_autoscaler_named_go_even_where_the_number_fits(#[case] wanted: i32) {
+    let mut set = set(wanted);
+    set.metadata.annotations = Some(BTreeMap::from([(
+        keys::LAST_SCALE_ANNOTATION.to_owned(),
+        at(5).to_string(),
+    )]));
+    let named = |name: &str| {
+        let machine = annotated(machine(name, Phase::Running), keys::PRIORITY_ANNOTATION, "1");
+        annotated(machine, keys::MARKED_ANNOTATION, &at(5).to_string())
+    };
+    let machines = vec![named("m-1"), named("m-2"), machine("m-3", Phase::Running)];
+    assert_eq!(deleted(&plan(&view(set, machines))), ["m-1", "m-2"]);
+}
+
+#[rstest]
+#[case::one_made(3, 1, 0)]
+#[case::fits(2, 0, 0)]
+#[case::only_the_other_goes(0, 0, 1)]
+fn a_machine_that_was_handed_over_is_not_chosen(#[case] wanted: i32, #[case] made: usize, #[case] gone: usize) {
+    let mut moved = machine("m-1", Phase::Running);
+    let labels = moved.metadata.labels.as_mut().unwrap();
+    labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), "successful".to_owned());
+    let plan = plan(&view(set(wanted), vec![moved, machine("m-2", Phase::Running)]));
+    assert_eq!((created(&plan).len(), deleted(&plan).len()), (made, gone));
+}
+
+#[test]
+fn the_order_in_which_machines_go() {
+    let prioritised =
+        |name: &str, priority: &str| annotated(machine(name, Phase::Running), keys::PRIORITY_ANNOTATION, priority);
+    let marked = |name: &str, phase: Phase, minutes: i64| {
+        annotated(machine(name, phase), keys::MARKED_ANNOTATION, &at(minutes).to_string())
+    };
+    let mut older = machine("z-older", Phase::Running);
+    older.metadata.creation_timestamp = Some(Time(at(-5)));
+    let machines = [
+        machine("k-failed-preserved", Phase::Failed),
+        prioritised("j-five", "5"),
+        machine("h-running", Phase::Running),
+        older,
+        machine("g-available", Phase::Available),
+        machine("f-pending", Phase::Pending),
+        machine("e-unknown", Phase::Unknown),
+        machine("d-crash", Phase::CrashLoopBackOff),
+        machine("c-failed", Phase::Failed),
+        marked("b-running-later", Phase::Running, 1),
+        marked("b-failed-later", Phase::Failed, 1),
+        marked("a-marked", Phase::Running, 0),
+        prioritised("a-one", "1"),
+    ];
+    let preserved = BTreeSet::from(["k-failed-preserved".to_owned()]);
+    let mut ranked: Vec<_> = machines.into_iter().map(Arc::new).collect();
+    rank(&mut ranked, &preserved);
+    let names: Vec<_> = ranked
+        .iter()
+        .map(|machine| machine.metadata.name.clone().unwrap())
+        .collect();
+    let expected = [
+        "a-one",
+        "a-marked",
+        "b-failed-later",
+        "b-running-later",
+        "c-failed",
+        "d-crash",
+        "e-unknown",
+        "f-pending",
+        "g-available",
+        "z-older",
+        "h-running",
+        "j-five",
+        "k-failed-preserved",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[rstest]
+#[case::one(1, &["m-1"])]
+#[case::both(0, &["m-1", "m-2"])]
+fn a_preserved_machine_goes_last(#[case] wanted: i32, #[case] expected: &[&str]) {
+    let machines = vec![machine("m-1", Phase::Running), machine("m-2", Phase::Failed)];
+    let view = View {
+        preserved: BTreeSet::from(["m-2".to_owned()]),
+        ..view(set(wanted), machines)
+    };
+    assert_eq!(deleted(&plan(&view)), expected);
+}
+
+#[test]
+fn a_failed_machine_that_is_preserved_stays_and_is_counted_apart() {
+    let mut failed = machine("m-1", Phase::Failed);
+    failed.status.last_operation = Some(LastOperation {
+        state: Some(State::Failed),
+        ..LastOperation::default()
+    });
+    let view = View {
+        preserved: BTreeSet::from(["m-1".to_owned()]),
+        ..view(set(1), vec![failed])
+    };
+    let plan = plan(&view);
+    assert_eq!(deleted(&plan), Vec::<String>::new());
+    assert_eq!(status(&plan)["preservedFailedReplicas"], 1);
+    assert_eq!(status(&plan)["failedMachines"], Value::Null);
+}
+
+#[test]
+fn a_set_that_goes_takes_its_machines_then_its_finalizer() {
+    let mut going = set(2);
+    going.metadata.deletion_timestamp = Some(Time(start()));
+    let machines = vec![machine("m-1", Phase::Running), machine("m-2", Phase::Running)];
+    assert_eq!(deleted(&plan(&view(going.clone(), machines))), ["m-1", "m-2"]);
+    assert_eq!(plan(&view(going, vec![])).steps[0].reason, Reason::Released);
+}
+
+#[test]
+fn what_the_template_hands_on_is_written_to_machines_that_are_there() {
+    let mut changed = set(2);
+    changed.spec.template.spec.configuration.drain_timeout = Some("1h".parse().unwrap());
+    changed.spec.template.spec.class.kind = "OtherClass".to_owned();
+    let plan = plan(&view(
+        changed,
+        vec![machine("m-1", Phase::Running), machine("m-2", Phase::Running)],
+    ));
+    let patches: Vec<_> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.act {
+            Act::Patch {
+                kind: Kind::Machine,
+                patch,
+                ..
+            } => Some(patch.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(patches.len(), 2);
+    assert_eq!(
+        patches[0]["spec"],
+        json!({ "drainTimeout": "1h0m0s", "class": { "kind": "OtherClass" } })
+    );
+    assert_eq!(patches[0]["metadata"]["resourceVersion"], "3");
+}
+
+#[test]
+fn orphans_that_match_are_adopted_and_strangers_released() {
+    let mut orphan = machine("m-1", Phase::Running);
+    orphan.metadata.owner_references = None;
+    let mut stranger = machine("m-2", Phase::Running);
+    stranger.metadata.labels = None;
+    let plan = plan(&view(set(2), vec![orphan, stranger]));
+    let reasons: Vec<_> = plan.steps.iter().map(|step| step.reason.clone()).collect();
+    assert_eq!(
+        reasons,
+        [Reason::Adopted("m-1".to_owned()), Reason::LetGo("m-2".to_owned())]
+    );
+}
+
+#[rstest]
+#[case::ready_for_long_enough(60, 1, None)]
+#[case::not_yet(90, 0, Some(30))]
+fn a_machine_is_available_after_min_ready_seconds(
+    #[case] seconds: i32,
+    #[case] available: i64,
+    #[case] wake: Option<u64>,
+) {
+    let mut set = set(1);
+    set.spec.min_ready_seconds = seconds;
+    let plan = decide(&view(set, vec![machine("m-1", Phase::Running)]), at(1));
+    let status = status(&plan);
+    assert_eq!(status["availableReplicas"].as_i64().unwrap_or_default(), available);
+    assert_eq!(status["readyReplicas"], 1);
+    assert_eq!(plan.wake.map(|wake| wake.as_secs()), wake);
+}
+
+#[test]
+fn a_failure_is_told_until_it_is_over() {
+    let failing = View {
+        failure: Some("the quota is used up".to_owned()),
+        ..view(set(1), vec![])
+    };
+    let told = status(&plan(&failing));
+    let condition = &told["machineSetCondition"][0];
+    assert_eq!(
+        (condition["type"].as_str(), condition["reason"].as_str()),
+        (Some("ReplicaFailure"), Some("FailedCreate"))
+    );
+    let mut set = set(1);
+    set.status.conditions = serde_json::from_value(told["machineSetCondition"].clone()).unwrap();
+    let over = status(&plan(&view(set, vec![machine("m-1", Phase::Running)])));
+    assert_eq!(over["machineSetCondition"], Value::Null);
+    assert!(
+        over.as_object().unwrap().contains_key("machineSetCondition"),
+        "it is taken away: {over}"
+    );
+}
+
+#[test]
+fn nothing_is_written_when_nothing_changed() {
+    let first = plan(&view(set(1), vec![machine("m-1", Phase::Running)]));
+    let mut settled = serde_json::to_value(set(1)).unwrap();
+    settled["status"] = status(&first);
+    let settled: MachineSet = serde_json::from_value(settled).unwrap();
+    let again = decide(&view(settled, vec![machine("m-1", Phase::Running)]), at(60));
+    assert_eq!(again.steps, vec![]);
+}

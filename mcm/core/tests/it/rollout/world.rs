@@ -227,6 +227,11 @@ impl World {
         self.perform(plan, &format!("set {name}"), &metadata)
     }
 
+    /// Carries out a plan of somebody else's.
+    pub fn carry_out<R: std::fmt::Display>(&mut self, plan: Plan<R>, who: &str, owner: &ObjectMeta) {
+        self.perform(plan, who, owner);
+    }
+
     fn perform<R: std::fmt::Display>(&mut self, plan: Plan<R>, who: &str, owner: &ObjectMeta) -> bool {
         let acted = !plan.steps.is_empty();
         let mut told = String::new();

@@ -1,0 +1,33 @@
+//! Flags of the brake against too many machines.
+
+use std::time::Duration;
+
+use clap::Args;
+use mcm_api::GoDuration;
+
+/// When a MachineSet with too many machines is frozen.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "Brake against too many machines")]
+pub struct BrakeOptions {
+    /// Machines beyond replicas and surge at which a MachineSet is frozen
+    #[arg(long = "safety-up", value_name = "COUNT", default_value_t = BrakeOptions::default().up)]
+    pub up: u32,
+
+    /// Machines below that number at which it is thawed
+    #[arg(long = "safety-down", value_name = "COUNT", default_value_t = BrakeOptions::default().down)]
+    pub down: u32,
+
+    /// How often it is looked (duration)
+    #[arg(long = "machine-safety-overshooting-period", value_name = "DURATION", default_value_t = BrakeOptions::default().overshooting_period)]
+    pub overshooting_period: GoDuration,
+}
+
+impl Default for BrakeOptions {
+    fn default() -> Self {
+        Self {
+            up: 2,
+            down: 1,
+            overshooting_period: GoDuration(Duration::from_mins(1)),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The loop of the brake against too many machines: view, decisions, steps.
+//!
+//! What must not live here: when something is frozen.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_core::overshoot::{Settings, Subject, View, decide};
+use mcm_core::steps::Plan;
+
+use crate::cache::Key;
+use crate::controllers::{Controllers, Outcome};
+use crate::sets::{DECISIONS, log};
+use crate::steps::{Ended, Owner};
+
+/// The brake's settings, and when it looked at all sets last.
+#[derive(Debug)]
+pub(crate) struct Brake {
+    settings: Settings,
+    last: Mutex<Option<Timestamp>>,
+}
+
+impl Brake {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// How long it is until the next look at all sets; zero: now, and it counts from here.
+    fn left(&self, now: Timestamp) -> Duration {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = last.map(|last| Duration::try_from(now.duration_since(last)).unwrap_or_default());
+        let left = passed.map_or(Duration::ZERO, |passed| self.settings.period.saturating_sub(passed));
+        if left.is_zero() {
+            *last = Some(now);
+        }
+        left
+    }
+}
+
+impl Controllers {
+    /// One look. Sets are frozen at the end of a period, or when a machine was made.
+    pub(crate) async fn overshoot(&self, machine_made: bool) -> Outcome {
+        let mut outcome = Outcome::default();
+        let left = self.brake.left(self.hands.clock.now());
+        let world = &self.hands.world;
+        for decision in 0..DECISIONS {
+            let view = View {
+                sets: world.sets.all(),
+                deployments: world.deployments.all(),
+                machines: world.machines.all(),
+                // What is thawed here gets time to delete its surplus.
+                may_freeze: decision == 0 && (machine_made || left.is_zero()),
+            };
+            let decisions = decide(&view, self.brake.settings, self.hands.clock.now());
+            if decisions.is_empty() {
+                let wake = if left.is_zero() {
+                    self.brake.settings.period
+                } else {
+                    left
+                };
+                return outcome.again(wake);
+            }
+            for (subject, plan) in decisions {
+                let ended = match &subject {
+                    Subject::Set(set) => {
+                        self.brake_step(&Key::of(&**set), Owner::Set(set), plan, &mut outcome)
+                            .await
+                    }
+                    Subject::Deployment(one) => {
+                        self.brake_step(&Key::of(&**one), Owner::Deployment(one), plan, &mut outcome)
+                            .await
+                    }
+                };
+                if matches!(ended, Ended::NotLeading | Ended::Failed(_)) {
+                    return outcome.again(self.settings.retry.short);
+                }
+            }
+        }
+        outcome.again(self.settings.retry.short)
+    }
+
+    async fn brake_step(
+        &self,
+        key: &Key,
+        owner: Owner<'_>,
+        plan: Plan<mcm_core::overshoot::Reason>,
+        outcome: &mut Outcome,
+    ) -> Ended {
+        log("brake", key, &plan, mcm_core::overshoot::Reason::name);
+        self.hands
+            .perform_steps(&self.names, owner, plan, &mut outcome.triggers)
+            .await
+    }
+}
