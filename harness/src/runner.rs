@@ -322,7 +322,7 @@ pub async fn run_on_wall_clock(job: &Job) -> RunResult {
                 .map(|plane| Plane::Embedded(Box::new(plane))),
         };
         match plane {
-            Ok(plane) => processes::run(job, plane, timeouts).await,
+            Ok(plane) => Box::pin(processes::run(job, plane, timeouts)).await,
             Err(reason) => Ran::new(Err(reason), BTreeMap::new()),
         }
     });

@@ -108,7 +108,10 @@ fn durations_are_gos() {
 #[rstest]
 #[case::no_unit("--machine-health-timeout=10", "write for example 300ms, 90s, 10m or 1h30m")]
 #[case::negative("--short-retry=-5s", "negative")]
-#[case::unknown_controller("--controllers=machine,elevator", "[possible values: machine, safety, set, deployment]")]
+#[case::unknown_controller(
+    "--controllers=machine,elevator",
+    "[possible values: machine, safety, set, deployment]"
+)]
 #[case::no_address("--address=localhost", "--address")]
 #[case::misspelt("--machine-healt-timeout=1m", "--machine-health-timeout")]
 fn a_value_that_cannot_be_read_is_refused(#[case] flag: &str, #[case] hint: &str) {
