@@ -200,8 +200,19 @@ fn safety_settings(options: &Options) -> safety::Settings {
             timeout: given.apiserver_check_timeout.0,
         },
         orphans,
-        housekeeping: options.controllers.contains(&Controller::Safety),
+        housekeeping: options.controllers.contains(&Controller::Safety) && !without_net(options),
     }
+}
+
+/// Whether a planted defect comes without the collection that would clean up after it.
+#[cfg(feature = "mutants")]
+fn without_net(options: &Options) -> bool {
+    options.mutant == Some(mcm_core::machine::Mutant::R10)
+}
+
+#[cfg(not(feature = "mutants"))]
+fn without_net(_: &Options) -> bool {
+    false
 }
 
 fn settings(options: &Options) -> Settings {

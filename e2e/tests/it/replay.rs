@@ -138,11 +138,3 @@ fn a_bad_plan_gets_one_line_and_status_2(#[case] plan: &str, #[case] expected: &
         assert!(words.contains(word), "{words}");
     }
 }
-
-#[test]
-fn a_plan_is_not_followed_on_a_wall_clock() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = drydock(folder.path(), &["run", "--plan", "plan.yaml", "--stage", "embedded"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("virtual time"), "{}", said(&output));
-}

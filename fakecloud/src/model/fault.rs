@@ -45,7 +45,7 @@ impl Operation {
             Self::GetStatus => "GetMachineStatus",
             Self::List => "ListMachines",
             Self::Volumes => "GetVolumeIDs",
-            Self::Update => "UpdateVm",
+            Self::Update => "UpdateMachine",
             Self::Attach => "AttachVolume",
             Self::Detach => "DetachVolume",
         }

@@ -54,7 +54,7 @@ impl Cloud {
                 }
             }
         };
-        let mut record = Record::new(RecordKind::Command, Caller::Control, Operation::Update.name(), now).about(&vm);
+        let mut record = Record::new(RecordKind::Command, Caller::Control, "UpdateVm", now).about(&vm);
         record.code = Some(result.as_ref().map_or_else(|error| error.code, |()| Code::Ok));
         self.log.append(record);
         result?;

@@ -8,6 +8,7 @@ mod body;
 mod service;
 mod strike;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -60,8 +61,17 @@ struct Count {
     passed: u64,
     /// Nobody asks for them: they are counted alone, or two days of heartbeats would fill the memory.
     forgets: bool,
-    effects: Vec<Effect>,
+    effects: Vec<Done>,
+    /// What effects were, each text once: two days of renewals of a Lease are many.
+    descriptions: BTreeSet<Arc<str>>,
     strikes: Strikes,
+}
+
+/// An [`Effect`], without a text of its own. Its number is its place.
+struct Done {
+    incarnation: u64,
+    kind: EffectKind,
+    description: Arc<str>,
 }
 
 /// One thing that the process did, or was about to do, to the world outside.
@@ -93,6 +103,17 @@ enum Passage {
     Closed,
     /// Pass; a crash strikes when the answer comes, if there is a point.
     Open { crash_after: Option<CrashPoint> },
+}
+
+impl Count {
+    fn intern(&mut self, description: &str) -> Arc<str> {
+        if let Some(known) = self.descriptions.get(description) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = description.into();
+        self.descriptions.insert(Arc::clone(&new));
+        new
+    }
 }
 
 impl Gate {
@@ -309,7 +330,16 @@ impl Gate {
 
     /// All effects of its group in order; none of a forgetful one.
     pub fn effect_list(&self) -> Vec<Effect> {
-        self.count().effects.clone()
+        let count = self.count();
+        let effects = count.effects.iter().zip(1..);
+        effects
+            .map(|(done, number)| Effect {
+                number,
+                incarnation: done.incarnation,
+                kind: done.kind,
+                description: done.description.to_string(),
+            })
+            .collect()
     }
 
     pub(crate) fn trace(&self) -> &Trace {
@@ -337,8 +367,8 @@ impl Gate {
         count.passed += 1;
         let number = count.passed;
         if !count.forgets {
-            count.effects.push(Effect {
-                number,
+            let description = count.intern(&description);
+            count.effects.push(Done {
                 incarnation,
                 kind,
                 description,
@@ -389,7 +419,7 @@ impl Gate {
             let effect = usize::try_from(point.effect - 1)
                 .ok()
                 .and_then(|index| count.effects.get(index));
-            effect.map(|effect| effect.description.clone()).unwrap_or_default()
+            effect.map(|effect| effect.description.to_string()).unwrap_or_default()
         };
         self.trace().fault(self.name(), &format!("{point} ({description})"));
         self.0.struck.notify_waiters();

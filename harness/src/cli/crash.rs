@@ -12,13 +12,25 @@ use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
 use crate::campaign::mask::Mask;
 use crate::engine::evaluate::{between, short};
-use crate::plan::Disturbance;
+use crate::plan::{CloudFault, Disturbance};
 use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
-use crate::scenario::builder::{slack, wait};
-use crate::scenario::step::{Crash, Moment, Process};
+use crate::scenario::builder::{seconds, slack, wait};
+use crate::scenario::step::{CloudCall, Crash, Fault, Moment, Process};
 use crate::stage::StageKind;
+
+/// Creations take a second longer.
+fn slower() -> CloudFault {
+    CloudFault {
+        fault: Fault {
+            latency: Some(seconds(1)),
+            ..Fault::of("slower", CloudCall::CreateMachine)
+        },
+        from: None,
+        until: None,
+    }
+}
 
 /// A scenario with more crash points is too long for pairs: there are as many as half the square.
 const MOST_POINTS_FOR_PAIRS: usize = 80;
@@ -126,10 +138,12 @@ impl CrashCommand {
             ..Job::new(scenario.step(wait(slack())), StageKind::Sim, self.seed)
         };
         clean.plan.mutant.clone_from(&self.mutant);
-        // Of runs that do the same at the same times revisions are the same by chance: the other one begins later.
+        // Of runs that do the same at the same times revisions and durations are the same by chance: the other one begins
+        // later, in a slower cloud.
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
+        other.plan.disturbances.push(Disturbance::Cloud(slower()));
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());

@@ -414,6 +414,7 @@ impl<S: Stage> Engine<'_, S> {
         }
         let truth = self.machine_of_deletion(&observation).await?;
         self.catch_up_with_lease(&observation).await?;
+        self.catch_up_with_set(&observation).await?;
         self.narrative.tell(&observation, &self.world);
         let before = self.world.absorb(&observation);
         self.look_for_calm();

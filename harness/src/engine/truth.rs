@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use super::observe::{Observation, Seen};
-use super::world::Leadership;
+use super::world::{self, Leadership};
 use super::{Engine, Failure, kinds};
-use crate::invariants::may_lead;
+use crate::invariants::{is_deleting, may_lead, owner};
 use crate::stage::cloud::CloudEvent;
 use crate::stage::{LEASE, Stage};
 
@@ -23,7 +23,7 @@ impl<S: Stage> Engine<'_, S> {
             return Ok(None);
         };
         let known = self.world.object("Machine", &call.machine);
-        if call.call != "DeleteMachine" || known.is_none_or(crate::invariants::is_deleting) {
+        if call.call != "DeleteMachine" || known.is_none_or(is_deleting) {
             return Ok(None);
         }
         let namespace = self.stage.namespace().to_owned();
@@ -64,6 +64,26 @@ impl<S: Stage> Engine<'_, S> {
         let lease = read.map_err(|error| self.failed(format!("cannot read the Lease {namespace}/{LEASE}: {error}")))?;
         let lease = lease.and_then(|lease| serde_json::to_value(lease).ok());
         self.world.leadership = lease.as_ref().and_then(Leadership::of);
+        Ok(())
+    }
+
+    /// Reads the set of a Machine that is removed: its new size, for which the Machine goes, may not have been seen yet.
+    pub(super) async fn catch_up_with_set(&mut self, observation: &Observation) -> Result<(), Failure> {
+        let Seen::Applied(kind, machine) = &observation.what else {
+            return Ok(());
+        };
+        let known = self.world.objects.get(&world::key(kind, machine));
+        let removed = kind.kind == "Machine" && is_deleting(machine) && !known.is_some_and(is_deleting);
+        let Some(owner) = owner(machine, "MachineSet").filter(|_| removed) else {
+            return Ok(());
+        };
+        let set = kinds::find("MachineSet").map_err(|reason| self.failed(reason))?;
+        let namespace = world::text(machine, "/metadata/namespace");
+        let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
+        let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
+        if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
+            self.world.objects.insert(world::key(set, &object), object);
+        }
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use self::foreign::Interest;
 pub use self::frozen::may_lead;
-pub use self::sight::{Sight, Terms, is_deleting, label};
+pub use self::sight::{Sight, Terms, is_deleting, label, owner};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
 

@@ -2,32 +2,37 @@
 //!
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
 //! Terminating ones counted, while nothing has failed. (c) When a controller removes a Running one, what is available is
-//! at least replicas - maxUnavailable, less what faults took.
+//! at least replicas - maxUnavailable, less what faults took; for a pass after a change of replicas, of the smaller number: an
+//! order of before may still be carried out.
 //!
 //! Nothing to judge while no MachineDeployment of the Machine's label exists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, is_deleting, label, machines_of, name, phase, share};
+use super::sight::{Sight, after, is_deleting, label, machines_of, name, phase, share};
 
 /// Deployments one of whose machines has failed, or whose size was changed.
 #[derive(Debug, Default)]
 pub(super) struct Size {
     disturbed: BTreeSet<String>,
+    /// By deployment: how many Machines it wanted before, and until when orders of then may still be carried out.
+    before: BTreeMap<String, (i64, Timestamp)>,
 }
 
 impl Check for Size {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(deployment) = sight.applied("MachineDeployment") {
-            let resized = sight
-                .before
-                .is_some_and(|before| before["spec"]["replicas"] != deployment["spec"]["replicas"]);
-            if resized {
+            let before = sight.before?;
+            if before["spec"]["replicas"] != deployment["spec"]["replicas"] {
+                let (wanted, ..) = numbers(before);
+                let until = after(sight.at(), sight.terms.pass());
                 self.disturbed.insert(name(deployment).to_owned());
+                self.before.insert(name(deployment).to_owned(), (wanted, until));
             }
             return None;
         }
@@ -42,12 +47,38 @@ impl Check for Size {
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
         (removed && !sight.terms.is_by_user("Machine", name(machine)))
-            .then(|| too_few(sight, deployment))
+            .then(|| self.too_few(sight, deployment))
             .flatten()
     }
 }
 
 impl Size {
+    fn too_few(&self, sight: &Sight, deployment: &Value) -> Option<String> {
+        // Recreate promises nothing, and neither does a deployment that goes.
+        if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
+            return None;
+        }
+        let (wanted, _, unavailable) = numbers(deployment);
+        let ordered = self.before.get(name(deployment));
+        let ordered = ordered.filter(|(_, until)| sight.at() <= *until);
+        let replicas = ordered.map_or(wanted, |(before, _)| wanted.min(*before));
+        let (mut available, mut lost) = (0, 0);
+        for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
+            if phase(machine).starts_with("Running") {
+                available += 1;
+            } else if ["Unknown", "Failed", "Failed:Preserved"].contains(&phase(machine)) {
+                lost += 1;
+            }
+        }
+        let was_running = sight.before.is_some_and(|before| phase(before).starts_with("Running"));
+        (was_running && available + lost < replicas - unavailable).then(|| {
+            format!(
+                "deployment {} has {available} available Machines after a removal, and {lost} that faults took: replicas {replicas} less {unavailable}",
+                name(deployment)
+            )
+        })
+    }
+
     fn made(&self, sight: &Sight, deployment: &Value) -> Option<String> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
@@ -65,29 +96,6 @@ impl Size {
             format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
         })
     }
-}
-
-fn too_few(sight: &Sight, deployment: &Value) -> Option<String> {
-    // Recreate promises nothing, and neither does a deployment that goes.
-    if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
-        return None;
-    }
-    let (replicas, _, unavailable) = numbers(deployment);
-    let (mut available, mut lost) = (0, 0);
-    for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
-        if phase(machine).starts_with("Running") {
-            available += 1;
-        } else if ["Unknown", "Failed", "Failed:Preserved"].contains(&phase(machine)) {
-            lost += 1;
-        }
-    }
-    let was_running = sight.before.is_some_and(|before| phase(before).starts_with("Running"));
-    (was_running && available + lost < replicas - unavailable).then(|| {
-        format!(
-            "deployment {} has {available} available Machines after a removal, and {lost} that faults took: replicas {replicas} less {unavailable}",
-            name(deployment)
-        )
-    })
 }
 
 /// Replicas, surge and what may be unavailable.

@@ -235,6 +235,22 @@ pub struct Fault {
     pub after_effect: bool,
 }
 
+impl Fault {
+    /// A rule that does nothing yet, for every one of these calls.
+    pub fn of(name: impl Into<String>, call: CloudCall) -> Self {
+        Self {
+            name: name.into(),
+            call,
+            machine: None,
+            skip: 0,
+            times: None,
+            code: None,
+            latency: None,
+            after_effect: false,
+        }
+    }
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -68,6 +68,9 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --machine-safety-orphan-vms-period=30m0s
     --machine-safety-apiserver-statuscheck-timeout=30s
     --machine-safety-apiserver-statuscheck-period=1m0s
+    --safety-up=2
+    --safety-down=1
+    --machine-safety-overshooting-period=1m0s
     --cloud-provider=
     --min-resync-period=12h0m0s
     --controller-start-interval=0s
@@ -180,8 +183,11 @@ fn without_leader_election_its_periods_do_not_matter() {
 }
 
 #[rstest]
-#[case::upstreams("--safety-up=2", Some("--safety-up: mcm does not offer"))]
-#[case::without_a_value("--safety-down", Some("--safety-down: mcm does not offer"))]
+#[case::upstreams(
+    "--machine-preserve-timeout=72h",
+    Some("--machine-preserve-timeout: mcm does not offer")
+)]
+#[case::without_a_value("--machine-preserve-timeout", Some("--machine-preserve-timeout: mcm does not offer"))]
 #[case::offered("--machine-health-timeout=10m", None)]
 #[case::nobodys("--elevator", None)]
 fn a_flag_of_upstreams_that_is_not_offered_is_named(#[case] flag: &str, #[case] expected: Option<&str>) {

@@ -144,7 +144,7 @@ fn cloud_error(draw: &mut Drawing) -> Vec<Disturbance> {
         code: Some(code),
         after_effect,
         times: u32::try_from(times).ok(),
-        ..fault(name, call)
+        ..Fault::of(name, call)
     })
 }
 
@@ -160,21 +160,8 @@ fn cloud_latency(draw: &mut Drawing) -> Vec<Disturbance> {
     let latency = 1 + draw.stream.below(20);
     over_a_while(draw, |name| Fault {
         latency: Some(seconds(latency)),
-        ..fault(name, call)
+        ..Fault::of(name, call)
     })
-}
-
-fn fault(name: String, call: CloudCall) -> Fault {
-    Fault {
-        name,
-        call,
-        machine: None,
-        skip: 0,
-        times: None,
-        code: None,
-        latency: None,
-        after_effect: false,
-    }
 }
 
 fn over_a_while(draw: &mut Drawing, make: impl FnOnce(String) -> Fault) -> Vec<Disturbance> {
