@@ -12,9 +12,11 @@ use serde_json::Value;
 use crate::drydock::{drydock_with_programs, said, simulate};
 
 /// What is asked for only when two writers race, which virtual time gives no scenario at will.
-const ONLY_IN_RACES: [(&str, &str, &str); 3] = [
+const ONLY_IN_RACES: [(&str, &str, &str); 4] = [
     // mcm reads a machine again after a write that came too late. (The scenario `edits` does it on a wall clock.)
     (deploy::MCM_ACCOUNT, "get", "machines"),
+    // The same of a deployment.
+    (deploy::MCM_ACCOUNT, "get", "machinedeployments"),
     // The node that a claim's volume was to be made for went before the volume was made.
     (deploy::FAKECLOUD_ACCOUNT, "patch", "persistentvolumeclaims"),
     // Another driver of storage registered itself with a new node first.
