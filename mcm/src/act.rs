@@ -188,7 +188,7 @@ impl Hands {
         self.learn_node(&api, node, written).await
     }
 
-    /// A strategic merge patch: other writers of conditions are not disturbed.
+    /// What the condition said before stays.
     async fn set_terminating(&self, node: &str, reason: &str, message: &str) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let known = self.known_node(&api, node).await?;
@@ -200,27 +200,14 @@ impl Hands {
         if present.is_some_and(|condition| condition.status == "True") {
             return Ok(());
         }
-        let now = Time(self.clock.now());
-        let condition = NodeCondition {
-            type_: "Terminating".to_owned(),
-            status: "True".to_owned(),
-            reason: present
-                .and_then(|condition| condition.reason.clone())
-                .or_else(|| Some(reason.to_owned())),
-            message: present
-                .and_then(|condition| condition.message.clone())
-                .or_else(|| Some(message.to_owned())),
-            last_heartbeat_time: Some(now.clone()),
-            last_transition_time: Some(now),
-        };
-        let patch = json!({ "status": { "conditions": [condition] } });
-        let written = api
-            .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
-            .await;
-        self.learn_node(&api, node, written).await
+        let told = |said: Option<&String>, otherwise: &str| said.cloned().unwrap_or_else(|| otherwise.to_owned());
+        let reason = told(present.and_then(|condition| condition.reason.as_ref()), reason);
+        let message = told(present.and_then(|condition| condition.message.as_ref()), message);
+        self.set_condition(node, "Terminating", &reason, &message).await
     }
 
-    /// Sets a condition to True, now: each of its reasons is a step with a time of its own.
+    /// Sets a condition to True, now: each of its reasons is a step with a time of its own. A strategic merge patch:
+    /// other writers of conditions are not disturbed.
     async fn set_condition(&self, node: &str, type_: &str, reason: &str, message: &str) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let now = Time(self.clock.now());

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mcm_api::{Machine, MachineSet};
 use serde_json::Value;
 
@@ -82,6 +83,16 @@ pub enum Act {
 }
 
 impl Act {
+    /// The removal of an object as it was decided on: no newer one, and none that came after it under its name.
+    pub fn deletion(kind: Kind, metadata: &ObjectMeta) -> Self {
+        Self::Delete {
+            kind,
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+        }
+    }
+
     /// Whether the other steps go on when this one fails.
     pub fn may_fail(&self) -> bool {
         matches!(self, Self::RecordEvent { .. } | Self::Patch { kind: Kind::Node, .. })

@@ -220,12 +220,7 @@ fn leave(mut desk: Desk) -> Plan<Reason> {
     let observed = status::compute(&desk, found);
     for set in desk.sets.iter().filter(|set| !set.is_leaving()) {
         let name = set.name().to_owned();
-        let act = Act::Delete {
-            kind: Kind::Set,
-            name: name.clone(),
-            uid: set.set.metadata.uid.clone(),
-            resource_version: set.set.metadata.resource_version.clone(),
-        };
+        let act = Act::deletion(Kind::Set, &set.set.metadata);
         desk.plan.push(act, Reason::DeploymentDeleted(name));
     }
     desk.finish(Some(observed))

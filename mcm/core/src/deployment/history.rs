@@ -23,12 +23,7 @@ pub(super) fn clean_up(desk: &mut Desk, newest: Option<usize>) {
             continue;
         }
         let name = set.name().to_owned();
-        let act = Act::Delete {
-            kind: Kind::Set,
-            name: name.clone(),
-            uid: set.set.metadata.uid.clone(),
-            resource_version: set.set.metadata.resource_version.clone(),
-        };
+        let act = Act::deletion(Kind::Set, &set.set.metadata);
         desk.plan.push(act, Reason::Forgotten(name));
     }
 }

@@ -108,7 +108,10 @@ fn leave(set: &MachineSet, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
         .filter(|machine| machine.metadata.deletion_timestamp.is_none())
     {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        plan.push(delete(machine), Reason::SetDeleted(name));
+        plan.push(
+            Act::deletion(Kind::Machine, &machine.metadata),
+            Reason::SetDeleted(name),
+        );
     }
 }
 
@@ -132,19 +135,10 @@ fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
                     "Deleted machine: {}",
                     machine.metadata.name.as_deref().unwrap_or_default()
                 );
-                plan.push(delete(&machine), reason.clone());
+                plan.push(Act::deletion(Kind::Machine, &machine.metadata), reason.clone());
                 event(plan, EventType::Normal, "SuccessfulDelete", text, reason);
             }
         }
-    }
-}
-
-fn delete(machine: &Machine) -> Act {
-    Act::Delete {
-        kind: Kind::Machine,
-        name: machine.metadata.name.clone().unwrap_or_default(),
-        uid: machine.metadata.uid.clone(),
-        resource_version: machine.metadata.resource_version.clone(),
     }
 }
 
