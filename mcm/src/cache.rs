@@ -1,10 +1,10 @@
 //! One kind's objects as this process knows them: what the watch delivered, and what this process
 //! wrote and has not seen back yet.
 //!
-//! What lives here: ordered storage with indexes, and the rule that nothing known is replaced by
-//! anything older. What must not: what the objects mean.
+//! What lives here: ordered storage with indexes, and the rules that nothing known is replaced by
+//! anything older and that what went never comes back. What must not: what the objects mean.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,6 +43,35 @@ impl fmt::Display for Key {
 /// The values under which an object is found.
 pub(crate) type Indexer<K> = fn(&K) -> Option<String>;
 
+/// The uids of the objects that went last, by an event or an own delete: no uid is given twice, so none of them comes
+/// back. That a list lacks an object proves nothing: the server may lag.
+#[derive(Debug, Default)]
+struct Departed {
+    uids: BTreeSet<String>,
+    in_order: VecDeque<String>,
+}
+
+impl Departed {
+    /// Copies that are older than so many removals are not on their way any more.
+    const LIMIT: usize = 10_000;
+
+    fn contains(&self, uid: &str) -> bool {
+        self.uids.contains(uid)
+    }
+
+    fn insert(&mut self, uid: String) {
+        if !self.uids.insert(uid.clone()) {
+            return;
+        }
+        self.in_order.push_back(uid);
+        if self.in_order.len() > Self::LIMIT
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.uids.remove(&oldest);
+        }
+    }
+}
+
 /// What one event changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Change<K> {
@@ -55,8 +84,8 @@ pub(crate) struct Cache<K: 'static>(Arc<Mutex<State<K>>>);
 
 struct State<K: 'static> {
     objects: BTreeMap<Key, Arc<K>>,
-    /// Uids that this process saw go (by its own delete) and the watch has not reported yet.
-    deleted: BTreeSet<String>,
+    /// Objects that went: an answer to a write, or a watch, may still bring older copies of them.
+    departed: Departed,
     /// Keys that were there and were reported gone; `None`: nobody asks.
     gone: Option<BTreeSet<Key>>,
     /// What this process changed and nobody was told of; `None`: nobody asks.
@@ -85,7 +114,7 @@ impl<K: Resource + 'static> Cache<K> {
     pub(crate) fn new(indexers: &'static [Indexer<K>]) -> Self {
         Self(Arc::new(Mutex::new(State {
             objects: BTreeMap::new(),
-            deleted: BTreeSet::new(),
+            departed: Departed::default(),
             gone: None,
             own: None,
             listing: None,
@@ -170,7 +199,7 @@ impl<K: Resource + 'static> Cache<K> {
                 .is_some_and(|known| known.uid().as_ref() == Some(&uid))
         {
             let old = state.take(&key);
-            state.deleted.insert(uid);
+            state.departed.insert(uid);
             state.did(Change { old, new: None });
         }
     }
@@ -203,7 +232,7 @@ impl<K: Resource + 'static> Cache<K> {
 impl<K: Resource + 'static> State<K> {
     /// Whether `object` is newer than what is known of it.
     fn accepts(&self, object: &K) -> bool {
-        if object.uid().is_some_and(|uid| self.deleted.contains(&uid)) {
+        if object.uid().is_some_and(|uid| self.departed.contains(&uid)) {
             return false;
         }
         let known = self.objects.get(&Key::of(object));
@@ -222,7 +251,7 @@ impl<K: Resource + 'static> State<K> {
         let key = Key::of(&object);
         let uid = object.uid();
         if let Some(uid) = &uid {
-            self.deleted.remove(uid);
+            self.departed.insert(uid.clone());
         }
         let another = self.objects.get(&key).is_some_and(|known| known.uid() != uid);
         if another {
@@ -237,8 +266,6 @@ impl<K: Resource + 'static> State<K> {
 
     fn finish_list(&mut self) -> Vec<Change<K>> {
         let listed = self.listing.take().unwrap_or_default();
-        let uids: BTreeSet<String> = listed.values().filter_map(|object| object.uid()).collect();
-        self.deleted.retain(|uid| uids.contains(uid));
         let missing: Vec<Key> = self
             .objects
             .keys()

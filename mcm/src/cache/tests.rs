@@ -85,6 +85,35 @@ fn an_own_delete_is_not_undone_by_late_events() {
 }
 
 #[test]
+fn a_late_answer_does_not_bring_back_what_the_watch_showed_going() {
+    let cache = cache();
+    list(&cache, vec![node("a", 1)]);
+    cache.apply(Event::Delete(node("a", 4)));
+    cache.wrote(node("a", 3));
+    assert_eq!(revision_of(&cache, "a"), None, "the answer was on its way");
+    assert!(cache.is_gone(&Key::new("", "a")));
+}
+
+#[test]
+fn what_a_list_from_a_server_that_lags_lacks_comes_back() {
+    let cache = cache();
+    list(&cache, vec![node("a", 3)]);
+    list(&cache, Vec::new());
+    cache.apply(Event::Apply(node("a", 3)));
+    assert_eq!(revision_of(&cache, "a"), Some(3));
+}
+
+#[test]
+fn only_so_many_departures_are_remembered() {
+    let mut departed = Departed::default();
+    for number in 0..=Departed::LIMIT {
+        departed.insert(number.to_string());
+    }
+    assert!(!departed.contains("0") && departed.contains("1"));
+    assert_eq!(departed.uids.len(), Departed::LIMIT);
+}
+
+#[test]
 fn a_late_delete_of_a_predecessor_leaves_the_successor() {
     let cache = cache();
     let mut successor = node("a", 9);

@@ -2,7 +2,7 @@
 //!
 //! Two sources write here: the watch, and the answers to this process' own writes. The newer
 //! resource version wins; an object that this process has seen removed stays gone until the watch
-//! agrees.
+//! agrees, and one whose removal the watch has shown is not brought back by an answer that is late.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Cache<K> {
     index: fn(&K) -> Option<String>,
     /// Uids of objects that a write of this process removed and that the watch may still show.
     tombstones: BTreeSet<String>,
+    /// The newest revision that the watch has shown.
+    shown: u64,
     listed: bool,
 }
 
@@ -33,6 +35,7 @@ impl<K: Object> Cache<K> {
             by_index: BTreeMap::new(),
             index,
             tombstones: BTreeSet::new(),
+            shown: 0,
             listed: false,
         }
     }
@@ -131,8 +134,24 @@ impl<K: Object> Cache<K> {
         Some((before, after))
     }
 
+    /// Takes the answer to a write of this process. What is not known here and not newer than what the
+    /// watch has shown has been removed since.
+    pub(super) fn learn(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
+        if object.revision() <= self.shown && !self.objects.contains_key(&ObjectKey::of(&object)) {
+            return None;
+        }
+        self.apply(object)
+    }
+
+    /// Takes what the watch shows of an object.
+    pub(super) fn show(&mut self, object: K) -> Option<(Option<Arc<K>>, Arc<K>)> {
+        self.shown = self.shown.max(object.revision());
+        self.apply(object)
+    }
+
     /// Takes note of a removal that the watch shows.
     pub fn remove(&mut self, object: &K) -> Option<Arc<K>> {
+        self.shown = self.shown.max(object.revision());
         self.tombstones.remove(object.uid());
         let key = ObjectKey::of(object);
         let known = self.objects.get(&key)?;
@@ -154,6 +173,7 @@ impl<K: Object> Cache<K> {
 
     /// Takes a whole list as of `revision`. What was written after that stays.
     pub(super) fn replace(&mut self, objects: Vec<K>, revision: u64) -> Vec<Step<K>> {
+        self.shown = self.shown.max(revision);
         let keys: BTreeSet<ObjectKey> = objects.iter().map(|object| ObjectKey::of(object)).collect();
         let uids: BTreeSet<&str> = objects.iter().map(Object::uid).collect();
         self.tombstones.retain(|uid| uids.contains(uid.as_str()));
@@ -175,7 +195,10 @@ impl<K: Object> Cache<K> {
 
     /// Empties the cache: its kind is served no more.
     pub(super) fn clear(&mut self) -> Vec<Step<K>> {
-        self.replace(Vec::new(), u64::MAX)
+        let shown = self.shown;
+        let steps = self.replace(Vec::new(), u64::MAX);
+        self.shown = shown;
+        steps
     }
 
     fn take(&mut self, key: &ObjectKey) -> Option<Arc<K>> {
@@ -273,6 +296,21 @@ mod tests {
         assert!(cache.apply(pod("2", 10, "a")).is_some(), "another object of that name");
         assert!(cache.remove(&pod("1", 9, "a")).is_none(), "the old one's removal");
         assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bring_back_what_the_watch_showed_going() {
+        let mut cache = cache();
+        cache.show(pod("1", 7, "a"));
+        cache.remove(&pod("1", 9, "a"));
+        assert!(cache.learn(pod("1", 8, "a")).is_none(), "the answer was on its way");
+        assert!(cache.is_empty());
+        assert!(cache.learn(pod("2", 10, "a")).is_some(), "another object of that name");
+        cache.replace(Vec::new(), 12);
+        assert!(
+            cache.learn(pod("3", 11, "a")).is_none(),
+            "made and removed before the list"
+        );
     }
 
     #[test]

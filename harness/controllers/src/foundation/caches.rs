@@ -294,7 +294,7 @@ fn see<K: Object>(cache: &mut Cache<K>, resource: &Arc<ResourceType>, sighting: 
         Sighting::Listed { objects, revision } => cache.replace(objects, revision),
         Sighting::NotServed => cache.clear(),
         Sighting::Applied(object) => cache
-            .apply(object)
+            .show(object)
             .map(|(before, after)| (before, Some(after)))
             .into_iter()
             .collect(),
@@ -338,7 +338,7 @@ pub(crate) fn metadata_updates(
 fn accept_as<K: Cached>(caches: &mut Caches, object: Value) -> Option<Change> {
     match serde_json::from_value::<K>(object) {
         Ok(object) => {
-            let (before, after) = K::cache_mut(caches).apply(object)?;
+            let (before, after) = K::cache_mut(caches).learn(object)?;
             change(&Arc::new(K::KIND.resource()), (before, Some(after)))
         }
         Err(error) => {
@@ -379,7 +379,7 @@ impl Caches {
         }
         if let Some(cache) = self.metadata.get_mut(resource)
             && let Ok(metadata) = serde_json::from_value::<Metadata>(object.clone())
-            && let Some((before, after)) = cache.apply(metadata)
+            && let Some((before, after)) = cache.learn(metadata)
         {
             changes.extend(change(&Arc::new(resource.clone()), (before, Some(after))));
         }
