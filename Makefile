@@ -24,7 +24,7 @@ kind-e2e: build  ## every scenario that can, on a kind cluster: needs Docker and
 
 # About machines and workloads; each takes 10 to 40 s there.
 SHORT = lifecycle vm_dies create_errors kubelet_pause crash initialize delete_while_creating drain flaky_cloud edits node_deleted vm_deleted \
-        foreign_nodes failover rolling_restart evictions_under_budget volumes_move daemons_survive unreachable_node reserve_gives_way namespace_goes
+        foreign_nodes failover rolling_restart cloud_restarts evictions_under_budget volumes_move daemons_survive unreachable_node reserve_gives_way namespace_goes
 kind-e2e-short: build ## those of them that together take at most ten minutes
 	target/debug/drydock run $(SHORT) --stage kind --junit target/kind.xml
 

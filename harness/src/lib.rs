@@ -3,6 +3,9 @@
 //!
 //! What must not live here: which scenarios there are (crate `e2e`).
 
+// A line goes to standard output by `cli::output`, which outlives its reader.
+#![deny(clippy::print_stdout)]
+
 pub mod campaign;
 pub mod cli;
 pub mod deploy;

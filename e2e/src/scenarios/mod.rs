@@ -1,6 +1,7 @@
 //! The list of all scenarios.
 
 mod blocked_drains;
+mod cloud_restarts;
 mod crash;
 mod create_errors;
 mod daemons_survive;
@@ -62,6 +63,7 @@ pub fn scenarios() -> Vec<Scenario> {
         hand_made::scenario(),
         failover::scenario(),
         rolling_restart::scenario(),
+        cloud_restarts::scenario(),
         drain_retries::scenario(),
         node_annotated::scenario(),
         node_template::scenario(),

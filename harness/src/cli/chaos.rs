@@ -10,6 +10,7 @@ use futures::StreamExt;
 use mcm_api::GoDuration;
 use serde::Serialize;
 
+use super::output::{self, say};
 use super::jobs::{self, at_once};
 use super::progress::CampaignProgress;
 use super::{Ended, Interrupts, Outcome, Usage, block_on};
@@ -112,7 +113,7 @@ impl ChaosCommand {
             let yaml = plan
                 .to_yaml()
                 .map_err(|error| Usage(format!("the plan has no YAML form: {error}")))?;
-            print!("{yaml}");
+            output::print(&yaml)?;
             return Ok(Outcome::Passed);
         }
         let campaign = block_on(Box::pin(self.run(&suites)))??;
@@ -295,31 +296,31 @@ fn forget_what_is_not_needed(result: &mut RunResult) {
 fn print(campaign: &Campaign, rare: &[Line]) {
     let seeds = campaign.results.len();
     let failed = campaign.results.iter().filter(|result| !result.passed()).count();
-    println!("what occurred, in how many of {seeds} seeds, and how often:");
+    say!("what occurred, in how many of {seeds} seeds, and how often:");
     let lines = campaign.tally.lines();
     let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
     for Line { group, name, count } in &lines {
-        println!("  {group:10}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
+        say!("  {group:10}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
     }
     for group in &campaign.groups {
-        println!(
+        say!(
             "{} of the failures: {}, after {:?}",
             group.seeds.len(),
             group.key.broken,
             group.key.first_difference
         );
-        println!("     first: {}", group.reason);
-        println!("     replay: {}", group.replay);
+        say!("     first: {}", group.reason);
+        say!("     replay: {}", group.replay);
         let shown: Vec<String> = group.seeds.iter().take(10).map(u64::to_string).collect();
         let more = if group.seeds.len() > shown.len() {
             " and more"
         } else {
             ""
         };
-        println!("     seeds: {}{more}", shown.join(", "));
+        say!("     seeds: {}{more}", shown.join(", "));
     }
     for line in rare {
-        println!(
+        say!(
             "RARE: {} {:?} occurred in {} of {seeds} seeds; its suite declares that it occurs in one of a hundred",
             line.group, line.name, line.count.seeds
         );
@@ -336,10 +337,10 @@ fn print(campaign: &Campaign, rare: &[Line]) {
         let (struck, all): (usize, usize) = all.fold((0, 0), |(struck, all), one| {
             (struck + usize::from(one.hits > 0), all + 1)
         });
-        println!("{struck} of {all} disturbances struck");
+        say!("{struck} of {all} disturbances struck");
     }
     let early = if campaign.interrupted { "interrupted: " } else { "" };
-    println!(
+    say!(
         "{early}{} passed, {failed} failed in {} groups; {} for {seeds} seeds: {:.0} a minute",
         seeds - failed,
         campaign.groups.len(),

@@ -7,6 +7,7 @@ use clap::Args;
 use clock::Clock;
 use sim::Effect;
 
+use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
@@ -155,7 +156,7 @@ impl CrashCommand {
         let mask = match Mask::learn(&undisturbed.end, &other.end) {
             Ok(mask) => mask,
             Err(reason) => {
-                println!("FAIL {name}: {reason}");
+                say!("FAIL {name}: {reason}");
                 results.push(failed(undisturbed.clone(), reason));
                 return Ok(());
             }
@@ -167,7 +168,7 @@ impl CrashCommand {
                 "mcm does nothing in scenario {name}: there is nothing to crash at"
             )));
         }
-        println!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
+        say!("{} effects, {} crash points", undisturbed.effects.len(), points.len());
         let plan = |crashes: &[Crash]| {
             let mut job = clean.clone();
             job.plan.disturbances = crashes.iter().copied().map(Disturbance::Crash).collect();
@@ -183,10 +184,10 @@ impl CrashCommand {
             let twice = self.run(pairs.map(|pair| plan(&pair)).collect())?;
             disturbed.extend(self.judge(&mask, undisturbed, twice));
         } else if self.pairs {
-            println!("{name} has too many crash points for pairs: {MOST_POINTS_FOR_PAIRS} are the most");
+            say!("{name} has too many crash points for pairs: {MOST_POINTS_FOR_PAIRS} are the most");
         }
         let changed = disturbed.iter().filter(|result| changed_path(undisturbed, result));
-        println!(
+        say!(
             "{name}: {} plans, {} changed the path, {} failed, {}",
             disturbed.len(),
             changed.count(),
@@ -203,7 +204,7 @@ impl CrashCommand {
         let judge = |result: RunResult| match mask.difference(&undisturbed.end, &result.end) {
             Some(difference) if result.passed() => {
                 let reason = format!("it ends otherwise than undisturbed: {difference}");
-                println!("FAIL {}: {reason}", result.replay);
+                say!("FAIL {}: {reason}", result.replay);
                 failed(result, reason)
             }
             _ => result,
@@ -225,12 +226,12 @@ fn failed(result: RunResult, reason: String) -> RunResult {
 }
 
 fn print_mask(mask: &Mask, seed: u64) {
-    println!(
+    say!(
         "what differs between the undisturbed runs of seeds {seed} and {}:",
         seed.wrapping_add(1)
     );
     for line in mask.lines() {
-        println!("     {line}");
+        say!("     {line}");
     }
 }
 

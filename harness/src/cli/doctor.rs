@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 
+use super::output::say;
 use super::{Ended, Outcome, block_on};
 use crate::stage::plane::envtest;
 use crate::stage::{child, kind};
@@ -12,7 +13,7 @@ pub(super) fn execute() -> Ended {
     } else {
         "replay is not exact on this platform"
     };
-    println!("sim       ready; {exact}");
+    say!("sim       ready; {exact}");
     let mut lacks = Vec::new();
     for program in ["mcm", "fakecloud"] {
         lacks.extend(child::beside(program).err());
@@ -24,33 +25,33 @@ pub(super) fn execute() -> Ended {
         lacks.push(format!("no temporary folder can be made: {error}; set TMPDIR"));
     }
     if lacks.is_empty() {
-        println!("embedded  ready");
+        say!("embedded  ready");
     }
     for lack in &lacks {
-        println!("embedded  not ready: {lack}");
+        say!("embedded  not ready: {lack}");
     }
     match envtest::Programs::find() {
-        Ok(programs) => println!(
+        Ok(programs) => say!(
             "envtest   ready; etcd and kube-apiserver in {}",
             programs.folder().display()
         ),
-        Err(lack) => println!("envtest   not ready: {lack}"),
+        Err(lack) => say!("envtest   not ready: {lack}"),
     }
     match block_on(kind::lacks())? {
-        None => println!("kind      ready"),
-        Some(lack) => println!("kind      not ready: {lack}"),
+        None => say!("kind      ready"),
+        Some(lack) => say!("kind      not ready: {lack}"),
     }
     for cluster in block_on(kind::leftovers())?.unwrap_or_default() {
-        println!(
+        say!(
             "kind      cluster {cluster} is of a session that runs or was killed: kind delete cluster --name {cluster}"
         );
     }
-    println!("kubeconfig name the cluster: --kubeconfig FILE [--context NAME]; it is left as it was");
+    say!("kubeconfig name the cluster: --kubeconfig FILE [--context NAME]; it is left as it was");
     let kubectl = match which::which("kubectl") {
         Ok(path) => path.display().to_string(),
         Err(_) => "not found; only needed to look around in `drydock up`".to_owned(),
     };
-    println!("kubectl   {kubectl}");
+    say!("kubectl   {kubectl}");
     Ok(if lacks.is_empty() {
         Outcome::Passed
     } else {

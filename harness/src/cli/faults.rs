@@ -14,7 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::list::print;
+use super::output::print;
 use super::{Ended, Usage, block_on, here};
 
 /// Where the server keeps its rules.

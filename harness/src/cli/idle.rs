@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use mcm_api::{GoDuration, Phase};
 
+use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, jobs};
@@ -49,7 +50,7 @@ impl Idle {
         };
         let results = jobs::run(vec![Job::of(plan, StageKind::Sim)], None, &StageArguments::default())?;
         if let Some(result) = results.first() {
-            println!(
+            say!(
                 "{:.1} virtual hours in {:.2} s: {:.0} times as fast as the wall clock",
                 result.stage_seconds / 3600.0,
                 result.wall_seconds,

@@ -1,10 +1,9 @@
 //! `drydock list`: the scenarios, and where and why not they run.
 
-use std::io::{ErrorKind, Write};
-
 use clap::Args;
 
-use super::{Ended, Outcome, Usage};
+use super::output::print;
+use super::{Ended, Usage};
 use crate::scenario::Scenario;
 use crate::stage::StageKind;
 
@@ -54,13 +53,5 @@ impl List {
             }
         }
         print(&list)
-    }
-}
-
-/// Prints a text of which a reader such as `head` may take only the beginning.
-pub(super) fn print(text: &str) -> Ended {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Usage(format!("cannot print the list: {error}"))),
-        _ => Ok(Outcome::Passed),
     }
 }

@@ -11,6 +11,7 @@ mod idle;
 mod jobs;
 mod list;
 mod nodes;
+mod output;
 mod perform;
 mod populate;
 mod progress;

@@ -18,6 +18,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::output::say;
 use super::Usage;
 use super::here::World;
 
@@ -230,7 +231,7 @@ impl<'a> Count<'a> {
             while let Some(change) = changes.next().await {
                 self.take(change, &is_good);
                 if let Some(line) = self.line() {
-                    println!("{line}");
+                    say!("{line}");
                 }
                 if self.good.len() >= self.total {
                     break;

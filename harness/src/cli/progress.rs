@@ -9,6 +9,7 @@ use clock::Clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 
+use super::output::say;
 use crate::engine::evaluate::{between, short};
 use crate::runner::RunResult;
 use crate::stage::kind;
@@ -35,7 +36,7 @@ impl Progress {
     /// Shows lines that others say, above the live one.
     pub(super) fn teller(&self) -> kind::Progress {
         let bar = self.0.clone();
-        Arc::new(move |line| bar.suspend(|| println!("     {line}")))
+        Arc::new(move |line| bar.suspend(|| say!("     {line}")))
     }
 
     /// Shows one result.
@@ -105,7 +106,7 @@ impl CampaignProgress {
         let now = self.clock.now();
         if self.bar.is_hidden() && between(self.last.get(), now) >= LINE_PERIOD {
             self.last.set(now);
-            println!("     {}", self.line(between(self.started, now), failures));
+            say!("     {}", self.line(between(self.started, now), failures));
         }
     }
 
@@ -160,24 +161,24 @@ fn print(result: &RunResult) {
         .as_ref()
         .map(|trace| format!(", trace {} ({} entries)", trace.hash, trace.entries))
         .unwrap_or_default();
-    println!(
+    say!(
         "{verdict} {} on {} seed {}{disturbed}: {took}{trace}",
         result.scenario, result.stage, result.seed
     );
     for never in result.disturbances.iter().filter(|struck| struck.hits == 0) {
-        println!("     warning: {} never struck", never.what);
+        say!("     warning: {} never struck", never.what);
     }
     if let Some(failure) = &result.failure {
-        println!(
+        say!(
             "     after {} in step {}: {}",
             seconds(failure.after_seconds),
             failure.step,
             failure.reason
         );
         if let Some(report) = &result.report {
-            println!("     report: {}", report.display());
+            say!("     report: {}", report.display());
         }
-        println!("     replay: {}", result.replay);
+        say!("     replay: {}", result.replay);
     }
 }
 

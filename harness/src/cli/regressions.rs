@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs};
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
@@ -54,14 +55,14 @@ impl Regressions {
                     .collect()
             };
             let verdict = CaseVerdict::of(case, &of(false), &of(true));
-            println!("{}", verdict.line());
+            say!("{}", verdict.line());
             cases.push(verdict);
         }
         let verdicts = Verdicts::of(&entries, cases);
         let fallen = self.fallen(&verdicts)?;
         print(&verdicts);
         for fall in &fallen {
-            println!("{fall}");
+            say!("{fall}");
         }
         self.write(&entries, &verdicts)?;
         Ok(if verdicts.is_well() && fallen.is_empty() {
@@ -153,13 +154,13 @@ impl Regressions {
 }
 
 fn print(verdicts: &Verdicts) {
-    println!();
+    say!();
     for (group, (found, all)) in &verdicts.by_group {
-        println!("{group}: {found} of {all}");
+        say!("{group}: {found} of {all}");
     }
     for (invariant, cases) in &verdicts.by_invariant {
         let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
-        println!("{invariant} found {}", cases.join(", "));
+        say!("{invariant} found {}", cases.join(", "));
     }
-    println!("{} of {} known bugs detected", verdicts.detected, verdicts.mutants);
+    say!("{} of {} known bugs detected", verdicts.detected, verdicts.mutants);
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::ArgPredicate;
 
+use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, find, jobs};
 use crate::plan::{Disturbance, Plan};
@@ -213,7 +214,7 @@ pub(super) fn summarise(results: &[RunResult]) -> Outcome {
         1 => "; warning: 1 disturbance never struck".to_owned(),
         many => format!("; warning: {many} disturbances never struck"),
     };
-    println!("{passed} passed, {} failed{warning}", results.len() - passed);
+    say!("{passed} passed, {} failed{warning}", results.len() - passed);
     if passed == results.len() {
         Outcome::Passed
     } else {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::ProgressBar;
 
+use super::output::say;
 use super::{Ended, Outcome, Usage, block_on, interrupted, jobs};
 use crate::campaign::groups;
 use crate::plan::Plan;
@@ -42,19 +43,19 @@ impl ShrinkCommand {
             }
         })??;
         let Some((broken, Shrunk { plan, trials }, last)) = found else {
-            println!("the plan does not fail: there is nothing to shrink");
+            say!("the plan does not fail: there is nothing to shrink");
             return Ok(Outcome::Failed);
         };
         let text = file(&plan, &last, &output)?;
         folder::write_file(&output, text.as_bytes())
             .map_err(|error| Usage(format!("cannot write {}: {error}", output.display())))?;
-        println!(
+        say!(
             "{broken} after {trials} runs: {} and {} left",
             count(plan.scenario.steps.len(), "step"),
             count(plan.disturbances.len(), "disturbance")
         );
-        println!("     plan: {}", output.display());
-        println!("     replay: drydock run --plan {}", output.display());
+        say!("     plan: {}", output.display());
+        say!("     replay: drydock run --plan {}", output.display());
         Ok(Outcome::Passed)
     }
 }

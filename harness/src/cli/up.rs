@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
+use super::output::say;
 use super::here::{Announced, World};
 use super::populate::Population;
 use super::stage::StageArguments;
@@ -118,7 +119,7 @@ fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
         return short;
     }
     let production = Timeouts::production();
-    println!(
+    say!(
         "With more than {MANY} nodes, kubelets renew their Leases every {:?}, and a silent node is NotReady after {:?}.",
         production.lease_period, production.node_grace
     );
@@ -138,7 +139,7 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
     let cluster = tokio::select! {
         biased;
         () = interrupts.next() => return Ok(Outcome::Passed),
-        cluster = Cluster::start(&options, Arc::new(|line| println!("{line}"))) => cluster?,
+        cluster = Cluster::start(&options, Arc::new(|line| say!("{line}"))) => cluster?,
     };
     let broken = tokio::select! {
         biased;
@@ -166,17 +167,17 @@ async fn deployed(cluster: &Cluster, population: &Population) -> String {
         Ok(up) => up,
         Err(reason) => return reason,
     };
-    println!(
+    say!(
         "mcm and fakecloud run in namespace {}. In another terminal:\n",
         up.namespace()
     );
-    println!("  export KUBECONFIG={}", cluster.kubeconfig().display());
-    println!(
+    say!("  export KUBECONFIG={}", cluster.kubeconfig().display());
+    say!(
         "  sed 's/namespace: default/namespace: {}/' examples/machine.yaml | kubectl apply -f -",
         up.namespace()
     );
-    println!("  kubectl get machines,nodes -A --watch\n");
-    println!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
+    say!("  kubectl get machines,nodes -A --watch\n");
+    say!("fakecloud's controls answer on {} over mutual TLS.", up.cloud_address());
     let world = World {
         cloud: format!("grpcs://{}", up.cloud_address()),
         tls: Some(up.cloud_tls().into()),
@@ -202,7 +203,7 @@ fn announce(world: &World) -> Option<Announced> {
     if let Err(reason) = announced {
         eprintln!("drydock: {reason}");
     }
-    println!("`drydock nodes` finds this world only with --cloud {}", world.cloud);
+    say!("`drydock nodes` finds this world only with --cloud {}", world.cloud);
     None
 }
 
@@ -241,17 +242,17 @@ async fn stay_up(
     let without_mcm = plan.controller == Controller::None;
     let mut stage = ProcessStage::start(plane, plan).await?;
     print_up(stage.kubeconfig());
-    println!(
+    say!(
         "fakecloud answers gRPC on {}; logs are in {}",
         stage.cloud_address(),
         stage.folder().display()
     );
     if without_mcm {
-        println!(
+        say!(
             "mcm is left out. For example: mcm --driver=grpc://{} \\",
             stage.cloud_address()
         );
-        println!("  --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG");
+        say!("  --control-kubeconfig=$KUBECONFIG --target-kubeconfig=$KUBECONFIG");
     }
     let world = World {
         cloud: format!("grpc://{}", stage.cloud_address()),
@@ -269,12 +270,12 @@ async fn stay_up(
 }
 
 fn print_up(kubeconfig: &Path) {
-    println!("The control plane is up; the machine CRDs are installed. In another terminal:\n");
-    println!("  export KUBECONFIG={}", kubeconfig.display());
-    println!("  kubectl apply -f examples/machine.yaml");
-    println!("  kubectl get machines,nodes --watch\n");
+    say!("The control plane is up; the machine CRDs are installed. In another terminal:\n");
+    say!("  export KUBECONFIG={}", kubeconfig.display());
+    say!("  kubectl apply -f examples/machine.yaml");
+    say!("  kubectl get machines,nodes --watch\n");
 }
 
 fn print_end() {
-    println!("Ctrl-C ends everything and removes the files.");
+    say!("Ctrl-C ends everything and removes the files.");
 }

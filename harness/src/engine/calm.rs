@@ -3,17 +3,17 @@
 //!
 //! What must not live here: what an invariant makes of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scenario::Step;
-use crate::scenario::step::ProcessAction;
+use crate::scenario::step::{Process, ProcessAction};
 
 /// What the scenario does to the controller.
 #[derive(Debug, Default)]
 pub(super) struct Calm {
     /// Fault rules, and how often each strikes at most.
     rules: BTreeMap<String, Option<u64>>,
-    down: bool,
+    down: BTreeSet<Process>,
 }
 
 impl Calm {
@@ -28,8 +28,8 @@ impl Calm {
             }
             Step::Lift(rule) | Step::LiftApiFault(rule) => drop(self.rules.remove(rule)),
             Step::Process(step) => match step.action {
-                ProcessAction::Kill => self.down = true,
-                ProcessAction::Start | ProcessAction::Restart => self.down = false,
+                ProcessAction::Kill => drop(self.down.insert(step.name)),
+                ProcessAction::Start | ProcessAction::Restart => drop(self.down.remove(&step.name)),
                 ProcessAction::KillLeader | ProcessAction::RollingRestart => {}
             },
             _ => {}
@@ -46,7 +46,7 @@ impl Calm {
         let spent = |(rule, times): (&String, &Option<u64>)| {
             times.is_some_and(|times| hits.get(rule).is_some_and(|hits| *hits >= times))
         };
-        !self.down && self.rules.iter().all(spent)
+        self.down.is_empty() && self.rules.iter().all(spent)
     }
 }
 

@@ -151,21 +151,24 @@ fn watch(
         .boxed()
 }
 
+/// Follows the cloud from its beginning; after trouble it goes on where it was, for the cloud may be restarted.
 fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
-    stream::unfold(None::<BoxStream<'static, Result<CloudEvent, String>>>, move |events| {
+    type Events = BoxStream<'static, Result<(u64, CloudEvent), String>>;
+    stream::unfold((None::<Events>, 0), move |(events, after)| {
         let cloud = cloud.clone();
         async move {
+            let trouble = |what: String| Some((Raw::Trouble(format!("watch of the cloud: {what}")), (None, after)));
             let mut events = match events {
                 Some(events) => events,
-                None => match cloud.watch().await {
+                None => match cloud.watch(after).await {
                     Ok(events) => events,
-                    Err(error) => return Some((Raw::Trouble(format!("watch of the cloud: {error}")), None)),
+                    Err(error) => return trouble(error),
                 },
             };
             match events.next().await {
-                Some(Ok(event)) => Some((Raw::Cloud(event), Some(events))),
-                Some(Err(error)) => Some((Raw::Trouble(format!("watch of the cloud: {error}")), None)),
-                None => Some((Raw::Trouble("watch of the cloud ended".to_owned()), None)),
+                Some(Ok((number, event))) => Some((Raw::Cloud(event), (Some(events), number))),
+                Some(Err(error)) => trouble(error),
+                None => trouble("it ended".to_owned()),
             }
         }
     })

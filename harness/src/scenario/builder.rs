@@ -313,6 +313,14 @@ pub fn mcm(action: ProcessAction) -> Step {
     })
 }
 
+/// Ends or starts `fakecloud`.
+pub fn fakecloud(action: ProcessAction) -> Step {
+    Step::Process(ProcessStep {
+        name: Process::Fakecloud,
+        action,
+    })
+}
+
 /// Kills `mcm` at one of its effects and starts it again.
 pub fn crash_mcm(at: Moment, effect: u64) -> Step {
     Step::Crash(Crash {

@@ -370,6 +370,9 @@ pub enum Process {
     Mcm,
     /// The built-in controllers of Kubernetes; a process of their own in virtual time alone.
     Controllers,
+    /// fakecloud, whose ledger outlives it. In virtual time its kubelets, its storage and its cloud controller alone end
+    /// and start: its calls are answered as before.
+    Fakecloud,
 }
 
 impl std::fmt::Display for Process {
@@ -377,6 +380,7 @@ impl std::fmt::Display for Process {
         match self {
             Self::Mcm => f.write_str("mcm"),
             Self::Controllers => f.write_str("controllers"),
+            Self::Fakecloud => f.write_str("fakecloud"),
         }
     }
 }

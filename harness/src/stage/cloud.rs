@@ -194,19 +194,22 @@ impl CloudClient {
         Ok(Self::new(endpoint.connect_lazy()))
     }
 
-    /// Everything that happens from the beginning, in the ledger's order.
+    /// Everything that happened after that number of the ledger and happens from now on, each with its number.
     ///
     /// # Errors
     /// When the stream cannot be opened.
-    pub async fn watch(&self) -> Result<BoxStream<'static, Result<CloudEvent, String>>, String> {
-        let records = limited(self.0.clone().watch(proto::WatchRequest { after: 0 })).await?;
+    pub async fn watch(&self, after: u64) -> Result<BoxStream<'static, Result<(u64, CloudEvent), String>>, String> {
+        let records = limited(self.0.clone().watch(proto::WatchRequest { after })).await?;
         let told = Told {
             cloud: self.clone(),
             known: BTreeMap::new(),
         };
         let batches = futures::stream::unfold((records, told), |(mut records, mut told)| async move {
             let events = match records.message().await {
-                Ok(Some(record)) => told.events(record).await,
+                Ok(Some(record)) => match told.events(&record).await {
+                    Ok(events) => events.into_iter().map(|event| Ok((record.sequence, event))).collect(),
+                    Err(reason) => vec![Err(reason)],
+                },
                 Ok(None) => return None,
                 Err(status) => vec![Err(status.to_string())],
             };
@@ -350,10 +353,11 @@ struct Told {
 }
 
 impl Told {
-    async fn events(&mut self, record: proto::Record) -> Vec<Result<CloudEvent, String>> {
+    /// What a record tells: all of it or, with an error, nothing.
+    async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, String> {
         let mut events = Vec::new();
         if record.kind() == proto::RecordKind::Call {
-            events.push(Ok(CloudEvent::Call(Call {
+            events.push(CloudEvent::Call(Call {
                 call: record.operation.clone(),
                 machine: name(&record.machine).to_owned(),
                 code: Code::from_number(record.code)
@@ -362,26 +366,24 @@ impl Told {
                     .to_owned(),
                 rule: Some(record.fault_id.clone()).filter(|rule| !rule.is_empty()),
                 client: record.client.clone(),
-            })));
+            }));
         }
         if record.kind() == proto::RecordKind::Kubelet {
-            events.push(Ok(CloudEvent::Kubelet(Kubelet {
+            events.push(CloudEvent::Kubelet(Kubelet {
                 machine: name(&record.machine).to_owned(),
                 what: record.operation.clone(),
                 message: record.message.clone(),
-            })));
+            }));
         }
         if let Some(state) = VmState::from_proto(record.state).filter(|_| !record.vm_id.is_empty()) {
-            match self.vm(&record).await {
-                Ok(vm) => events.push(Ok(CloudEvent::Vm(Vm {
-                    state,
-                    revision: record.sequence,
-                    ..vm
-                }))),
-                Err(error) => events.push(Err(error)),
-            }
+            let vm = self.vm(record).await?;
+            events.push(CloudEvent::Vm(Vm {
+                state,
+                revision: record.sequence,
+                ..vm
+            }));
         }
-        events
+        Ok(events)
     }
 
     async fn vm(&mut self, record: &proto::Record) -> Result<Vm, String> {

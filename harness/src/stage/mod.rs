@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod child;
 pub mod cloud;
+mod cloud_process;
 mod controller;
 pub mod controllers;
 mod gated;
@@ -67,6 +68,7 @@ impl StageKind {
             (Self::Sim, _) | (Self::Embedded | Self::Envtest | Self::Kubeconfig, Process::Mcm) => None,
             (Self::Kind, Process::Mcm) => Some("the effects of a pod are not counted; use --stage embedded or sim"),
             (_, Process::Controllers) => Some("the controllers are a process of their own on stage sim only"),
+            (_, Process::Fakecloud) => Some("fakecloud's effects are counted on stage sim only"),
         }
     }
 

@@ -13,13 +13,14 @@ use clock::Clock;
 use futures::stream::{BoxStream, StreamExt};
 use tokio::task::JoinSet;
 
-use super::child::{Program, Running, beside};
+use super::child::beside;
 use super::cloud::CloudClient;
+use super::cloud_process::CloudProcess;
 pub use super::controller::Controller;
 use super::controller::{Acting, Places};
 use super::gated::{self, Gated};
 use super::plane::{Plane, client_of, private_file};
-use super::replicas::{Replicas, announced};
+use super::replicas::Replicas;
 use super::supervised::tell_of_process;
 use super::{Stage, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
@@ -104,7 +105,7 @@ pub struct ProcessStage {
     client: kube::Client,
     namespace: String,
     cloud: CloudClient,
-    fakecloud: Running,
+    fakecloud: CloudProcess,
     mcm: Acting,
     disturbed: bool,
     schedule: schedule::Log,
@@ -139,21 +140,13 @@ impl ProcessStage {
         let config = serde_saphyr::to_string(&super::sim::cloud_config(&plan.cloud, &timeouts))
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
         let config = private_file(&plane.folder().join("fakecloud.yaml"), &config)?;
-        let mut fakecloud = Program {
-            name: "fakecloud".to_owned(),
-            command: vec![
-                fakecloud_program.into(),
-                "serve".into(),
-                "--address=127.0.0.1:0".into(),
-                flag("--kubeconfig=", &cloud_kubeconfig),
-                flag("--config=", &config),
-                format!("--seed={}", plan.seed).into(),
-            ],
-            environment: Vec::new(),
-            log: plane.folder().join("fakecloud.log"),
-        }
-        .start()?;
-        let cloud_address = announced(&plane.folder().join("fakecloud.log"), &mut fakecloud, &clock).await?;
+        let arguments = vec![
+            flag("--kubeconfig=", &cloud_kubeconfig),
+            flag("--config=", &config),
+            format!("--seed={}", plan.seed).into(),
+        ];
+        let fakecloud = CloudProcess::start(fakecloud_program, arguments, plane.folder(), clock.clone()).await?;
+        let cloud_address = fakecloud.address();
         let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
 
         let acting = acting(&plan, &plane, &timeouts, mcm_program, &cloud_address);
@@ -251,13 +244,14 @@ impl Stage for ProcessStage {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
-        if process != Process::Mcm {
-            return Err(format!(
-                "{process} are no process of their own on this stage: only mcm ends and starts"
-            ));
-        }
         let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
-        self.mcm.perform(action, client, namespace, clock).await
+        match process {
+            Process::Mcm => self.mcm.perform(action, client, namespace, clock).await,
+            Process::Fakecloud => self.fakecloud.perform(action).await,
+            Process::Controllers => Err(format!(
+                "{process} are no process of their own on this stage: only mcm and fakecloud end and start"
+            )),
+        }
     }
 
     fn fault(&self, _: &str, _: &str) {}

@@ -196,7 +196,7 @@ pub(super) async fn announced(log: &Path, fakecloud: &mut Running, clock: &Clock
 }
 
 /// Waits until somebody listens on a port that was free.
-async fn listens(port: u16, name: &str, process: &mut Running, clock: &Clock) -> Result<(), String> {
+pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock: &Clock) -> Result<(), String> {
     let listening = async {
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             clock.sleep(START_PROBE).await;

@@ -112,7 +112,8 @@ struct SimStage {
     cloud: CloudClient,
     trace: Trace,
     mcm: Supervised,
-    builtin: Builtin,
+    builtin: Part,
+    kubelets: Part,
     schedule: schedule::Log,
     api_faults: Faults,
     audit: Audit,
@@ -146,7 +147,7 @@ impl SimStage {
         setup::install(&client, NAMESPACE).await?;
         setup::install_fixtures(&client, NAMESPACE).await?;
         let mut parts = JoinSet::new();
-        let builtin = Builtin::start(&gate("controllers"), &server, &clock, &seed, &timeouts, &mut parts);
+        let builtin = Part::controllers(&gate("controllers"), &server, &clock, &seed, &timeouts, &mut parts);
         controllers::furnished(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
@@ -155,24 +156,14 @@ impl SimStage {
             seed.child("fakecloud"),
         );
         let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
-        let kubelets = (
-            fakecloud.clone(),
-            client_of(
-                &gate("kubelets").forgetful(),
-                Identity::service_account(NAMESPACE, FAKECLOUD_ACCOUNT),
-            ),
-        );
-        parts.spawn(async move {
-            let (fakecloud, client) = kubelets;
-            fakecloud.run(client, CancellationToken::new()).await;
-            "the kubelets ended".to_owned()
-        });
+        let kubelets = Part::kubelets(&gate("kubelets").forgetful(), &server, &fakecloud, &mut parts);
 
         let group = gate("mcm");
         hits::add_rules(&job.plan.disturbances, &server.faults())?;
         effects::arm(&job.plan.disturbances, &timeouts, |process| match process {
             Process::Mcm => group.clone(),
             Process::Controllers => builtin.gate.clone(),
+            Process::Fakecloud => kubelets.gate.clone(),
         });
         let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.plan.mutant.as_deref())?;
         let mut mcm = Supervised::new(group.clone());
@@ -212,6 +203,7 @@ impl SimStage {
             trace,
             mcm,
             builtin,
+            kubelets,
             schedule,
             api_faults: server.faults(),
             audit: audit.clone(),
@@ -225,6 +217,7 @@ impl SimStage {
         match process {
             Process::Mcm => self.mcm.group.clone(),
             Process::Controllers => self.builtin.gate.clone(),
+            Process::Fakecloud => self.kubelets.gate.clone(),
         }
     }
 }
@@ -253,14 +246,15 @@ fn may_lose_leadership(job: &Job) -> bool {
     !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(cuts)
 }
 
-/// The built-in controllers: one process.
-struct Builtin {
+/// A process of which there is one.
+struct Part {
     gate: Gate,
     handle: Handle,
 }
 
-impl Builtin {
-    fn start(
+impl Part {
+    /// The built-in controllers.
+    fn controllers(
         gate: &Gate,
         server: &apiserver::Server,
         clock: &Clock,
@@ -279,8 +273,36 @@ impl Builtin {
                 seed,
                 settings.clone(),
             )
-        })
-        .restart_delay(RESTART_DELAY);
+        });
+        Self::spawn(process, gate, parts)
+    }
+
+    /// What of fakecloud acts by itself: kubelets, storage, cloud controller. The ledger stays when it ends.
+    fn kubelets(
+        gate: &Gate,
+        server: &apiserver::Server,
+        fakecloud: &fakecloud::Fakecloud,
+        parts: &mut JoinSet<String>,
+    ) -> Self {
+        let (at, server, fakecloud) = (gate.clone(), server.clone(), fakecloud.clone());
+        let process = ::sim::process("kubelets", gate.clone(), move || {
+            let account = Identity::service_account(NAMESPACE, FAKECLOUD_ACCOUNT);
+            let client = kube::Client::new(at.api().layer(server.service(account)), NAMESPACE);
+            let fakecloud = fakecloud.clone();
+            async move {
+                fakecloud.run(client, CancellationToken::new()).await;
+                "the kubelets ended".to_owned()
+            }
+        });
+        Self::spawn(process, gate, parts)
+    }
+
+    fn spawn<F, Fut>(process: ::sim::Process<F, String>, gate: &Gate, parts: &mut JoinSet<String>) -> Self
+    where
+        F: FnMut() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = String> + Send + 'static,
+    {
+        let process = process.restart_delay(RESTART_DELAY);
         let handle = process.handle();
         parts.spawn(process.run());
         Self {
@@ -348,11 +370,15 @@ impl Stage for SimStage {
                 let (client, clock) = (&self.client, &self.clock);
                 self.mcm.perform(action, client, NAMESPACE, clock).await
             }
-            Process::Controllers if action == ProcessAction::KillLeader => {
-                Err("the controllers have no leader: kill them".to_owned())
+            Process::Controllers | Process::Fakecloud if action == ProcessAction::KillLeader => {
+                Err(format!("{process} has no leader: kill it"))
             }
             Process::Controllers => {
                 supervised::perform(action, std::iter::once(&self.builtin.handle), &self.clock).await;
+                Ok(())
+            }
+            Process::Fakecloud => {
+                supervised::perform(action, std::iter::once(&self.kubelets.handle), &self.clock).await;
                 Ok(())
             }
         }
@@ -382,8 +408,8 @@ impl Stage for SimStage {
     }
 
     async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
-        if process == Process::Controllers {
-            self.builtin.gate.pause_for(time);
+        if process != Process::Mcm {
+            self.gate_of(process).pause_for(time);
             return Ok(());
         }
         let (client, clock) = (&self.client, &self.clock);

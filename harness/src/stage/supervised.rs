@@ -136,8 +136,8 @@ pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), String> {
 pub(super) fn tell_of_process(narrative: &mut Narrative, trace: &Trace) {
     for entry in trace.entries() {
         let of_mcm = entry.source == "mcm" || entry.source.starts_with("mcm-");
-        let of_builtin = entry.source == "controllers" && !entry.text.ends_with("(1)");
-        let processes = ["mcm", "controllers"];
+        let of_builtin = ["controllers", "kubelets"].contains(&&*entry.source) && !entry.text.ends_with("(1)");
+        let processes = ["mcm", "controllers", "kubelets"];
         let struck = entry.source == "fault" && processes.iter().any(|process| entry.text.starts_with(process));
         if let Some(process) = entry.text.strip_prefix("process ").filter(|_| of_mcm || of_builtin) {
             narrative.insert(entry.at, format!("{} {process}", entry.source));

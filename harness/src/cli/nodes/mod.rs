@@ -23,8 +23,8 @@ use kube::api::{Api, ListParams};
 
 use self::faults::FaultArguments;
 use self::table::Row;
+use crate::cli::output::{print, say};
 use super::here::{Controls, Where, World};
-use super::list::print;
 use super::{Ended, Outcome, Usage, block_on};
 
 /// How many calls are under way at once.
@@ -178,7 +178,7 @@ impl Break {
         if let Some(count) = self.random {
             let seed = self.seed.unwrap_or_else(any_seed);
             chosen = select::draw(chosen, count as usize, seed)?;
-            println!("drawn by --seed {seed}:");
+            say!("drawn by --seed {seed}:");
         }
         let (lasts, conditions) = (self.faults.lasts(), self.faults.conditions());
         do_to(world, &chosen, |mut controls, kubelet| async move {
@@ -194,7 +194,7 @@ impl Mend {
         if self.all {
             chosen.retain(|kubelet| !kubelet.faults.is_empty() || !kubelet.conditions.is_empty());
             if chosen.is_empty() {
-                println!("nothing is broken");
+                say!("nothing is broken");
                 return Ok(Outcome::Passed);
             }
         }

@@ -21,6 +21,8 @@ use super::tools::{Call, Orphans, Tools, arguments};
 use super::{cleanup, system};
 use crate::stage::setup;
 
+/// Where fakecloud's ledgers lie on the nodes; it goes with them.
+const FOLDER_ON_NODES: &str = "/var/local/drydock";
 /// How long a cluster may take to be created, the download of a node image included.
 const CREATE_LIMIT: Duration = Duration::from_mins(5);
 /// How long its node may take to be Ready after that.
@@ -180,6 +182,20 @@ impl Cluster {
     pub(super) fn note(&self, namespace: &str, tidied: bool) {
         let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         namespaces.insert(namespace.to_owned(), tidied);
+    }
+
+    /// A folder on the cluster's nodes that every pod may write into; the same path on each.
+    ///
+    /// # Errors
+    /// One line with the engine's reason.
+    pub(super) async fn folder_on_nodes(&self, run: &str) -> Result<String, String> {
+        let folder = format!("{FOLDER_ON_NODES}/{run}");
+        for (_, node) in self.engine.nodes(Some(&self.name)).await? {
+            self.engine
+                .execute(&node, &["mkdir", "-p", "-m", "0777", &folder])
+                .await?;
+        }
+        Ok(folder)
     }
 
     /// A folder for files of one run.

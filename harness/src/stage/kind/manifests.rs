@@ -32,6 +32,8 @@ pub(super) struct Settings<'a> {
     pub(super) replicas: u32,
     /// fakecloud's configuration, in YAML.
     pub(super) cloud: String,
+    /// The folder on the nodes for fakecloud's ledger, in place of a claim: a kind cluster may have no provisioner.
+    pub(super) ledger: String,
     /// Flags that mcm gets in addition.
     pub(super) mcm_flags: Vec<String>,
     /// Flags that fakecloud gets in addition.
@@ -46,8 +48,14 @@ impl Settings<'_> {
     pub(super) fn cloud(&self) -> Result<Vec<Value>, String> {
         let mut objects = self.read(FAKECLOUD_FILE.0, FAKECLOUD_FILE.1)?;
         object(&mut objects, "ConfigMap", FAKECLOUD)?["data"]["fakecloud.yaml"] = json!(self.cloud);
+        objects.retain(|object| object["kind"] != "PersistentVolumeClaim");
         let deployment = object(&mut objects, "Deployment", FAKECLOUD)?;
         container(deployment, &self.images.fakecloud, &self.cloud_flags)?;
+        let volumes = deployment.pointer_mut("/spec/template/spec/volumes");
+        let volumes = volumes.and_then(Value::as_array_mut).into_iter().flatten();
+        let mut claims = volumes.filter(|volume| volume.get("persistentVolumeClaim").is_some());
+        let ledger = claims.next().ok_or("the Deployment fakecloud has no volume of a claim")?;
+        *ledger = json!({ "name": ledger["name"], "hostPath": { "path": self.ledger, "type": "Directory" } });
         objects.extend(self.read(NETWORK_FILE.0, NETWORK_FILE.1)?);
         Ok(objects)
     }
@@ -112,6 +120,7 @@ mod tests {
             images: &images,
             replicas: 3,
             cloud: "zones: [a]".to_owned(),
+            ledger: "/ledgers/here".to_owned(),
             mcm_flags: vec!["--short-retry=1s".to_owned()],
             cloud_flags: vec!["--seed=7".to_owned()],
         };

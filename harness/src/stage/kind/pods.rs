@@ -66,7 +66,7 @@ impl Pods {
     /// # Errors
     /// After a minute: one line that says what each pod waits for.
     pub(super) async fn ready(&self, app: &str) -> Result<(), String> {
-        let wanted = if app == MCM { self.replicas } else { 1 };
+        let wanted = self.wanted(app);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
         let mut events = watcher(self.api.clone(), config).default_backoff().boxed();
         let mut pods = BTreeMap::new();
@@ -99,29 +99,30 @@ impl Pods {
         ))
     }
 
-    /// Performs a step on mcm.
-    pub(super) async fn perform(&mut self, action: ProcessAction) -> Result<(), String> {
+    /// Performs a step on a program.
+    pub(super) async fn perform(&mut self, app: &str, action: ProcessAction) -> Result<(), String> {
         match action {
             ProcessAction::Start => {
-                self.scale(self.replicas).await?;
-                self.ready(MCM).await
+                self.scale(app, self.wanted(app)).await?;
+                self.ready(app).await
             }
             ProcessAction::Kill => {
-                let pods = self.list(MCM).await?;
+                let pods = self.list(app).await?;
                 self.kill(&pods).await?;
-                self.scale(0).await?;
+                self.scale(app, 0).await?;
                 self.delete(&pods).await
             }
             ProcessAction::Restart => {
-                let pods = self.list(MCM).await?;
+                let pods = self.list(app).await?;
                 self.kill(&pods).await?;
                 self.delete(&pods).await?;
-                self.scale(self.replicas).await?;
-                self.ready(MCM).await
+                self.scale(app, self.wanted(app)).await?;
+                self.ready(app).await
             }
+            ProcessAction::KillLeader if app != MCM => Err(format!("{app} has no leader: kill it")),
             ProcessAction::KillLeader => {
                 let holder = leader(&self.client, &self.namespace, &self.clock).await?;
-                let pods = self.list(MCM).await?;
+                let pods = self.list(app).await?;
                 let names = pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
                 let pod = holder_among(&holder, names).and_then(|index| pods.get(index));
                 let pod = pod.ok_or_else(|| {
@@ -134,12 +135,12 @@ impl Pods {
                 self.delete(std::slice::from_ref(pod)).await
             }
             ProcessAction::RollingRestart => {
-                let pods = self.list(MCM).await?;
+                let pods = self.list(app).await?;
                 self.ended.extend(pods.iter().map(uid));
                 let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
                 let template = json!({ "metadata": { "annotations": restarted } });
-                self.patch(&json!({ "spec": { "template": template } })).await?;
-                self.ready(MCM).await
+                self.patch(app, &json!({ "spec": { "template": template } })).await?;
+                self.ready(app).await
             }
         }
     }
@@ -203,18 +204,23 @@ impl Pods {
         Ok(())
     }
 
-    async fn scale(&self, replicas: u32) -> Result<(), String> {
-        self.patch(&json!({ "spec": { "replicas": replicas } })).await
+    /// How many pods a program is to have.
+    fn wanted(&self, app: &str) -> u32 {
+        if app == MCM { self.replicas } else { 1 }
     }
 
-    async fn patch(&self, change: &serde_json::Value) -> Result<(), String> {
+    async fn scale(&self, app: &str, replicas: u32) -> Result<(), String> {
+        self.patch(app, &json!({ "spec": { "replicas": replicas } })).await
+    }
+
+    async fn patch(&self, app: &str, change: &serde_json::Value) -> Result<(), String> {
         let patched = self
             .deployments
-            .patch(MCM, &PatchParams::default(), &Patch::Merge(change))
+            .patch(app, &PatchParams::default(), &Patch::Merge(change))
             .await;
         patched
             .map(drop)
-            .map_err(|error| format!("cannot change the Deployment {MCM}: {error}"))
+            .map_err(|error| format!("cannot change the Deployment {app}: {error}"))
     }
 
     /// The end of the log of a container that ended.

@@ -75,6 +75,7 @@ impl World {
             images: &cluster.images,
             replicas,
             cloud: config,
+            ledger: cluster.folder_on_nodes(namespace).await?,
             mcm_flags: setup::mcm_periods(&timeouts, namespace),
             cloud_flags: vec![format!("--seed={}", plan.seed)],
         };
@@ -151,12 +152,13 @@ impl Stage for World {
     }
 
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
-        if process != Process::Mcm {
-            return Err(format!(
-                "{process} are no process of their own on this stage: only mcm ends and starts"
-            ));
+        match process {
+            Process::Mcm => self.pods.perform(MCM, action).await,
+            Process::Fakecloud => self.pods.perform(FAKECLOUD, action).await,
+            Process::Controllers => Err(format!(
+                "{process} are no process of their own on this stage: only mcm and fakecloud end and start"
+            )),
         }
-        self.pods.perform(action).await
     }
 
     fn fault(&self, _: &str, _: &str) {}
