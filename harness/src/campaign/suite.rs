@@ -32,6 +32,8 @@ pub static SUITES: [Suite; 1] = [Suite {
         (Group::Transition, "Terminating -> gone"),
         (Group::Fault, "crash mcm before"),
         (Group::Fault, "crash mcm after"),
+        (Group::Fault, "crash fakecloud before"),
+        (Group::Fault, "crash fakecloud after"),
         (Group::Fault, "pause mcm"),
         (Group::Fault, "lag mcm"),
         (Group::Fault, "cloud CreateMachine error"),

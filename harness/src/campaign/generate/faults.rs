@@ -64,11 +64,13 @@ pub(super) fn draw(seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Vec<Dis
 impl Drawing<'_> {
     /// A process, and one of its effects.
     fn process(&mut self) -> (Process, u64) {
-        if self.stream.chance(0.1) {
-            let effect = 1 + self.stream.below(2 * self.lives.len() as u64);
-            (Process::Controllers, EFFECTS_OF_CONTROLLERS + effect)
-        } else {
-            (Process::Mcm, self.effect())
+        match self.stream.below(10) {
+            0 => {
+                let effect = 1 + self.stream.below(2 * self.lives.len() as u64);
+                (Process::Controllers, EFFECTS_OF_CONTROLLERS + effect)
+            }
+            1 => (Process::Fakecloud, self.effect()),
+            _ => (Process::Mcm, self.effect()),
         }
     }
 
