@@ -10,6 +10,7 @@ pub mod campaign;
 pub mod cli;
 pub mod deploy;
 pub mod engine;
+pub mod file;
 pub mod invariants;
 pub mod plan;
 pub mod regression;

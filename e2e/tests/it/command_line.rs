@@ -17,7 +17,7 @@ current-context: nobody
 #[rstest]
 #[case::a_mistyped_scenario(&["run", "lifecicle"], "near it are: lifecycle")]
 #[case::a_strange_scenario(&["run", "qqqqqqqqqqqq"], "`drydock list` lists them")]
-#[case::a_missing_file(&["run", "--file", "nowhere.yaml"], "cannot read scenario nowhere.yaml")]
+#[case::a_missing_file(&["run", "--file", "nowhere.yaml"], "cannot read nowhere.yaml")]
 #[case::a_file_that_is_no_scenario(&["run", "--file", "bad.yaml"], "bad.yaml: ")]
 #[case::a_controller_in_virtual_time(&["run", "--stage", "sim", "--controller", "x"], "use --stage embedded")]
 #[case::a_crash_of_a_pod(&["run", "--stage", "kind", "--crash", "before:1"], "use --stage embedded or sim")]

@@ -16,6 +16,7 @@ use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
+use crate::file::{self, FileError};
 use crate::scenario::Scenario;
 use crate::stage::StageKind;
 
@@ -82,37 +83,6 @@ fn first_seed() -> u64 {
     1
 }
 
-/// Why a plan cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {
-    /// The file cannot be read.
-    #[error("cannot read plan {path}: {source}")]
-    Read {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The text is no plan; the message has line, column and field.
-    #[error("{path}: {message}")]
-    Syntax {
-        /// Which file.
-        path: String,
-        /// Line, column, field and what would do.
-        message: String,
-    },
-    /// A field has a value that makes no sense.
-    #[error("{path}: {field}: {message}")]
-    Field {
-        /// Which file.
-        path: String,
-        /// Path of the field.
-        field: String,
-        /// What is wrong and what would do.
-        message: String,
-    },
-}
-
 /// Whether these may disturb a controller at any time. A crash does so for a moment, and invariants know it.
 pub fn is_disturbing(disturbances: &[Disturbance]) -> bool {
     let lasts = |disturbance: &Disturbance| !matches!(disturbance, Disturbance::Crash(_));
@@ -134,30 +104,19 @@ impl Plan {
     /// Reads a file; `named` are the scenarios that it may name.
     ///
     /// # Errors
-    /// See [`PlanError`].
-    pub fn read(path: &Path, named: &[Scenario]) -> Result<Self, PlanError> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| PlanError::Read {
-            path: shown.clone(),
-            source,
-        })?;
+    /// See [`FileError`].
+    pub fn read(path: &Path, named: &[Scenario]) -> Result<Self, FileError> {
+        let (text, shown) = file::text(path)?;
         Self::from_yaml(&text, &shown, named)
     }
 
     /// Reads YAML, of which JSON is a part; `origin` names it in errors.
     ///
     /// # Errors
-    /// See [`PlanError`].
-    pub fn from_yaml(text: &str, origin: &str, named: &[Scenario]) -> Result<Self, PlanError> {
-        let file: File = serde_saphyr::from_str(text).map_err(|error| PlanError::Syntax {
-            path: origin.to_owned(),
-            message: crate::scenario::one_line(&error),
-        })?;
-        let wrong = |field: &str, message: String| PlanError::Field {
-            path: origin.to_owned(),
-            field: field.to_owned(),
-            message,
-        };
+    /// See [`FileError`].
+    pub fn from_yaml(text: &str, origin: &str, named: &[Scenario]) -> Result<Self, FileError> {
+        let file: File = file::parse(text, origin)?;
+        let wrong = |field: &str, message: String| FileError::field(origin, field, message);
         let scenario = match (file.base, file.scenario) {
             (None, Some(scenario)) => scenario,
             (Some(base), None) => {

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use self::duration::{DurationExpression, Named, Timeouts};
 pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
 pub use self::step::Step;
+use crate::file::{self, FileError};
 use crate::stage::StageKind;
 
 /// One story: a world, steps and expectations in order.
@@ -128,60 +129,22 @@ pub enum DuplicateCreates {
     Two,
 }
 
-/// Why a scenario cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// The file cannot be read.
-    #[error("cannot read scenario {path}: {source}")]
-    Read {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The text is no scenario; the message has line, column and field.
-    #[error("{path}: {message}")]
-    Syntax {
-        /// Which file.
-        path: String,
-        /// Line, column, field and what would do.
-        message: String,
-    },
-    /// A field has a value that makes no sense.
-    #[error("scenario {name}: {field}: {message}")]
-    Field {
-        /// Which scenario.
-        name: String,
-        /// Path of the field.
-        field: String,
-        /// What is wrong and what would do.
-        message: String,
-    },
-}
-
 impl Scenario {
     /// Reads a YAML file.
     ///
     /// # Errors
-    /// See [`ScenarioError`].
-    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
-            path: shown.clone(),
-            source,
-        })?;
+    /// See [`FileError`].
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let (text, shown) = file::text(path)?;
         Self::from_yaml(&text, &shown)
     }
 
     /// Reads YAML text; `origin` names it in errors.
     ///
     /// # Errors
-    /// See [`ScenarioError`].
-    pub fn from_yaml(text: &str, origin: &str) -> Result<Self, ScenarioError> {
-        let scenario: Self = serde_saphyr::from_str(text).map_err(|error| ScenarioError::Syntax {
-            path: origin.to_owned(),
-            message: one_line(&error),
-        })?;
+    /// See [`FileError`].
+    pub fn from_yaml(text: &str, origin: &str) -> Result<Self, FileError> {
+        let scenario: Self = file::parse(text, origin)?;
         scenario.validate()?;
         Ok(scenario)
     }
@@ -198,12 +161,9 @@ impl Scenario {
     ///
     /// # Errors
     /// The first field that makes no sense.
-    pub fn validate(&self) -> Result<(), ScenarioError> {
-        let wrong = |field: &str, message: &str| ScenarioError::Field {
-            name: self.name.clone(),
-            field: field.to_owned(),
-            message: message.to_owned(),
-        };
+    pub fn validate(&self) -> Result<(), FileError> {
+        let origin = format!("scenario {}", self.name);
+        let wrong = |field: &str, message: &str| FileError::field(&origin, field, message);
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if self.name.is_empty() || !self.name.chars().all(named) {
             return Err(wrong("name", "use lower-case letters, digits, - and _"));

@@ -75,7 +75,7 @@ fn answer(exchange: &Exchange<'_>, code: u16, rules: &[Status]) -> Response<Body
 
 fn not_found(name: &str) -> ApiError {
     ApiError {
-        message: format!("there is no fault rule {name:?}; GET /drydock/faults lists them"),
+        message: format!("there is no fault rule {name:?}; `drydock faults list` shows them"),
         ..no_such_path()
     }
 }
