@@ -14,6 +14,8 @@ use kube::core::Status;
 use kube::{Api, Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::machine::EventType;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
 use mcm_core::ownership::controller;
 use mcm_core::steps::{Act, Kind, Plan};
 use serde::de::DeserializeOwned;
@@ -172,6 +174,10 @@ impl Hands {
             } => self.delete(kind, &name, Preconditions { uid, resource_version }).await,
             Act::CreateSet(set) => self.create_set(*set).await,
             Act::CreateMachines(machines) => {
+                #[cfg(feature = "mutants")]
+                if self.mutant == Some(Mutant::R55) {
+                    return self.create_machines(names, owner, machines).await;
+                }
                 self.look_at(owner).await?;
                 self.create_machines(names, owner, machines).await
             }
@@ -291,6 +297,8 @@ impl Hands {
     async fn create_set(&self, set: MachineSet) -> kube::Result<()> {
         let api = self.namespaced::<MachineSet>();
         match api.create(&PostParams::default(), &set).await {
+            #[cfg(feature = "mutants")]
+            Ok(_) if self.mutant == Some(Mutant::R48) => {}
             Ok(created) => drop(self.wrote(&self.world.sets, created)),
             Err(error) => {
                 if is_already_exists(&error)
@@ -330,6 +338,8 @@ impl Hands {
             let name = names.next(&key);
             machine.metadata.name = Some(name.clone());
             match api.create(&PostParams::default(), &machine).await {
+                #[cfg(feature = "mutants")]
+                Ok(_) if self.mutant == Some(Mutant::R47) => return Ok(()),
                 Ok(created) => {
                     self.wrote(&self.world.machines, created);
                     let text = format!("Created Machine: {name}");

@@ -46,7 +46,7 @@ impl Check for Size {
             return self.made(sight, deployment);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        (removed && !sight.terms.is_by_user("Machine", name(machine)))
+        (removed && !sight.terms.is_deleted_by_user(machine))
             .then(|| self.too_few(sight, deployment))
             .flatten()
     }
