@@ -6,8 +6,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{api_fault, lift_api_fault, seconds, struck, wait};
 use harness::scenario::disturb::api::{Action, Cut, Match, Pattern, Rule};
 
+use super::story;
 use super::worlds::{at_size, case, pool, settled};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

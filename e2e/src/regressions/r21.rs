@@ -6,8 +6,8 @@ use harness::scenario::builder::{health_timeout, kubelet, machine_gone, node_gra
 use harness::scenario::step::KubeletAction;
 use serde_json::json;
 
+use super::story;
 use super::worlds::{at_size, case, class, pool, settled, spec, to_class, updated};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

@@ -6,8 +6,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{all, field, seconds, wait};
 use serde_json::{Value, json};
 
+use super::story;
 use super::worlds::{at_size, case, drains_end, drains_take_long, pool, scale, settled};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

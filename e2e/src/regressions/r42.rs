@@ -6,8 +6,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{all, machine_gone, pause_leader, seconds, wait};
 use serde_json::json;
 
+use super::story;
 use super::worlds::{TIMES, at_size, autoscaler, case, class, merge, pool, scale, settled, to_class};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -40,6 +40,5 @@ fn taken_back(name: &str, rolls_to: Option<&str>) -> Scenario {
     if let Some(class) = rolls_to {
         story = story.step(to_class(class));
     }
-    story
-        .eventually(seconds(20 * 60), all([machine_gone("md-a-1"), at_size(6)]))
+    story.eventually(seconds(20 * 60), all([machine_gone("md-a-1"), at_size(6)]))
 }

@@ -8,8 +8,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{seconds, struck};
 use harness::scenario::disturb::api::{Action, Verb};
 
+use super::story;
 use super::worlds::{api_trouble, at_size, case, pool, scale, settled};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

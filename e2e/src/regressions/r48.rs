@@ -8,8 +8,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{seconds, struck};
 use harness::scenario::disturb::api::{Action, At, Verb};
 
+use super::story;
 use super::worlds::{api_trouble_times, at_size, case, class, pool, settled, to_class};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

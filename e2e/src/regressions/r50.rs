@@ -6,8 +6,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{seconds, slack};
 use serde_json::json;
 
+use super::story;
 use super::worlds::{at_size, case, class, pool, rolling, settled, spec, to_class, updated};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

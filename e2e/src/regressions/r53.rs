@@ -8,8 +8,8 @@ use harness::scenario::Scenario;
 use harness::scenario::builder::{seconds, struck};
 use harness::scenario::disturb::api::{Action, At, Verb};
 
+use super::story;
 use super::worlds::{Pool, api_trouble, at_size, case, class, pool, rolling, settled, to_class};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

@@ -7,8 +7,8 @@ use harness::scenario::builder::{all, field, seconds, slack};
 use mcm_api::keys;
 use serde_json::{Value, json};
 
+use super::story;
 use super::worlds::{at_size, case, class, pool, settled, to_class};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

@@ -10,8 +10,8 @@ use harness::scenario::disturb::api::{Action, Verb};
 use mcm_api::{Phase, keys};
 use serde_json::json;
 
+use super::story;
 use super::worlds::{Pool, api_trouble, at_size, case, class, merge, pool, settled, to_class, updated};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

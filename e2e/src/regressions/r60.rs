@@ -5,8 +5,8 @@ use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{all, seconds, wait};
 
+use super::story;
 use super::worlds::{at_size, bad_class, case, pool, settled, to_class};
-use super::{story};
 
 pub(super) fn entry() -> Entry {
     Entry {

@@ -10,8 +10,8 @@ use futures::StreamExt;
 use mcm_api::GoDuration;
 use serde::Serialize;
 
-use super::output::{self, say};
 use super::jobs::{self, at_once};
+use super::output::{self, say};
 use super::progress::CampaignProgress;
 use super::{Ended, Interrupts, Outcome, Usage, block_on};
 use crate::campaign::generate;
@@ -322,7 +322,9 @@ fn print(campaign: &Campaign, rare: &[Line]) {
     for line in rare {
         say!(
             "RARE: {} {:?} occurred in {} of {seeds} seeds; its suite declares that it occurs in one of a hundred",
-            line.group, line.name, line.count.seeds
+            line.group,
+            line.name,
+            line.count.seeds
         );
     }
     let never: BTreeSet<&str> = campaign

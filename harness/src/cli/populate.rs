@@ -18,9 +18,9 @@ use kube::runtime::{WatchStreamExt, watcher as watch};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::output::say;
 use super::Usage;
 use super::here::World;
+use super::output::say;
 
 /// The label of these nodes and of their pods.
 const POOL: &str = "drydock.dev/pool";

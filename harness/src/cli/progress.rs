@@ -163,7 +163,9 @@ fn print(result: &RunResult) {
         .unwrap_or_default();
     say!(
         "{verdict} {} on {} seed {}{disturbed}: {took}{trace}",
-        result.scenario, result.stage, result.seed
+        result.scenario,
+        result.stage,
+        result.seed
     );
     for never in result.disturbances.iter().filter(|struck| struck.hits == 0) {
         say!("     warning: {} never struck", never.what);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
-use super::output::say;
 use super::here::{Announced, World};
+use super::output::say;
 use super::populate::Population;
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
@@ -121,7 +121,8 @@ fn timeouts(stage: StageKind, nodes: u32) -> Timeouts {
     let production = Timeouts::production();
     say!(
         "With more than {MANY} nodes, kubelets renew their Leases every {:?}, and a silent node is NotReady after {:?}.",
-        production.lease_period, production.node_grace
+        production.lease_period,
+        production.node_grace
     );
     // While they all join at once, mcm's own Lease is renewed late on a small machine.
     Timeouts {

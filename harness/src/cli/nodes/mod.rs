@@ -23,9 +23,9 @@ use kube::api::{Api, ListParams};
 
 use self::faults::FaultArguments;
 use self::table::Row;
-use crate::cli::output::{print, say};
 use super::here::{Controls, Where, World};
 use super::{Ended, Outcome, Usage, block_on};
+use crate::cli::output::{print, say};
 
 /// How many calls are under way at once.
 const CALLS: usize = 32;

@@ -54,7 +54,9 @@ impl Settings<'_> {
         let volumes = deployment.pointer_mut("/spec/template/spec/volumes");
         let volumes = volumes.and_then(Value::as_array_mut).into_iter().flatten();
         let mut claims = volumes.filter(|volume| volume.get("persistentVolumeClaim").is_some());
-        let ledger = claims.next().ok_or("the Deployment fakecloud has no volume of a claim")?;
+        let ledger = claims
+            .next()
+            .ok_or("the Deployment fakecloud has no volume of a claim")?;
         *ledger = json!({ "name": ledger["name"], "hostPath": { "path": self.ledger, "type": "Directory" } });
         objects.extend(self.read(NETWORK_FILE.0, NETWORK_FILE.1)?);
         Ok(objects)
