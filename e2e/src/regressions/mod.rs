@@ -40,7 +40,7 @@ mod r58;
 mod r59;
 mod r60;
 mod r71;
-mod worlds;
+pub(crate) mod worlds;
 
 use harness::regression::Entry;
 use harness::scenario::DurationExpression;
@@ -93,7 +93,7 @@ pub fn regressions() -> Vec<Entry> {
 }
 
 /// The machines' label.
-const POOL: &str = "md-a";
+pub(crate) const POOL: &str = "md-a";
 
 /// A story with the exact times of an entry: they are those of production.
 fn story(name: &str, about: &str) -> Scenario {

@@ -21,21 +21,21 @@ use serde_json::{Value, json};
 use super::POOL;
 
 /// Moments in the past, in their order, at which cluster-autoscaler chose.
-pub(super) const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z", "2026-01-01T00:04:00Z"];
+pub(crate) const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z", "2026-01-01T00:04:00Z"];
 
 /// A deployment and the machines that are there before it.
 #[derive(Clone)]
-pub(super) struct Pool {
-    pub(super) name: &'static str,
-    pub(super) class: &'static str,
-    pub(super) machines: u32,
+pub(crate) struct Pool {
+    pub(crate) name: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) machines: u32,
     /// Machines that the deployment wants.
-    pub(super) replicas: u32,
-    pub(super) strategy: Value,
+    pub(crate) replicas: u32,
+    pub(crate) strategy: Value,
 }
 
 /// The entries' usual pool of so many machines: a surge of one, and none may be unavailable.
-pub(super) fn pool(machines: u32) -> Pool {
+pub(crate) fn pool(machines: u32) -> Pool {
     Pool {
         name: POOL,
         class: "class-a",
@@ -45,7 +45,7 @@ pub(super) fn pool(machines: u32) -> Pool {
     }
 }
 
-pub(super) fn rolling(surge: u32, unavailable: u32) -> Value {
+pub(crate) fn rolling(surge: u32, unavailable: u32) -> Value {
     json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } })
 }
 
@@ -63,19 +63,19 @@ impl Pool {
     }
 
     /// The name of its first set.
-    pub(super) fn set(&self) -> String {
+    pub(crate) fn set(&self) -> String {
         set_name(self.name, self.hash())
     }
 
     /// Its machines, by their names.
-    pub(super) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         (1..=self.machines)
             .map(|number| format!("{}-{number}", self.name))
             .collect()
     }
 
     /// A machine that its set adopts, of that class.
-    pub(super) fn machine(&self, name: &str, class: &str) -> Step {
+    pub(crate) fn machine(&self, name: &str, class: &str) -> Step {
         let labels = json!({ "name": self.name, keys::TEMPLATE_HASH_LABEL: self.hash().to_string() });
         apply(json!({
             "apiVersion": "machine.sapcloud.io/v1alpha1",
@@ -86,7 +86,7 @@ impl Pool {
     }
 
     /// The deployment itself.
-    pub(super) fn deployment(&self) -> Step {
+    pub(crate) fn deployment(&self) -> Step {
         apply(json!({
             "apiVersion": "machine.sapcloud.io/v1alpha1",
             "kind": "MachineDeployment",
@@ -101,13 +101,13 @@ impl Pool {
     }
 
     /// All its machines run.
-    pub(super) fn runs(&self) -> Condition {
+    pub(crate) fn runs(&self) -> Condition {
         all(self.names().iter().map(|name| phase(name, Phase::Running)))
     }
 }
 
 /// Lets the pools come into being: all their machines run.
-pub(super) fn settled(story: Scenario, pools: &[Pool]) -> Scenario {
+pub(crate) fn settled(story: Scenario, pools: &[Pool]) -> Scenario {
     let machines = pools.iter().flat_map(|pool| {
         let names = pool.names().into_iter();
         names.map(|name| pool.machine(&name, pool.class)).collect::<Vec<_>>()
@@ -123,23 +123,23 @@ pub(super) fn settled(story: Scenario, pools: &[Pool]) -> Scenario {
 }
 
 /// A number of the deployment's status.
-pub(super) fn status(deployment: &str, name: &str, is: u32) -> Condition {
+pub(crate) fn status(deployment: &str, name: &str, is: u32) -> Condition {
     field("MachineDeployment", deployment, &format!("/status/{name}"), is)
 }
 
 /// The usual pool has that many machines: all available and of the newest template, and no others.
-pub(super) fn at_size(replicas: u32) -> Condition {
+pub(crate) fn at_size(replicas: u32) -> Condition {
     let numbers = ["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"];
     all(numbers.map(|name| status(POOL, name, replicas)))
 }
 
 /// So many machines of the usual pool are of the newest template.
-pub(super) fn updated(machines: u32) -> Condition {
+pub(crate) fn updated(machines: u32) -> Condition {
     status(POOL, "updatedReplicas", machines)
 }
 
 /// A class of that name in a zone, of the same cloud and Secret as the first one.
-pub(super) fn class(name: &str, zone: &str) -> Step {
+pub(crate) fn class(name: &str, zone: &str) -> Step {
     class_of(name, zone, "class-a-secret")
 }
 
@@ -158,7 +158,7 @@ fn class_of(name: &str, zone: &str, secret: &str) -> Step {
 }
 
 /// The class `class-bad`: its VMs boot, and their kubelets are refused.
-pub(super) fn bad_class() -> [Step; 2] {
+pub(crate) fn bad_class() -> [Step; 2] {
     let secret = apply(json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -172,7 +172,7 @@ pub(super) fn bad_class() -> [Step; 2] {
 }
 
 /// Merges into an object.
-pub(super) fn merge(kind: &str, name: &str, merge: Value) -> Step {
+pub(crate) fn merge(kind: &str, name: &str, merge: Value) -> Step {
     Step::Patch(Patch {
         kind: kind.to_owned(),
         name: name.to_owned(),
@@ -183,22 +183,22 @@ pub(super) fn merge(kind: &str, name: &str, merge: Value) -> Step {
 }
 
 /// Merges into the usual pool's spec.
-pub(super) fn spec(change: Value) -> Step {
+pub(crate) fn spec(change: Value) -> Step {
     merge("MachineDeployment", POOL, json!({ "spec": change }))
 }
 
 /// The usual pool rolls to that class.
-pub(super) fn to_class(class: &str) -> Step {
+pub(crate) fn to_class(class: &str) -> Step {
     spec(json!({ "template": { "spec": { "class": { "name": class } } } }))
 }
 
 /// The usual pool has another size.
-pub(super) fn scale(replicas: u32) -> Step {
+pub(crate) fn scale(replicas: u32) -> Step {
     spec(json!({ "replicas": replicas }))
 }
 
 /// In one request cluster-autoscaler names a machine of the usual pool, and lowers the number.
-pub(super) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
+pub(crate) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
     let annotations = json!({
         keys::TRIGGER_DELETION_ANNOTATION: format!("{machine}~{time}"),
         keys::LAST_SCALE_ANNOTATION: time,
@@ -208,22 +208,22 @@ pub(super) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
 }
 
 /// Deletions of VMs take until [`drains_end`].
-pub(super) fn drains_take_long() -> Step {
+pub(crate) fn drains_take_long() -> Step {
     fail_calls("drain", CloudCall::DeleteMachine, "*", Code::Unavailable)
 }
 
 /// VMs go again.
-pub(super) fn drains_end() -> Step {
+pub(crate) fn drains_end() -> Step {
     lift("drain")
 }
 
 /// Something happens to mcm's requests of that kind, until [`api_recovers`].
-pub(super) fn api_trouble(verbs: &[Verb], resource: &str, action: Action) -> Step {
+pub(crate) fn api_trouble(verbs: &[Verb], resource: &str, action: Action) -> Step {
     api_trouble_times(verbs, resource, action, None)
 }
 
 /// The same so many times.
-pub(super) fn api_trouble_times(verbs: &[Verb], resource: &str, action: Action, times: Option<u32>) -> Step {
+pub(crate) fn api_trouble_times(verbs: &[Verb], resource: &str, action: Action, times: Option<u32>) -> Step {
     let rule = Rule {
         matches: Match {
             verbs: verbs.to_vec(),
@@ -237,12 +237,12 @@ pub(super) fn api_trouble_times(verbs: &[Verb], resource: &str, action: Action, 
 }
 
 /// The end of it.
-pub(super) fn api_recovers() -> Step {
+pub(crate) fn api_recovers() -> Step {
     lift_api_fault("api")
 }
 
 /// A refusal with that code.
-pub(super) fn refusal(code: u16) -> Action {
+pub(crate) fn refusal(code: u16) -> Action {
     Action::Fail {
         code,
         at: At::BeforeCommit,
@@ -252,7 +252,7 @@ pub(super) fn refusal(code: u16) -> Action {
 }
 
 /// A case with a mutant that must break one of those invariants; without any there is no mutant.
-pub(super) fn case(id: &'static str, scenario: Scenario, breaks: &'static [&'static str]) -> Case {
+pub(crate) fn case(id: &'static str, scenario: Scenario, breaks: &'static [&'static str]) -> Case {
     Case {
         id,
         scenario,

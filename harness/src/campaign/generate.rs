@@ -50,7 +50,7 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
         let span = rollout::span(size, &mut world);
         let lives = rollout::lives(size);
         let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
-        (rollout::scenario(suite, &seed, size, span, &lives), disturbances)
+        (rollout::scenario(suite, &seed, size, span), disturbances)
     } else {
         // Faults stay well below the timeouts that would let a machine fail by itself.
         let span = 60 + 60 * world.below(1 + size);

@@ -89,7 +89,6 @@ pub static SUITES: [Suite; 2] = [
             (Group::Fault, "api fail 503 beforeCommit"),
             (Group::Fault, "api lagWatch"),
             (Group::Fault, "api partition"),
-            (Group::Reason, "Adopted"),
             (Group::Reason, "NewSet"),
             (Group::Reason, "TooFew"),
             (Group::Reason, "TooMany"),

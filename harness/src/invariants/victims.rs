@@ -5,7 +5,7 @@
 //! that a smaller priority goes first, and among equal ones a Machine that never joined before one that did. Sets of an
 //! older template do not grow, and nodes on which cluster-autoscaler is asked to keep away say so in the word that it reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use jiff::Timestamp;
 use mcm_api::keys;
@@ -29,6 +29,8 @@ pub(super) struct Victims {
     lately: BTreeMap<String, Timestamp>,
     /// By set: its generation when one went that was not named.
     unnamed: BTreeMap<String, i64>,
+    /// By set: when machines of it went that no set took.
+    lost: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
 impl Check for Victims {
@@ -64,10 +66,17 @@ impl Check for Victims {
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
         let asked = is_deleting(set) || sight.terms.is_deleted_by_user(machine) || phase(machine) == "Failed";
-        if !removed || asked {
+        if !removed {
             return None;
         }
-        let left = siblings(sight.world, machine, set).count() as i64;
+        let lost = self.lost.entry(name(set).to_owned()).or_default();
+        lost.retain(|at| sight.at() <= after(*at, sight.terms.pass()));
+        if asked || is_without_vm(sight.world, machine) {
+            lost.push_back(sight.at());
+            return None;
+        }
+        // Who does not know yet that others went counts them.
+        let left = siblings(sight.world, machine, set).count() as i64 + lost.len() as i64;
         let named = self.is_named(sight, machine);
         let others_went = self.unnamed.get(uid(set)) == Some(&generation);
         if !named {
@@ -221,6 +230,12 @@ fn siblings<'a>(world: &'a WorldState, machine: &'a Value, set: &'a Value) -> im
     world.of_kind("Machine").filter(move |other| {
         owner(other, "MachineSet") == Some(name(set)) && !is_deleting(other) && uid(other) != uid(machine)
     })
+}
+
+/// Whether the machine had a VM and has none: it goes by itself.
+fn is_without_vm(world: &WorldState, machine: &Value) -> bool {
+    let recorded = machine["spec"]["providerID"].as_str().is_some_and(|id| !id.is_empty());
+    recorded && world.vms_of(name(machine)).next().is_none()
 }
 
 /// Preserved ones go last, and one that was handed over is not the set's to take yet.

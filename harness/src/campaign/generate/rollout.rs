@@ -1,23 +1,20 @@
-//! Random rollouts: a deployment whose machines are there before it, and people who scale it, change its template, pause it
-//! and take rollouts back, while machines fail.
+//! Random rollouts: a deployment, and people who scale it, change its template, pause it and take rollouts back, while
+//! machines fail.
 //!
 //! In the end every machine is of the newest template and available, and there are as many as are wanted. What must not
 //! live here: faults (`faults`).
 
 use clock::{Seed, Stream};
-use mcm_api::keys;
-use mcm_api::machine::MachineTemplateSpec;
 use serde_json::{Value, json};
 
 use super::Life;
 use crate::campaign::suite::Suite;
 use crate::scenario::builder::{
-    all, annotate, any, apply, creation_timeout, delete_machine_if_present, field, health_timeout, node_grace,
-    patch_spec, seconds, slack, wait,
+    all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack, wait,
 };
 use crate::scenario::{Condition, DurationExpression, Scenario, Step};
 
-/// The deployment, and how the names of its first machines begin.
+/// The deployment.
 const NAME: &str = "md-a";
 const CLASSES: [&str; 3] = ["class-a", "class-b", "class-c"];
 
@@ -26,33 +23,27 @@ pub(super) fn span(size: u64, world: &mut Stream) -> u64 {
     300 + 120 * world.below(1 + size)
 }
 
-/// The machines that are there before their deployment.
+/// What faults strike: any of the deployment's machines.
 pub(super) fn lives(size: u64) -> Vec<Life> {
-    let life = |number| Life {
-        name: format!("{NAME}-{number}"),
+    let life = |_| Life {
+        name: format!("{NAME}-*"),
         made: 0,
         deleted: None,
     };
-    (1..=size).map(life).collect()
+    (0..size).map(life).collect()
 }
 
 /// What users do, in order of time, and what must be so in the end.
-pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Scenario {
+pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scenario {
     let mut users = seed.stream("users");
     let mut world = seed.stream("rollout world");
     let mut scenario = Scenario::new("campaign", suite.about);
     scenario.world.replicas = if world.chance(0.1) { 2 } else { 1 };
     scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
-    scenario = scenario
-        .steps(CLASSES[1..].iter().map(|name| class(name)))
-        .steps(lives.iter().map(|life| machine(&life.name)));
-    if world.chance(0.2) {
-        let preferred = format!("{NAME}-{}", 1 + world.below(size));
-        scenario = scenario.step(annotate("Machine", &preferred, keys::PRIORITY_ANNOTATION, "1"));
-    }
+    scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
     let strategy = strategy(&mut world);
     scenario = scenario.step(deployment(size, &strategy));
-    let (deeds, replicas) = deeds(size, span, lives, &mut users);
+    let (deeds, replicas) = deeds(size, span, &mut users);
     let mut now = 0;
     for (at, deed) in deeds {
         if at > now {
@@ -68,14 +59,14 @@ pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64, lives: 
 }
 
 /// What people do and when, and how many machines they want at last.
-fn deeds(size: u64, span: u64, lives: &[Life], users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
+fn deeds(size: u64, span: u64, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
     let count = 1 + users.below(2 + 2 * size);
     let mut times: Vec<u64> = (0..count).map(|_| users.below(span)).collect();
     times.sort_unstable();
     let mut replicas = size;
     let mut deeds = Vec::new();
     for at in times {
-        let deed = match users.below(10) {
+        let deed = match users.below(9) {
             0..=2 => {
                 replicas = users.below(2 * size + 2);
                 spec(json!({ "replicas": replicas }))
@@ -86,11 +77,7 @@ fn deeds(size: u64, span: u64, lives: &[Life], users: &mut Stream) -> (Vec<(u64,
             }
             6 => spec(json!({ "paused": users.chance(0.5) })),
             7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
-            8 => spec(json!({ "strategy": strategy(users) })),
-            _ => {
-                let index = usize::try_from(users.below(lives.len() as u64)).unwrap_or_default();
-                delete_machine_if_present(&lives[index].name)
-            }
+            _ => spec(json!({ "strategy": strategy(users) })),
         };
         deeds.push((at, deed));
     }
@@ -121,17 +108,6 @@ fn template() -> Value {
         "metadata": { "labels": { "name": NAME } },
         "spec": { "class": { "kind": "MachineClass", "name": CLASSES[0] } },
     })
-}
-
-fn machine(name: &str) -> Step {
-    let template: MachineTemplateSpec = serde_json::from_value(template()).unwrap_or_default();
-    let hash = mcm_core::deployment::hash(&template, None).to_string();
-    apply(json!({
-        "apiVersion": "machine.sapcloud.io/v1alpha1",
-        "kind": "Machine",
-        "metadata": { "name": name, "labels": { "name": NAME, keys::TEMPLATE_HASH_LABEL: hash } },
-        "spec": { "class": { "kind": "MachineClass", "name": CLASSES[0] } },
-    }))
 }
 
 fn deployment(replicas: u64, strategy: &Value) -> Step {
