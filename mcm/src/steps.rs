@@ -107,6 +107,15 @@ impl Hands {
         triggers: &mut Vec<Trigger>,
     ) -> Ended {
         let mut made = false;
+        // One look at the owner is enough for all that it adopts.
+        let adopts = |act: &Act| matches!(act, Act::Adopt { .. });
+        if plan.steps.iter().any(|step| adopts(&step.act)) && self.may_act() {
+            match self.look_at(owner).await {
+                Ok(()) => {}
+                Err(error) if is_conflict(&error) => return Ended::Conflict,
+                Err(error) => return Ended::Failed(brief(&error)),
+            }
+        }
         for step in plan.steps {
             if !self.may_act() {
                 return Ended::NotLeading;
@@ -162,10 +171,7 @@ impl Hands {
                 self.patch(kind, &name, patch, false).await
             }
             Act::WriteStatus { kind, name, patch } => self.patch(kind, &name, patch, true).await,
-            Act::Adopt { kind, name, patch } => {
-                self.look_at(owner).await?;
-                self.patch(kind, &name, patch, false).await
-            }
+            Act::Adopt { kind, name, patch } => self.patch(kind, &name, patch, false).await,
             Act::Delete {
                 kind,
                 name,

@@ -15,7 +15,7 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#1084, MCM PR#1086",
         group: Group::Rollouts,
         confidence: Confidence::Symptom,
-        cases: vec![case("R41", named_twice(), &["I15"])],
+        cases: vec![case("R41", named_twice(), &["I15", "I7"])],
         open: "",
     }
 }

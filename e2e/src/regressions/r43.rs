@@ -18,7 +18,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![
-            case("R43", left_over(), &["I15"]),
+            case("R43", left_over(), &["I15", "I7"]),
             case("R43/repeated", repeated(), &[]),
         ],
         open: "",

@@ -17,7 +17,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![
             case("R44", late("r44-early", 1140), &[]),
-            case("R44/b", late("r44-b-late", 1290), &["I15"]),
+            case("R44/b", late("r44-b-late", 1290), &["I15", "I7"]),
             case("R44/at-once", late("r44-at-once", 1200), &[]),
         ],
         open: "",

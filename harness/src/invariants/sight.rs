@@ -46,6 +46,8 @@ pub struct Terms {
     pub by_user: BTreeSet<(String, String)>,
     /// Objects that the scenario itself deleted, as a person does.
     pub deleted_by_user: BTreeSet<(String, String)>,
+    /// Sets that were read at that moment with changes of their spec between that nobody saw.
+    pub leapt: BTreeMap<String, Timestamp>,
     /// How often the scenario itself changed an object.
     pub edits: BTreeMap<(String, String), u64>,
 }
@@ -61,6 +63,7 @@ impl Terms {
             calm_since: Some(started),
             by_user: BTreeSet::new(),
             deleted_by_user: BTreeSet::new(),
+            leapt: BTreeMap::new(),
             edits: BTreeMap::new(),
         }
     }

@@ -44,6 +44,10 @@ impl Check for Size {
         if ["Failed", "Unknown", "CrashLoopBackOff"].contains(&phase(machine)) {
             self.disturbed.insert(called.to_owned());
         }
+        if sight.before.is_none() && sight.terms.is_by_user("Machine", name(machine)) {
+            self.disturbed.insert(called.to_owned());
+            return None;
+        }
         if sight.before.is_none() {
             return self.made(sight, deployment);
         }

@@ -71,7 +71,8 @@ impl Check for Victims {
         }
         let lost = self.lost.entry(name(set).to_owned()).or_default();
         lost.retain(|at| sight.at() <= after(*at, sight.terms.pass()));
-        if asked || is_without_vm(sight.world, machine) {
+        let leapt = sight.terms.leapt.get(name(set)) == Some(&sight.at());
+        if asked || leapt || is_without_vm(sight.world, machine) {
             lost.push_back(sight.at());
             return None;
         }
