@@ -41,6 +41,10 @@ impl Controllers {
                 Ended::Done(_) | Ended::Conflict => {}
                 Ended::Taken(name) => taken = Some(name),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
+                #[cfg(feature = "mutants")]
+                Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::R71) => {
+                    return outcome.again(std::time::Duration::ZERO);
+                }
                 Ended::NotLeading | Ended::Failed(_) => return outcome.again(self.settings.retry.short),
             }
         }

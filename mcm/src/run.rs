@@ -145,10 +145,14 @@ async fn work(
             up: i64::from(options.brake.up),
             down: i64::from(options.brake.down),
             period: options.brake.overshooting_period.0,
+            #[cfg(feature = "mutants")]
+            mutant: options.mutant,
         }),
         names: Names::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {
             keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
+            #[cfg(feature = "mutants")]
+            mutant: options.mutant,
         },
     });
     let safety = Safety {

@@ -56,6 +56,8 @@ impl Controllers {
             set: MachineSet::clone(set),
             machines: self.hands.world.machines_for(set),
             failure,
+            #[cfg(feature = "mutants")]
+            mutant: self.settings.mutant,
             ..View::default()
         }
     }

@@ -14,6 +14,8 @@ use kube::core::Status;
 use kube::{Api, Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::machine::EventType;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
 use mcm_core::ownership::controller;
 use mcm_core::steps::{Act, Kind, Plan};
 use serde::de::DeserializeOwned;
@@ -105,6 +107,15 @@ impl Hands {
         triggers: &mut Vec<Trigger>,
     ) -> Ended {
         let mut made = false;
+        // One look at the owner is enough for all that it adopts.
+        let adopts = |act: &Act| matches!(act, Act::Adopt { .. });
+        if plan.steps.iter().any(|step| adopts(&step.act)) && self.may_act() {
+            match self.look_at(owner).await {
+                Ok(()) => {}
+                Err(error) if is_conflict(&error) => return Ended::Conflict,
+                Err(error) => return Ended::Failed(brief(&error)),
+            }
+        }
         for step in plan.steps {
             if !self.may_act() {
                 return Ended::NotLeading;
@@ -160,10 +171,7 @@ impl Hands {
                 self.patch(kind, &name, patch, false).await
             }
             Act::WriteStatus { kind, name, patch } => self.patch(kind, &name, patch, true).await,
-            Act::Adopt { kind, name, patch } => {
-                self.look_at(owner).await?;
-                self.patch(kind, &name, patch, false).await
-            }
+            Act::Adopt { kind, name, patch } => self.patch(kind, &name, patch, false).await,
             Act::Delete {
                 kind,
                 name,
@@ -172,6 +180,10 @@ impl Hands {
             } => self.delete(kind, &name, Preconditions { uid, resource_version }).await,
             Act::CreateSet(set) => self.create_set(*set).await,
             Act::CreateMachines(machines) => {
+                #[cfg(feature = "mutants")]
+                if self.mutant == Some(Mutant::R55) {
+                    return self.create_machines(names, owner, machines).await;
+                }
                 self.look_at(owner).await?;
                 self.create_machines(names, owner, machines).await
             }
@@ -291,6 +303,8 @@ impl Hands {
     async fn create_set(&self, set: MachineSet) -> kube::Result<()> {
         let api = self.namespaced::<MachineSet>();
         match api.create(&PostParams::default(), &set).await {
+            #[cfg(feature = "mutants")]
+            Ok(_) if self.mutant == Some(Mutant::R48) => {}
             Ok(created) => drop(self.wrote(&self.world.sets, created)),
             Err(error) => {
                 if is_already_exists(&error)
@@ -330,6 +344,8 @@ impl Hands {
             let name = names.next(&key);
             machine.metadata.name = Some(name.clone());
             match api.create(&PostParams::default(), &machine).await {
+                #[cfg(feature = "mutants")]
+                Ok(_) if self.mutant == Some(Mutant::R47) => return Ok(()),
                 Ok(created) => {
                     self.wrote(&self.world.machines, created);
                     let text = format!("Created Machine: {name}");

@@ -124,7 +124,8 @@ impl World {
             drains: Drains::default(),
             target: with_target.then(|| Target {
                 nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
-                    .remembering_gone(),
+                    .remembering_gone()
+                    .remembering_own(),
                 pods: Cache::new(&[|pod| pod.spec.as_ref()?.node_name.clone()]),
                 attachments: Cache::new(&[
                     |attachment| Some(attachment.spec.node_name.clone()),
@@ -207,6 +208,9 @@ impl World {
         let mut triggers = self.all(self.machines.take_own(), World::made_or_ordered_away);
         triggers.extend(self.all(self.sets.take_own(), World::set_changed));
         triggers.extend(self.all(self.deployments.take_own(), World::deployment_changed));
+        if let Some(target) = &self.target {
+            triggers.extend(self.all(target.nodes.take_own(), World::node_ordered));
+        }
         triggers
     }
 
@@ -294,6 +298,23 @@ impl World {
             }
         }
         triggers
+    }
+
+    /// A Node that this process wrote: the machine controller looks at it if an update in place is asked for or over.
+    fn node_ordered(&self, change: &Change<Node>) -> Vec<Trigger> {
+        let asked = |node: &Option<Arc<Node>>| {
+            let labels = [
+                keys::CANDIDATE_FOR_UPDATE_LABEL,
+                keys::SELECTED_FOR_UPDATE_LABEL,
+                keys::UPDATE_RESULT_LABEL,
+            ];
+            node.as_ref()
+                .map(|node| labels.map(|label| node.labels().get(label).cloned()))
+        };
+        if change.new.is_none() || asked(&change.old) == asked(&change.new) {
+            return Vec::new();
+        }
+        self.node_changed(change)
     }
 
     fn pod_changed(&self, change: &Change<Pod>) -> Vec<Trigger> {

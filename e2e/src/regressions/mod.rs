@@ -12,8 +12,35 @@ mod r06;
 mod r07;
 mod r10;
 mod r17;
+mod r18;
+mod r19;
+mod r20;
+mod r21;
+mod r22;
+mod r23;
 mod r36;
 mod r37;
+mod r41;
+mod r42;
+mod r43;
+mod r44;
+mod r45;
+mod r46;
+mod r47;
+mod r48;
+mod r50;
+mod r51;
+mod r52;
+mod r53;
+mod r54;
+mod r55;
+mod r56;
+mod r57;
+mod r58;
+mod r59;
+mod r60;
+mod r71;
+pub(crate) mod worlds;
 
 use harness::regression::Entry;
 use harness::scenario::DurationExpression;
@@ -34,13 +61,39 @@ pub fn regressions() -> Vec<Entry> {
         r07::entry(),
         r10::entry(),
         r17::entry(),
+        r18::entry(),
+        r19::entry(),
+        r20::entry(),
+        r21::entry(),
+        r22::entry(),
+        r23::entry(),
         r36::entry(),
         r37::entry(),
+        r41::entry(),
+        r42::entry(),
+        r43::entry(),
+        r44::entry(),
+        r45::entry(),
+        r46::entry(),
+        r47::entry(),
+        r48::entry(),
+        r50::entry(),
+        r51::entry(),
+        r52::entry(),
+        r53::entry(),
+        r54::entry(),
+        r55::entry(),
+        r56::entry(),
+        r57::entry(),
+        r58::entry(),
+        r59::entry(),
+        r60::entry(),
+        r71::entry(),
     ]
 }
 
 /// The machines' label.
-const POOL: &str = "md-a";
+pub(crate) const POOL: &str = "md-a";
 
 /// A story with the exact times of an entry: they are those of production.
 fn story(name: &str, about: &str) -> Scenario {

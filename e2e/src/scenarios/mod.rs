@@ -29,12 +29,17 @@ mod node_deleted;
 mod node_template;
 mod reserve_gives_way;
 mod rolling_restart;
+mod rollout_choices;
+mod rollout_frozen;
+mod rollout_in_place;
+mod rollout_stands;
 mod rollouts;
 mod unreachable_node;
 mod unreachable_volume;
 mod vm_deleted;
 mod vm_dies;
 mod volumes_move;
+mod zone_outage;
 
 use harness::Scenario;
 use harness::StageKind;
@@ -83,11 +88,19 @@ pub fn scenarios() -> Vec<Scenario> {
         in_place::scenario(),
         blocked_drains::scenario(),
     ];
+    let mut rollouts = rollouts::scenarios();
+    rollouts.extend(rollout_choices::scenarios());
+    rollouts.extend(rollout_stands::scenarios());
+    rollouts.extend([
+        rollout_frozen::scenario(),
+        rollout_in_place::scenario(),
+        zone_outage::scenario(),
+    ]);
     let suite = |name, scenarios: Vec<Scenario>| scenarios.into_iter().map(move |scenario| scenario.tag(name));
     suite("first-light", first_light.into())
         .chain(suite("machine", machine.into()))
         .chain(suite("workloads", workloads.into()))
-        .chain(suite("rollout", rollouts::scenarios()))
+        .chain(suite("rollout", rollouts))
         .collect()
 }
 

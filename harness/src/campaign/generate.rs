@@ -6,13 +6,14 @@
 //! one that a correct controller survives. What must not live here: how plans are performed.
 
 mod faults;
+mod rollout;
 
 use std::time::Duration;
 
 use clock::{Seed, Stream};
 use mcm_api::{GoDuration, Phase};
 
-use super::suite::Suite;
+use super::suite::{ROLLOUT, Suite};
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::scenario::builder::{
     all, any, create_machine, creation_timeout, delete_machine_if_present, health_timeout, machine_gone, node_gone,
@@ -45,11 +46,18 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
     let seed = Seed::new(number).child(&format!("campaign {}", suite.name));
     let mut world = seed.stream("world");
     let size = size(number);
-    // Faults stay well below the timeouts that would let a machine fail by itself.
-    let span = 60 + 60 * world.below(1 + size);
-    let lives = lives(size, span, &mut seed.stream("users"));
-    let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
-    let scenario = scenario(suite, &mut world, span, &lives, &disturbances);
+    let (scenario, disturbances) = if suite.name == ROLLOUT {
+        let span = rollout::span(size, &mut world);
+        let lives = rollout::lives(size);
+        let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
+        (rollout::scenario(suite, &seed, size, span), disturbances)
+    } else {
+        // Faults stay well below the timeouts that would let a machine fail by itself.
+        let span = 60 + 60 * world.below(1 + size);
+        let lives = lives(size, span, &mut seed.stream("users"));
+        let disturbances = faults::draw(&seed.child("faults"), size, span, &lives);
+        (scenario(suite, &mut world, span, &lives, &disturbances), disturbances)
+    };
     Plan {
         scenario,
         seed: number,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scenario::Step;
-use crate::scenario::step::{Process, ProcessAction};
+use crate::scenario::step::{Process, ProcessAction, ZoneFailure};
 
 /// What the scenario does to the controller.
 #[derive(Debug, Default)]
@@ -26,6 +26,10 @@ impl Calm {
                 let times = fault.rule.matches.times.map(u64::from);
                 self.rules.insert(fault.rule.name.clone(), times);
             }
+            // A controller works on while VMs stand still.
+            Step::FailZone(fail) if fail.failure == ZoneFailure::Compute => {}
+            Step::FailZone(fail) => drop(self.rules.insert(of_zone(&fail.zone), None)),
+            Step::MendZone(zone) => drop(self.rules.remove(&of_zone(zone))),
             Step::Lift(rule) | Step::LiftApiFault(rule) => drop(self.rules.remove(rule)),
             Step::Process(step) => match step.action {
                 ProcessAction::Kill => drop(self.down.insert(step.name)),
@@ -48,6 +52,11 @@ impl Calm {
         };
         self.down.is_empty() && self.rules.iter().all(spent)
     }
+}
+
+/// Under which name a failed zone stands among the rules.
+fn of_zone(zone: &str) -> String {
+    format!("zone {zone}")
 }
 
 #[cfg(test)]

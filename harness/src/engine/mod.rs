@@ -242,6 +242,9 @@ impl<S: Stage> Engine<'_, S> {
                 self.note(format!("step {}: {}", self.step, perform::words(action)));
                 if let Some((kind, name)) = perform::touches(action) {
                     self.invariants.terms.touched(&kind, &name);
+                    if matches!(action, Step::Delete(_) | Step::ForceDelete(_)) {
+                        self.invariants.terms.deleted_by_user.insert((kind, name));
+                    }
                 }
                 if let Step::SlowCreation(slow) = action {
                     self.invariants.terms.late.insert(slow.name.clone());

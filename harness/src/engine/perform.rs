@@ -88,6 +88,8 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             ));
             Ok(())
         }
+        Step::FailZone(fail) => cloud.fail_zone(fail).await,
+        Step::MendZone(zone) => cloud.mend_zone(zone).await,
         Step::MakeVm(step) => cloud.make_vm(namespace, &step.machine, step.tagged).await,
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
         Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
@@ -119,6 +121,8 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         Step::ApiFault(_) | Step::LiftApiFault(_) => "api".to_owned(),
         Step::SlowCreation(slow) => format!("creation of {}", slow.machine),
         Step::Flap(flap) => format!("node of {}", flap.machine),
+        Step::FailZone(step) => format!("zone {}", step.zone),
+        Step::MendZone(zone) => format!("zone {zone}"),
         Step::Keep(_) | Step::QuietEnd(_) => return None,
         Step::Apply(_)
         | Step::Delete(_)
@@ -174,6 +178,8 @@ pub(super) fn words(step: &Step) -> String {
             if step.tagged { "with" } else { "without" }
         ),
         Step::Kubelet(step) => format!("{} the kubelet of {}", verb(step.action), step.machine),
+        Step::FailZone(step) => format!("let zone {} fail ({})", step.zone, verb(step.failure)),
+        Step::MendZone(zone) => format!("mend zone {zone}"),
         Step::Process(step) => match step.action {
             ProcessAction::KillLeader => format!("kill the {} that leads", step.name),
             ProcessAction::RollingRestart => format!("restart every {}, one after another", step.name),

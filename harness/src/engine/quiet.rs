@@ -6,6 +6,7 @@ use apiserver::faults::{Action, Class, Pattern, Rule};
 
 use super::observe::{Observation, Quiet, Seen};
 use super::{Engine, Failure, end};
+use crate::deploy::FAKECLOUD_ACCOUNT;
 use crate::scenario::disturb::{ApiFault, Client, QuietEnd};
 use crate::stage::{Stage, leader};
 
@@ -24,6 +25,12 @@ fn takes_server_away(rule: &Rule) -> bool {
     let asked_for = |resource: &Pattern| ["machines", "nodes"].contains(&resource.as_str());
     let fatal = matches!(rule.action, Action::Fail { code: 500.., .. } | Action::Partition { .. });
     fatal && all && always && matches.resource.as_ref().is_none_or(asked_for)
+}
+
+/// Whether a rule strikes mcm.
+fn concerns_mcm(rule: &Rule) -> bool {
+    let client = rule.matches.client.as_ref();
+    client.is_none_or(|client| !client.as_str().ends_with(FAKECLOUD_ACCOUNT))
 }
 
 impl<S: Stage> Engine<'_, S> {
@@ -48,7 +55,7 @@ impl<S: Stage> Engine<'_, S> {
         if rule.class() == Class::Byzantine {
             self.invariants.terms.byzantine.insert(rule.name.clone());
         }
-        if takes_server_away(&rule) {
+        if takes_server_away(&rule) && concerns_mcm(&rule) {
             self.invariants.terms.away.insert(rule.name.clone(), self.clock.now());
         }
         faults.add(rule).map_err(|invalid| invalid.to_string())

@@ -82,6 +82,11 @@ impl<S: Stage> Engine<'_, S> {
         let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
+            let generation = |set: &Value| set["metadata"]["generation"].as_i64().unwrap_or_default();
+            let known = self.world.objects.get(&world::key(set, &object)).map_or(0, generation);
+            if generation(&object) > known + 1 {
+                self.invariants.terms.leapt.insert(owner.to_owned(), observation.at);
+            }
             self.world.objects.insert(world::key(set, &object), object);
         }
         Ok(())

@@ -10,7 +10,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, is_deleting, label, name, phase, time};
+use super::sight::{Sight, Terms, is_deleting, label, name, owner, phase, time};
 use crate::engine::world::{WorldState, text};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
@@ -58,6 +58,17 @@ impl Check for Coherent {
         {
             return Some(format!(
                 "machine {named} had the provider id {before} and has {provider_id:?}"
+            ));
+        }
+        let owners = |machine| owner(machine, "MachineSet").map(str::to_owned);
+        if let Some(before) = sight.before.filter(|before| owners(before) != owners(machine))
+            && phase(before) == "InPlaceUpdating"
+            && in_phase == "InPlaceUpdating"
+        {
+            return Some(format!(
+                "machine {named} went from set {:?} to {:?} while its update in place goes on",
+                owners(before).unwrap_or_default(),
+                owners(machine).unwrap_or_default()
             ));
         }
         let shown = in_phase.ends_with(":Preserved");

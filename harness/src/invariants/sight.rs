@@ -44,6 +44,10 @@ pub struct Terms {
     pub calm_since: Option<Timestamp>,
     /// Objects that the scenario itself changed or deleted, as a person does.
     pub by_user: BTreeSet<(String, String)>,
+    /// Objects that the scenario itself deleted, as a person does.
+    pub deleted_by_user: BTreeSet<(String, String)>,
+    /// Sets that were read at that moment with changes of their spec between that nobody saw.
+    pub leapt: BTreeMap<String, Timestamp>,
     /// How often the scenario itself changed an object.
     pub edits: BTreeMap<(String, String), u64>,
 }
@@ -58,6 +62,8 @@ impl Terms {
             away: BTreeMap::new(),
             calm_since: Some(started),
             by_user: BTreeSet::new(),
+            deleted_by_user: BTreeSet::new(),
+            leapt: BTreeMap::new(),
             edits: BTreeMap::new(),
         }
     }
@@ -72,6 +78,12 @@ impl Terms {
     /// Whether the scenario changed or deleted that object.
     pub fn is_by_user(&self, kind: &str, name: &str) -> bool {
         self.by_user.contains(&(kind.to_owned(), name.to_owned()))
+    }
+
+    /// Whether the scenario deleted that Machine, or its Node.
+    pub fn is_deleted_by_user(&self, machine: &Value) -> bool {
+        let of = |kind: &str, name: &str| self.deleted_by_user.contains(&(kind.to_owned(), name.to_owned()));
+        of("Machine", name(machine)) || of("Node", label(machine, keys::NODE_LABEL))
     }
 
     /// When something that began at `since` and may take `limit` is late; `None`: nobody can say now.

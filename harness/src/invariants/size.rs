@@ -7,14 +7,14 @@
 //!
 //! Nothing to judge while no MachineDeployment of the Machine's label exists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, label, machines_of, name, phase, share};
+use super::sight::{Sight, after, annotation, is_deleting, label, machines_of, name, phase, share};
 
 /// Deployments one of whose machines has failed, or whose size was changed.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub(super) struct Size {
     disturbed: BTreeSet<String>,
     /// By deployment: how many Machines it wanted before, and until when orders of then may still be carried out.
     before: BTreeMap<String, (i64, Timestamp)>,
+    /// By deployment: when machines of it went that a person deleted.
+    lost: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
 impl Check for Size {
@@ -42,13 +44,22 @@ impl Check for Size {
         if ["Failed", "Unknown", "CrashLoopBackOff"].contains(&phase(machine)) {
             self.disturbed.insert(called.to_owned());
         }
+        if sight.before.is_none() && sight.terms.is_by_user("Machine", name(machine)) {
+            self.disturbed.insert(called.to_owned());
+            return None;
+        }
         if sight.before.is_none() {
             return self.made(sight, deployment);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        (removed && !sight.terms.is_by_user("Machine", name(machine)))
-            .then(|| self.too_few(sight, deployment))
-            .flatten()
+        if !removed || is_named(machine, deployment) {
+            return None;
+        }
+        if sight.terms.is_deleted_by_user(machine) {
+            self.lost.entry(called.to_owned()).or_default().push_back(sight.at());
+            return None;
+        }
+        self.too_few(sight, deployment)
     }
 }
 
@@ -62,7 +73,10 @@ impl Size {
         let ordered = self.before.get(name(deployment));
         let ordered = ordered.filter(|(_, until)| sight.at() <= *until);
         let replicas = ordered.map_or(wanted, |(before, _)| wanted.min(*before));
-        let (mut available, mut lost) = (0, 0);
+        // Who does not know yet that a person took some counts them.
+        let taken = self.lost.get(name(deployment)).into_iter().flatten();
+        let lately = taken.filter(|at| sight.at() <= after(**at, sight.terms.pass()));
+        let (mut available, mut lost) = (0, lately.count() as i64);
         for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
                 available += 1;
@@ -96,6 +110,13 @@ impl Size {
             format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
         })
     }
+}
+
+/// Whether cluster-autoscaler named the machine: whoever names one that serves wants it to go.
+fn is_named(machine: &Value, deployment: &Value) -> bool {
+    let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
+    list.split(',')
+        .any(|entry| entry.trim().split('~').next() == Some(name(machine)))
 }
 
 /// Replicas, surge and what may be unavailable.

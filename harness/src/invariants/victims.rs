@@ -1,48 +1,99 @@
-//! I15: the right victim, and no churn. Nobody is removed beyond the request; a controller never makes what it then
-//! removes without a change of the spec in between.
+//! I15: the right victim, and no churn. What disappears is what was named, else what ranks first; nobody is removed beyond
+//! the request; a controller never makes what it then removes without a change of the spec in between.
 //!
-//! Judged of Machines of a MachineSet. Nothing to judge while no controller makes any.
+//! Judged of Machines of a MachineSet. Names are those of cluster-autoscaler's list on the deployment; of ranks it is held
+//! that a smaller priority goes first, and among equal ones a Machine that never joined before one that did. Sets of an
+//! older template do not grow, and nodes on which cluster-autoscaler is asked to keep away say so in the word that it reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use mcm_api::keys;
+use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, is_deleting, name, owner, phase, uid};
+use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid};
+use crate::engine::world::WorldState;
 
-/// By Machine uid: the set's generation and replicas when it was made.
 #[derive(Debug, Default)]
-pub(super) struct Victims(BTreeMap<String, (i64, i64)>);
+pub(super) struct Victims {
+    /// By Machine uid: the set's generation and replicas when it was made.
+    made: BTreeMap<String, (i64, i64)>,
+    /// By Machine uid: its priority, and since when.
+    priorities: BTreeMap<String, (i64, Timestamp)>,
+    /// By deployment: when its template changed last.
+    templates: BTreeMap<String, Timestamp>,
+    /// By deployment and Machine: since when it is named.
+    named: BTreeMap<(String, String), Timestamp>,
+    /// By Machine: when it was named last.
+    lately: BTreeMap<String, Timestamp>,
+    /// By set: its generation when one went that was not named.
+    unnamed: BTreeMap<String, i64>,
+    /// By set: when machines of it went that no set took.
+    lost: BTreeMap<String, VecDeque<Timestamp>>,
+}
 
 impl Check for Victims {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(deployment) = sight.applied("MachineDeployment") {
+            self.deployment(sight, deployment);
+        }
+        if let Some(deployment) = sight.deleted("MachineDeployment") {
+            self.named.retain(|(owner, _), _| owner != name(deployment));
+        }
+        if let Some(set) = sight.applied("MachineSet") {
+            return self.grows_in_vain(sight, set);
+        }
+        if let Some(node) = sight.applied("Node") {
+            return misspelt(node);
+        }
         if let Some(machine) = sight.deleted("Machine") {
-            self.0.remove(uid(machine));
+            self.made.remove(uid(machine));
+            self.priorities.remove(uid(machine));
         }
         let machine = sight.applied("Machine")?;
+        let now = priority(machine);
+        let known = self.priorities.get(uid(machine)).filter(|(known, _)| *known == now);
+        if known.is_none() {
+            self.priorities.insert(uid(machine).to_owned(), (now, sight.at()));
+        }
         let set = sight.world.object("MachineSet", owner(machine, "MachineSet")?)?;
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
         if sight.before.is_none() {
-            self.0.insert(uid(machine).to_owned(), (generation, replicas));
-            return None;
+            self.made.insert(uid(machine).to_owned(), (generation, replicas));
+            return made_for_nobody(sight, machine, set);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        let asked = is_deleting(set) || sight.terms.is_by_user("Machine", name(machine)) || phase(machine) == "Failed";
-        if !removed || asked {
+        let asked = is_deleting(set) || sight.terms.is_deleted_by_user(machine) || phase(machine) == "Failed";
+        if !removed {
             return None;
         }
-        let left = sight
-            .world
-            .of_kind("Machine")
-            .filter(|other| owner(other, "MachineSet") == Some(name(set)) && !is_deleting(other))
-            .count() as i64;
-        if left < replicas {
+        let lost = self.lost.entry(name(set).to_owned()).or_default();
+        lost.retain(|at| sight.at() <= after(*at, sight.terms.pass()));
+        let leapt = sight.terms.leapt.get(name(set)) == Some(&sight.at());
+        if asked || leapt || is_without_vm(sight.world, machine) {
+            lost.push_back(sight.at());
+            return None;
+        }
+        // Who does not know yet that others went counts them.
+        let left = siblings(sight.world, machine, set).count() as i64 + lost.len() as i64;
+        let named = self.is_named(sight, machine);
+        let others_went = self.unnamed.get(uid(set)) == Some(&generation);
+        if !named {
+            self.unnamed.insert(uid(set).to_owned(), generation);
+        }
+        if left < replicas && (!named || others_went) {
             return Some(format!(
                 "machine {} of set {} was removed beyond the request: {left} are left of {replicas}",
                 name(machine),
                 name(set)
             ));
         }
-        let made_under = self.0.get(uid(machine))?;
+        if let Some(better) = self.better(sight, machine, set) {
+            return Some(better);
+        }
+        let made_under = self.made.get(uid(machine))?;
         (*made_under == (generation, replicas)).then(|| {
             format!(
                 "set {} removed machine {}, which it made without a change of its spec since",
@@ -51,4 +102,191 @@ impl Check for Victims {
             )
         })
     }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        self.named
+            .values()
+            .filter_map(|since| terms.due(*since, 2 * terms.pass()))
+            .min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+        self.named
+            .retain(|(deployment, machine), _| may_go(world, deployment, machine));
+        let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
+        let ((deployment, machine), since) = self.named.iter().find(|(_, since)| late(since))?;
+        Some(format!(
+            "machine {machine} of {deployment} was named by cluster-autoscaler at {since}, and stays"
+        ))
+    }
+}
+
+impl Victims {
+    fn deployment(&mut self, sight: &Sight, deployment: &Value) {
+        let called = name(deployment);
+        let template = |deployment: &Value| deployment["spec"]["template"].clone();
+        if sight
+            .before
+            .is_some_and(|before| template(before) != template(deployment))
+        {
+            self.templates.insert(called.to_owned(), sight.at());
+        }
+        let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
+        let scaled = annotation(deployment, keys::LAST_SCALE_ANNOTATION).and_then(|time| time.parse().ok());
+        let listed: Vec<&str> = list
+            .split(',')
+            .filter_map(|entry| {
+                let (machine, time) = entry.trim().split_once('~')?;
+                let time: Timestamp = time.parse().ok()?;
+                scaled
+                    .is_some_and(|scaled: Timestamp| time <= scaled)
+                    .then_some(machine)
+            })
+            .collect();
+        // Whoever puts the list in order drops those that go.
+        self.named
+            .retain(|(owner, machine), _| owner != called || listed.contains(&machine.as_str()));
+        let before = sight
+            .before
+            .and_then(|before| annotation(before, keys::TRIGGER_DELETION_ANNOTATION));
+        for entry in before.unwrap_or_default().split(',') {
+            let machine = entry.trim().split('~').next().unwrap_or_default();
+            self.lately.insert(machine.to_owned(), sight.at());
+        }
+        for machine in listed {
+            let key = (called.to_owned(), machine.to_owned());
+            self.named.entry(key).or_insert(sight.at());
+        }
+    }
+
+    /// Whether the machine is on a list, or was a moment ago.
+    fn is_named(&self, sight: &Sight, machine: &Value) -> bool {
+        let lately = self.lately.get(name(machine)).copied();
+        lately.is_some_and(|at| sight.at() <= after(at, sight.terms.pass()))
+            || self.named.keys().any(|(_, named)| named == name(machine))
+    }
+
+    /// More machines are ordered of a template that is to vanish.
+    fn grows_in_vain(&self, sight: &Sight, set: &Value) -> Option<String> {
+        let replicas = |set: &Value| set["spec"]["replicas"].as_i64().unwrap_or_default();
+        let before = sight.before.filter(|before| replicas(before) < replicas(set))?;
+        let deployment = sight
+            .world
+            .object("MachineDeployment", owner(set, "MachineDeployment")?)?;
+        let class = |object: &Value| object["spec"]["template"]["spec"]["class"]["name"].clone();
+        let since = self.templates.get(name(deployment)).copied().unwrap_or(Timestamp::MIN);
+        let settled = sight
+            .terms
+            .due(since, sight.terms.pass())
+            .is_some_and(|due| due <= sight.at());
+        let by_hand = sight.terms.is_by_user("MachineSet", name(set));
+        let excused = deployment["spec"]["paused"] == true || is_deleting(deployment) || by_hand || !settled;
+        (!excused && class(set) != class(deployment)).then(|| {
+            format!(
+                "set {} of class {} grew from {} to {}, and its deployment is of class {}",
+                name(set),
+                class(set),
+                replicas(before),
+                replicas(set),
+                class(deployment)
+            )
+        })
+    }
+
+    /// A sibling that ranks before the machine that was removed.
+    fn better(&self, sight: &Sight, machine: &Value, set: &Value) -> Option<String> {
+        let joined = |machine: &Value| matches!(phase(machine), "Running" | "Unknown");
+        let before = sight.before?;
+        let own = priority(before);
+        let settled = |since: Timestamp| {
+            let due = sight.terms.due(since, sight.terms.pass());
+            due.is_some_and(|due| due <= sight.at())
+        };
+        siblings(sight.world, machine, set)
+            .filter(|sibling| !is_excepted(sibling))
+            .find_map(|sibling| {
+                let (others, since) = *self.priorities.get(uid(sibling))?;
+                if others < own && settled(since) {
+                    return Some(format!(
+                        "machine {} of priority {own} was removed, and {} of priority {others} stays",
+                        name(machine),
+                        name(sibling)
+                    ));
+                }
+                let never_joined = matches!(phase(sibling), "" | "Pending" | "CrashLoopBackOff");
+                let since = time(sibling, "/metadata/creationTimestamp")?;
+                (others == own && joined(before) && never_joined && settled(since)).then(|| {
+                    format!(
+                        "machine {}, which had joined, was removed, and {} stays, which never did",
+                        name(machine),
+                        name(sibling)
+                    )
+                })
+            })
+    }
+}
+
+/// Machines of the set that stay, beside that one.
+fn siblings<'a>(world: &'a WorldState, machine: &'a Value, set: &'a Value) -> impl Iterator<Item = &'a Value> {
+    world.of_kind("Machine").filter(move |other| {
+        owner(other, "MachineSet") == Some(name(set)) && !is_deleting(other) && uid(other) != uid(machine)
+    })
+}
+
+/// Whether the machine had a VM and has none: it goes by itself.
+fn is_without_vm(world: &WorldState, machine: &Value) -> bool {
+    let recorded = machine["spec"]["providerID"].as_str().is_some_and(|id| !id.is_empty());
+    recorded && world.vms_of(name(machine)).next().is_none()
+}
+
+/// Preserved ones go last, and one that was handed over is not the set's to take yet.
+fn is_excepted(machine: &Value) -> bool {
+    let preserved = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
+    let draining = machine
+        .pointer("/status/preservation")
+        .is_some_and(|record| !record.is_null());
+    preserved || draining || !label(machine, keys::UPDATE_RESULT_LABEL).is_empty()
+}
+
+fn priority(machine: &Value) -> i64 {
+    let given = annotation(machine, keys::PRIORITY_ANNOTATION).and_then(|text| text.parse().ok());
+    given.unwrap_or(3)
+}
+
+/// Whether what was named is there, and nothing holds it.
+fn may_go(world: &WorldState, deployment: &str, machine: &str) -> bool {
+    let frozen = |object: &Value| label(object, keys::FREEZE_LABEL) == keys::TRUE;
+    let Some(machine) = world.object("Machine", machine).filter(|machine| !is_deleting(machine)) else {
+        return false;
+    };
+    let set = owner(machine, "MachineSet").and_then(|set| world.object("MachineSet", set));
+    let deployment = world.object("MachineDeployment", deployment);
+    set.is_some_and(|set| !frozen(set) && !is_deleting(set))
+        && deployment.is_some_and(|deployment| !frozen(deployment) && !is_deleting(deployment))
+        && phase(machine) != "Failed"
+        && !is_excepted(machine)
+}
+
+/// Nobody needs machines of an owner that is to go.
+fn made_for_nobody(sight: &Sight, machine: &Value, set: &Value) -> Option<String> {
+    let deployment = owner(set, "MachineDeployment").and_then(|owner| sight.world.object("MachineDeployment", owner));
+    let owners = [Some(set), deployment];
+    let leaving = owners.into_iter().flatten().find(|owner| is_deleting(owner))?;
+    Some(format!(
+        "machine {} was made, and its owner {} is being deleted",
+        name(machine),
+        name(leaving)
+    ))
+}
+
+/// What cluster-autoscaler does not read does not keep it away.
+fn misspelt(node: &Value) -> Option<String> {
+    annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)?;
+    let value = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION)?;
+    (value != "true").then(|| {
+        format!(
+            "node {} asks cluster-autoscaler to keep away by {value:?}, and it reads \"true\" alone",
+            name(node)
+        )
+    })
 }

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use apiserver::faults::Pattern;
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 
@@ -142,11 +143,11 @@ async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, St
     Ok(disturbance.to_string())
 }
 
-/// The newest VM of a machine that is not terminated.
+/// A VM of a machine, or of one whose name matches (`*` and `?`), that is not terminated.
 async fn vm_of(handles: &Handles, machine: &str) -> Result<Vm, String> {
     let vms = handles.cloud.vms().await?;
     vms.into_iter()
-        .filter(|vm| vm.machine == machine && vm.state != VmState::Terminated)
+        .filter(|vm| Pattern::new(machine).matches(&vm.machine) && vm.state != VmState::Terminated)
         .max_by_key(|vm| vm.id.clone())
         .ok_or_else(|| format!("machine {machine} has no VM"))
 }

@@ -61,6 +61,10 @@ pub enum Group {
     Freeze,
     /// Timeouts and start-up.
     Timeouts,
+    /// Scaling, rollouts, cluster-autoscaler.
+    Rollouts,
+    /// Nodes, finalizers, loops.
+    Loops,
 }
 
 impl Group {
@@ -70,6 +74,8 @@ impl Group {
             Self::Ledger => "A: the VM ledger",
             Self::Freeze => "B: freeze, outages, meltdown",
             Self::Timeouts => "D: timeouts and start-up",
+            Self::Rollouts => "E: scaling, rollouts, autoscaler",
+            Self::Loops => "F: nodes, finalizers, loops",
         }
     }
 }
@@ -81,6 +87,8 @@ pub enum Confidence {
     Cause,
     /// The symptom was read; a part of the cause or the timing is inferred.
     Symptom,
+    /// The symptom alone was read: the cause is made up here.
+    Guess,
 }
 
 impl Confidence {
@@ -89,6 +97,7 @@ impl Confidence {
         match self {
             Self::Cause => 'A',
             Self::Symptom => 'B',
+            Self::Guess => 'C',
         }
     }
 }

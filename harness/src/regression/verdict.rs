@@ -54,7 +54,7 @@ impl CaseVerdict {
     pub fn of(case: &Case, product: &[RunResult], mutant: &[RunResult]) -> Self {
         let found = |run: &RunResult| -> Option<Detection> {
             let failure = run.failure.as_ref()?;
-            let invariant = failure.invariant.clone()?;
+            let invariant = failure.invariant.clone().or_else(|| unconverged(&failure.reason))?;
             case.breaks.contains(&invariant.as_str()).then(|| Detection {
                 invariant,
                 after_seconds: failure.after_seconds,
@@ -119,6 +119,13 @@ impl CaseVerdict {
             .unwrap_or_default();
         format!("{:<10} product {product}, mutant {mutant}{failure}", self.id)
     }
+}
+
+/// That the desired state is reached within the scenario's own bound is a half of I11.
+fn unconverged(reason: &str) -> Option<String> {
+    reason
+        .starts_with("expected eventually, within")
+        .then(|| "I11".to_owned())
 }
 
 /// All cases, with what they add up to.

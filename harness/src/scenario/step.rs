@@ -58,8 +58,34 @@ pub enum Step {
     QuietEnd(QuietEnd),
     /// Lets time pass.
     Wait(DurationExpression),
+    /// A zone of the cloud fails.
+    FailZone(FailZone),
+    /// A zone is back.
+    MendZone(String),
     /// Something that must be seen.
     Expect(Expectation),
+}
+
+/// A zone of the cloud fails, until it is mended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FailZone {
+    /// The zone's name.
+    pub zone: String,
+    /// What of it.
+    pub failure: ZoneFailure,
+}
+
+/// What of a zone fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ZoneFailure {
+    /// Calls about its VMs; the VMs run.
+    Api,
+    /// Its VMs stop and none boots; calls are answered.
+    Compute,
+    /// Both.
+    Both,
 }
 
 /// What is applied: a whole object, or a fixture by what matters in it.

@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
 use crate::scenario::disturb::SlowCreation;
-use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+use crate::scenario::step::{CloudCall, FailZone, Fault, KubeletAction, VmAction, ZoneFailure};
 use crate::scenario::{Timeouts, fixtures};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -296,6 +296,33 @@ impl CloudClient {
     pub async fn lift(&self, rule: &str) -> Result<(), String> {
         let request = proto::RemoveFaultRequest { id: rule.to_owned() };
         limited(self.0.clone().remove_fault(request)).await.map(drop)
+    }
+
+    /// Lets a zone fail until it is mended.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn fail_zone(&self, fail: &FailZone) -> Result<(), String> {
+        let failure = match fail.failure {
+            ZoneFailure::Api => proto::ZoneFailure::Api,
+            ZoneFailure::Compute => proto::ZoneFailure::Compute,
+            ZoneFailure::Both => proto::ZoneFailure::Both,
+        };
+        let request = proto::FailZoneRequest {
+            zone: fail.zone.clone(),
+            failure: failure.into(),
+            ..proto::FailZoneRequest::default()
+        };
+        limited(self.0.clone().fail_zone(request)).await.map(drop)
+    }
+
+    /// Mends a zone.
+    ///
+    /// # Errors
+    /// When it has not failed.
+    pub async fn mend_zone(&self, zone: &str) -> Result<(), String> {
+        let request = proto::MendZoneRequest { zone: zone.to_owned() };
+        limited(self.0.clone().mend_zone(request)).await.map(drop)
     }
 
     /// Makes nodes `node-0`, `node-1` and so on that no machine stands behind.

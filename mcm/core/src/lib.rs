@@ -4,6 +4,9 @@
 //! take and give. What must not: a client, a clock, randomness, async code; those are the shell's
 //! (crate `mcm`), which builds views, performs plans and branches on nothing.
 
+#[macro_use]
+mod planted;
+
 pub mod class;
 pub mod deployment;
 pub mod election;

@@ -36,6 +36,9 @@ pub struct Settings {
     pub down: i64,
     /// How often it is looked, and how long a frozen set must have made nothing to be thawed with too many machines.
     pub period: Duration,
+    /// A planted defect.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<crate::machine::Mutant>,
 }
 
 impl Default for Settings {
@@ -44,6 +47,8 @@ impl Default for Settings {
             up: 2,
             down: 1,
             period: Duration::from_mins(1),
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 }
@@ -139,6 +144,9 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         }
     }
     for deployment in &view.deployments {
+        if planted!(settings, R22b) {
+            break;
+        }
         let wanted = frozen.get(&deployment.metadata.uid).copied().unwrap_or_default();
         let condition = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);
         let labelled = is_labelled(&deployment.metadata);
@@ -166,11 +174,18 @@ fn judge(
     };
     let upper = wanted + settings.up;
     let (condition, labelled) = (has_condition(set), is_labelled(&set.metadata));
-    let held = is_frozen(&set.metadata, condition);
+    let held = if planted!(settings, R22) {
+        condition && labelled
+    } else {
+        is_frozen(&set.metadata, condition)
+    };
     let asked =
         annotation(&set.metadata).is_some() || deployment.is_some_and(|one| annotation(&one.metadata).is_some());
     if asked {
         return (held || annotation(&set.metadata).is_some()).then_some((false, Reason::Asked));
+    }
+    if held && planted!(settings, R23 | R23b) {
+        return None;
     }
     if held && count <= upper - settings.down {
         return Some((false, Reason::FewEnough { count }));

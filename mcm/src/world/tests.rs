@@ -62,3 +62,22 @@ fn pods_that_went_take_no_memory() {
     target.pods.apply(Event::Delete(pod));
     assert!(!target.pods.is_gone(&Key::new("shop", "web")));
 }
+
+#[test]
+fn a_node_that_this_process_chose_for_an_update_in_place_wakes_its_machine() {
+    let (world, target) = world();
+    world.machines.apply(Event::Apply(machine_on("n1")));
+    target.nodes.apply(Event::Apply(node("n1")));
+    let mut tainted = node("n1");
+    tainted.metadata.resource_version = Some("2".to_owned());
+    target.nodes.wrote(tainted.clone());
+    assert!(world.own_triggers().is_empty(), "nothing was asked for");
+    let mut chosen = tainted;
+    chosen.metadata.resource_version = Some("3".to_owned());
+    chosen
+        .labels_mut()
+        .insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+    target.nodes.wrote(chosen);
+    let works: Vec<Work> = world.own_triggers().into_iter().map(|trigger| trigger.work).collect();
+    assert_eq!(works, [Work::Machine(Key::new("default", "m1"))]);
+}

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::scenario::disturb::{ApiFault, Client, Flap, Keep, Keeper, Pause, QuietEnd, SlowCreation};
 use crate::scenario::duration::DurationExpression;
 use crate::scenario::expect::{Condition, Struck};
-use crate::scenario::step::{MakeVm, Patch, Process, Step};
+use crate::scenario::step::{FailZone, MakeVm, Patch, Process, Step, ZoneFailure};
 use crate::scenario::{DuplicateCreates, Scenario};
 
 impl Scenario {
@@ -60,6 +60,19 @@ pub fn pause_leader(time: impl Into<DurationExpression>) -> Step {
         process: Process::Mcm,
         time: time.into(),
     })
+}
+
+/// A zone of the cloud fails.
+pub fn fail_zone(zone: &str, failure: ZoneFailure) -> Step {
+    Step::FailZone(FailZone {
+        zone: zone.to_owned(),
+        failure,
+    })
+}
+
+/// A zone of the cloud is back.
+pub fn mend_zone(zone: &str) -> Step {
+    Step::MendZone(zone.to_owned())
 }
 
 /// Somebody makes a VM by hand under that name, with this cluster's tags or without.

@@ -141,7 +141,9 @@ fn with_newest(desk: &mut Desk, found: Option<usize>, observed: &mut MachineDepl
 fn roll_out(desk: &mut Desk, newest: usize) {
     let old = revision::old_ones(desk, Some(newest));
     let under_way = old.iter().any(|position| desk.sets[*position].size() > 0);
-    nodes::untaint(desk, newest);
+    if !planted!(desk.settings, R56) {
+        nodes::untaint(desk, newest);
+    }
     if under_way && desk.settings.keep_autoscaler_away {
         nodes::keep_autoscaler_away(desk);
     }

@@ -164,6 +164,9 @@ impl<'a> Desk<'a> {
             return false;
         };
         let (name, from) = (set.name().to_owned(), set.replicas());
+        if from == to && planted!(self.settings, R52) {
+            return false;
+        }
         set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, desired);
         set.annotate(keys::MAX_REPLICAS_ANNOTATION, limit);
         set.set.spec.replicas = to;

@@ -63,6 +63,11 @@ fn ours(taint: &Taint) -> bool {
 /// Keeps cluster-autoscaler away from all nodes of the deployment. A person's own annotation is left as it is.
 pub(super) fn keep_autoscaler_away(desk: &mut Desk) {
     for machine in all_machines(desk) {
+        let value = if planted!(desk.settings, R57) {
+            keys::TRUE
+        } else {
+            "true"
+        };
         let Some(node) = desk.node_of(&machine) else { continue };
         let name = node.metadata.name.clone().unwrap_or_default();
         if has(node, keys::SCALE_DOWN_DISABLED_ANNOTATION) {
@@ -73,7 +78,7 @@ pub(super) fn keep_autoscaler_away(desk: &mut Desk) {
             keys::SCALE_DOWN_DISABLED_ANNOTATION,
             keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION,
         ] {
-            annotations.insert(key.to_owned(), "true".to_owned());
+            annotations.insert(key.to_owned(), value.to_owned());
         }
         desk.because(Kind::Node, &name, Reason::KeptAway(name.clone()));
     }

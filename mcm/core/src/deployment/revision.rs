@@ -170,6 +170,12 @@ fn copied(annotations: &Option<BTreeMap<String, String>>) -> BTreeMap<String, St
 pub(super) fn create(desk: &mut Desk) -> Option<String> {
     let deployment = &desk.deployment;
     let hash = hash(&deployment.spec.template, deployment.status.collision_count);
+    #[cfg(feature = "mutants")]
+    let hash = if desk.settings.mutant == Some(crate::machine::Mutant::R48) {
+        hash ^ u32::try_from(desk.now.as_millisecond() % 1_000_000).unwrap_or_default()
+    } else {
+        hash
+    };
     let name = set_name(desk.name(), hash);
     let taken = desk.view.taken.as_ref() == Some(&name);
     let known = desk

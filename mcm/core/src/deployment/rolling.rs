@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcm_api::Machine;
 
-use super::desk::Desk;
+use super::desk::{Desk, SetDraft};
 use super::{Reason, revision};
 use crate::set::is_available;
 
@@ -17,7 +17,12 @@ pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
 
 /// Machines of all sets: those that are there, being deleted or not, and those that are ordered.
 fn total(desk: &Desk) -> i64 {
-    desk.sets.iter().map(super::desk::SetDraft::size).sum()
+    let of = if planted!(desk.settings, R54) {
+        SetDraft::size_without_leaving
+    } else {
+        SetDraft::size
+    };
+    desk.sets.iter().map(of).sum()
 }
 
 /// How many machines a set that does not exist yet starts with.
@@ -85,6 +90,8 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         .sets
         .get(newest)
         .map_or(0, |set| i64::from(set.replicas()) - set.available(now));
+    #[cfg(feature = "mutants")]
+    let (available, ordered, missing) = miscounted(desk, newest, (available, ordered, missing));
     let mut budget = ordered - least - missing;
     if budget <= 0 {
         return false;
@@ -152,4 +159,26 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         changed |= desk.resize(set.position, to, reason);
     }
     changed
+}
+
+/// How planted defects count what is available, what is ordered, and what the newest set lacks.
+#[cfg(feature = "mutants")]
+fn miscounted(desk: &Desk, newest: usize, (available, ordered, missing): (i64, i64, i64)) -> (i64, i64, i64) {
+    use crate::machine::Mutant;
+    match desk.settings.mutant {
+        Some(Mutant::R53) => {
+            let there = desk.sets.iter().map(|set| set.available_of(i64::MAX, desk.now)).sum();
+            let active = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
+            (there, active, missing)
+        }
+        Some(Mutant::R60) => {
+            let boots = |machine: &&Arc<Machine>| machine.status.current_status.phase == Some(mcm_api::Phase::Pending);
+            let booting = desk
+                .sets
+                .get(newest)
+                .map_or(0, |set| set.machines.iter().filter(boots).count()) as i64;
+            (available + booting, ordered, missing - booting)
+        }
+        _ => (available, ordered, missing),
+    }
 }

@@ -118,7 +118,14 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
     let total: i64 = order.iter().map(size).sum();
     let delta = allowed - total;
     let mut sizes: Vec<(usize, i64)> = order.iter().map(|position| (*position, size(position))).collect();
-    if delta >= 0 {
+    if delta == 0 && planted!(desk.settings, R50) {
+        return order.into_iter().map(|position| (position, 0)).collect();
+    }
+    if delta >= 0 && planted!(desk.settings, R51) {
+        for (_, size) in &mut sizes {
+            *size += delta * *size / total.max(1);
+        }
+    } else if delta >= 0 {
         let room = delta.min(room(desk));
         let grows = newest.or_else(|| active.last().copied());
         if let Some((_, size)) = sizes.iter_mut().find(|(position, _)| Some(*position) == grows) {

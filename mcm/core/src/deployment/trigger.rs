@@ -29,7 +29,7 @@ pub(super) fn mark(desk: &mut Desk) {
                 desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
             }
             // A priority without a mark is a person's.
-            None if annotations.contains_key(keys::MARKED_ANNOTATION) => {
+            None if annotations.contains_key(keys::MARKED_ANNOTATION) && !planted!(desk.settings, R43) => {
                 let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.remove(keys::MARKED_ANNOTATION);
                 if priority == Some(keys::CHOSEN_PRIORITY) {

@@ -319,8 +319,19 @@ fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
 /// A machine of the same deployment that is on its way out or in. Only while there is none may
 /// another one fail, so that a deployment never loses its machines all at once.
 fn being_replaced(pass: &Pass) -> Option<String> {
+    if planted!(pass.settings, R18) {
+        return None;
+    }
+    #[cfg(feature = "mutants")]
+    if pass.settings.mutant == Some(super::Mutant::R21) {
+        let set = |name: &str| name.rsplit_once('-').map(|(set, _)| set.to_owned());
+        let others = pass.view.siblings.iter().map(|sibling| sibling.name.clone());
+        return others.into_iter().find(|name| set(name) != set(pass.name()));
+    }
     let under_way = pass.view.siblings.iter().filter(|sibling| {
-        let settled = matches!(sibling.phase, Some(Phase::Running | Phase::Unknown));
+        let settled = matches!(sibling.phase, Some(Phase::Running | Phase::Unknown))
+            || planted!(pass.settings, R19) && sibling.phase != Some(Phase::Failed)
+            || planted!(pass.settings, R19b) && sibling.phase == Some(Phase::Terminating);
         !settled && sibling.name != pass.name() && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
     });
     under_way.map(|sibling| sibling.name.clone()).min()

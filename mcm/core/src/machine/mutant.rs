@@ -28,17 +28,75 @@ pub enum Mutant {
     R10,
     /// Collection of orphans goes on while the controller is frozen.
     R17,
+    /// Nobody waits for siblings that are being replaced.
+    R18,
+    /// Of the siblings only those hold a machine back that are Failed.
+    R19,
+    /// A sibling that is being deleted does not hold a machine back.
+    R19b,
+    /// A machine whose node does not answer goes before one that never joined.
+    R20,
+    /// While a rollout is under way no health timeout ends.
+    R21,
+    /// A set is frozen and thawed by label and condition together alone.
+    R22,
+    /// What a deployment says of its freeze is not compared with its sets.
+    R22b,
+    /// A frozen set is not looked at, and never thawed.
+    R23,
+    /// A frozen set is thawed by a person alone.
+    R23b,
     /// The health timeout is looked at in passes alone that have nothing to write.
     R36,
     /// A bootstrap token lives as long as the flag says, whatever the machine's own creation timeout.
     R37,
     /// A bootstrap token that is there is used again whenever it runs out.
     R37b,
+    /// Machines that are being deleted count and rank, and what was named goes by rank alone.
+    R41,
+    /// Machines that were named are looked at when there are too many alone.
+    R42,
+    /// A priority that came with the list of named machines stays when the list goes.
+    R43,
+    /// Among machines of a set the oldest goes, in whatever phase.
+    R44b,
+    /// A named machine is deleted before the number is lowered.
+    R45,
+    /// Machines that are being deleted count and rank last.
+    R46,
+    /// What a set made counts when the watch shows it.
+    R47,
+    /// A set is named by chance, and one that was made counts when the watch shows it.
+    R48,
+    /// Where there is nothing to distribute among sets no size is noted for any.
+    R50,
+    /// More replicas are shared among old sets and the newest.
+    R51,
+    /// A set notes the size of its deployment together with a change of its own alone.
+    R52,
+    /// Machines that were ordered away count as available as long as they are there.
+    R53,
+    /// A machine that is being deleted takes up no room.
+    R54,
+    /// Machines are made on the word of a cached owner.
+    R55,
+    /// Nodes of a set that is the newest again keep the taint of an old one.
+    R56,
+    /// The annotation that keeps cluster-autoscaler away has a value that it does not read.
+    R57,
+    /// A machine is Terminating before its deletion is ordered.
+    R58,
+    /// A machine changes its set while its update in place goes on.
+    R59,
+    /// New machines count as available as soon as they boot.
+    R60,
+    /// A write that fails is tried again at once.
+    R71,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 42] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -49,9 +107,38 @@ impl Mutant {
         Self::R06,
         Self::R10,
         Self::R17,
+        Self::R18,
+        Self::R19,
+        Self::R19b,
+        Self::R20,
+        Self::R21,
+        Self::R22,
+        Self::R22b,
+        Self::R23,
+        Self::R23b,
         Self::R36,
         Self::R37,
         Self::R37b,
+        Self::R41,
+        Self::R42,
+        Self::R43,
+        Self::R44b,
+        Self::R45,
+        Self::R46,
+        Self::R47,
+        Self::R48,
+        Self::R50,
+        Self::R51,
+        Self::R52,
+        Self::R53,
+        Self::R54,
+        Self::R55,
+        Self::R56,
+        Self::R57,
+        Self::R58,
+        Self::R59,
+        Self::R60,
+        Self::R71,
     ];
 
     /// The name of its switch: the entry of the regression corpus, and a letter for a variant.
@@ -67,9 +154,38 @@ impl Mutant {
             Self::R06 => "R06",
             Self::R10 => "R10",
             Self::R17 => "R17",
+            Self::R18 => "R18",
+            Self::R19 => "R19",
+            Self::R19b => "R19/b",
+            Self::R20 => "R20",
+            Self::R21 => "R21",
+            Self::R22 => "R22",
+            Self::R22b => "R22/b",
+            Self::R23 => "R23",
+            Self::R23b => "R23/b",
             Self::R36 => "R36",
             Self::R37 => "R37",
             Self::R37b => "R37/b",
+            Self::R41 => "R41",
+            Self::R42 => "R42",
+            Self::R43 => "R43",
+            Self::R44b => "R44/b",
+            Self::R45 => "R45",
+            Self::R46 => "R46",
+            Self::R47 => "R47",
+            Self::R48 => "R48",
+            Self::R50 => "R50",
+            Self::R51 => "R51",
+            Self::R52 => "R52",
+            Self::R53 => "R53",
+            Self::R54 => "R54",
+            Self::R55 => "R55",
+            Self::R56 => "R56",
+            Self::R57 => "R57",
+            Self::R58 => "R58",
+            Self::R59 => "R59",
+            Self::R60 => "R60",
+            Self::R71 => "R71",
         }
     }
 

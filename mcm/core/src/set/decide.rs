@@ -7,7 +7,7 @@ use mcm_api::set::MachineSetStatus;
 use mcm_api::{Machine, MachineSet, keys};
 use serde_json::json;
 
-use super::replicas::{Change, change};
+use super::replicas::{Change, change, label};
 use super::status::{invalid, news, status};
 use super::sync::sync;
 use super::{Reason, View, problems};
@@ -21,6 +21,9 @@ use crate::steps::{Act, Kind, Plan};
 pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     let set = &view.set;
     let mut plan = Plan::default();
+    if planted!(view, R23) && label(set, keys::FREEZE_LABEL).is_some() {
+        return plan;
+    }
     let leaving = set.metadata.deletion_timestamp.is_some();
     let problems = problems(set);
     if !problems.is_empty() && !leaving {
@@ -135,6 +138,15 @@ fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
                     "Deleted machine: {}",
                     machine.metadata.name.as_deref().unwrap_or_default()
                 );
+                #[cfg(feature = "mutants")]
+                if view.mutant == Some(crate::machine::Mutant::R58) {
+                    let act = Act::WriteStatus {
+                        kind: Kind::Machine,
+                        name: machine.metadata.name.clone().unwrap_or_default(),
+                        patch: json!({ "status": { "currentStatus": { "phase": "Terminating" } } }),
+                    };
+                    plan.push(act, reason.clone());
+                }
                 plan.push(Act::deletion(Kind::Machine, &machine.metadata), reason.clone());
                 event(plan, EventType::Normal, "SuccessfulDelete", text, reason);
             }

@@ -41,4 +41,7 @@ pub struct View {
     pub preserved: BTreeSet<String>,
     /// The step of the last plan that failed, in words. The plan then only tells of it.
     pub failure: Option<String>,
+    /// A planted defect.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<crate::machine::Mutant>,
 }

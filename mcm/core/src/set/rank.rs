@@ -76,10 +76,9 @@ fn usefulness(machine: &Machine) -> u8 {
         Some(Phase::Terminating) => 0,
         Some(Phase::Failed) => 1,
         Some(Phase::CrashLoopBackOff) => 2,
-        Some(Phase::Unknown) => 3,
-        // One that nobody has looked at yet serves nobody either.
-        None => 4,
-        Some(Phase::Pending) => 4,
+        // One that never joined holds no pods, and one that nobody has looked at yet serves nobody either.
+        Some(Phase::Pending) | None => 3,
+        Some(Phase::Unknown) => 4,
         Some(Phase::InPlaceUpdateFailed) => 5,
         Some(Phase::Available) => 6,
         Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful) => 7,

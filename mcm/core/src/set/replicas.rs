@@ -26,7 +26,8 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
         return Change::None;
     }
     let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
-    let active: Vec<Arc<Machine>> = claimed.iter().filter(|machine| is_active(machine)).cloned().collect();
+    let counts = |machine: &&Arc<Machine>| is_active(machine) || planted!(view, R41 | R46);
+    let active: Vec<Arc<Machine>> = claimed.iter().filter(counts).cloned().collect();
     if active.len() < wanted {
         if label(set, keys::SCALE_UP_DISABLED_LABEL).is_some() {
             return Change::None;
@@ -48,13 +49,17 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
 fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Machine>, Reason)> {
     let mut ranked: Vec<Arc<Machine>> = active.into_iter().filter(|machine| !is_handed_over(machine)).collect();
     rank(&mut ranked, &view.preserved);
+    #[cfg(feature = "mutants")]
+    misrank(view, &mut ranked);
     let there = ranked.len();
     let surplus = there.saturating_sub(wanted);
     let scaled_at = last_scale(&view.set);
     let mut victims = Vec::new();
     for (position, machine) in ranked.into_iter().enumerate() {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        let chosen = is_chosen(&machine).is_some_and(|mark| scaled_at.is_some_and(|scaled| mark <= scaled));
+        let chosen = is_chosen(&machine).is_some_and(|mark| {
+            scaled_at.is_some_and(|scaled| mark <= scaled) && !planted!(view, R41 | R42) || planted!(view, R45)
+        });
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
         let kept = view.preserved.contains(&name);
         let reason = if position < surplus {
@@ -72,7 +77,23 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
         };
         victims.push((machine, reason));
     }
+    #[cfg(feature = "mutants")]
+    victims.retain(|(machine, _)| is_active(machine));
     victims
+}
+
+/// How planted defects rank.
+#[cfg(feature = "mutants")]
+fn misrank(view: &View, ranked: &mut [Arc<Machine>]) {
+    use crate::machine::Mutant;
+    match view.mutant {
+        Some(Mutant::R20) => {
+            ranked.sort_by_key(|machine| machine.status.current_status.phase != Some(Phase::Unknown));
+        }
+        Some(Mutant::R44b) => ranked.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name)),
+        Some(Mutant::R46) => ranked.sort_by_key(|machine| !is_active(machine)),
+        _ => {}
+    }
 }
 
 /// When the autoscaler marked a machine that still has the priority of a chosen one.

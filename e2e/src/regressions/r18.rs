@@ -1,0 +1,44 @@
+//! R18 `api-path-outage-meltdown`: the path between kubelets and API server broke while the controllers reached it; all nodes
+//! were replaced at once.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{api_fault, lift_api_fault, seconds, struck, wait};
+use harness::scenario::disturb::api::{Action, Cut, Match, Pattern, Rule};
+
+use super::story;
+use super::worlds::{at_size, case, pool, settled};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R18",
+        name: "api-path-outage-meltdown",
+        origin: "MCM#679, MCM#354, MCM PR#482",
+        group: Group::Freeze,
+        confidence: Confidence::Cause,
+        cases: vec![case("R18", path_cut(), &["I12"])],
+        open: "",
+    }
+}
+
+/// For an hour no kubelet reaches the API server, so that a replacement cannot join either.
+fn path_cut() -> Scenario {
+    let rule = Rule {
+        matches: Match {
+            client: Some(Pattern::new("*:fakecloud")),
+            ..Match::default()
+        },
+        ..Rule::new("path", Action::Partition { how: Cut::Refuse })
+    };
+    let story = story(
+        "r18-path-outage",
+        "For an hour no kubelet reaches the API server: machines of a deployment are replaced one at a time.",
+    );
+    settled(story, &[pool(20)])
+        .step(wait(seconds(60)))
+        .step(api_fault(rule))
+        .step(wait(seconds(3600)))
+        .eventually(seconds(1), struck("path", 1))
+        .step(lift_api_fault("path"))
+        .eventually(seconds(40 * 60), at_size(20))
+}

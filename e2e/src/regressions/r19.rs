@@ -1,0 +1,62 @@
+//! R19 `zone-outage-meltdown`: in an outage of a zone its machines were replaced one after another, although no replacement
+//! could come up there.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, any, fail_zone, mend_zone, seconds, struck, wait};
+use harness::scenario::disturb::api::Verb;
+
+use harness::scenario::step::ZoneFailure;
+
+use super::worlds::{Pool, api_recovers, api_trouble, case, class, pool, refusal, settled, status};
+use super::{story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R19",
+        name: "zone-outage-meltdown",
+        origin: "MCM#760",
+        group: Group::Freeze,
+        confidence: Confidence::Symptom,
+        cases: vec![
+            case("R19", outage("r19-zone-outage", ZoneFailure::Compute, false), &["I12"]),
+            case("R19/b", outage("r19-b-zone-outage", ZoneFailure::Both, true), &["I12"]),
+        ],
+        open: "",
+    }
+}
+
+const ZONES: [&str; 3] = ["z1", "z2", "z3"];
+const POOLS: [(&str, &str); 3] = [("md-z1", "class-z1"), ("md-z2", "class-z2"), ("md-z3", "class-z3")];
+
+/// The zone is down for three hours. New VMs are made and never boot; or nothing of it answers, and no new machine can
+/// be made for the one that goes.
+fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
+    let pools = POOLS.map(|(name, class)| Pool { name, class, ..pool(4) });
+    let story = story(
+        name,
+        "A zone is down for three hours: its deployment loses one machine at most, and the others lose none.",
+    )
+    .steps(POOLS.into_iter().zip(ZONES).map(|((_, name), zone)| class(name, zone)));
+    let mut story = settled(story, &pools).step(wait(seconds(60)));
+    if no_new_ones {
+        story = story.step(api_trouble(&[Verb::Create], "machines", refusal(503)));
+    }
+    story = story.step(fail_zone("z1", failure)).step(wait(seconds(3 * 3600)));
+    if no_new_ones {
+        story = story.eventually(seconds(1), struck("api", 1)).step(api_recovers());
+    }
+    let names = pools[0].names();
+    let but = |lost: usize| {
+        let others = names.iter().enumerate().filter(|(index, _)| *index != lost);
+        all(others.map(|(_, name)| well(name)).collect::<Vec<_>>())
+    };
+    story
+        .step(mend_zone("z1"))
+        .eventually(seconds(300), any((0..names.len()).map(but)))
+        .eventually(
+            seconds(3600),
+            all(POOLS.map(|(name, _)| status(name, "availableReplicas", 4))),
+        )
+        .eventually(seconds(1), all([pools[1].runs(), pools[2].runs()]))
+}

@@ -1,0 +1,43 @@
+//! R23 `freeze-on-scale-down`: machines that drained counted against the limit, so that a big scale-down froze the set for
+//! good.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, field, seconds, wait};
+use serde_json::{Value, json};
+
+use super::story;
+use super::worlds::{at_size, case, drains_end, drains_take_long, pool, scale, settled};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R23",
+        name: "freeze-on-scale-down",
+        origin: "MCM#82, MCM PR#86",
+        group: Group::Freeze,
+        confidence: Confidence::Cause,
+        cases: vec![
+            case("R23", scaled_down("r23-scaled-down"), &["I11"]),
+            case("R23/b", scaled_down("r23-b-scaled-down"), &["I11"]),
+        ],
+        open: "",
+    }
+}
+
+fn scaled_down(name: &str) -> Scenario {
+    let usual = pool(40);
+    let frozen = |is: Value| field("MachineSet", &usual.set(), "/metadata/labels/freeze", is);
+    let story = story(
+        name,
+        "Of 40 machines 38 are to go, and drain for three minutes: the set is frozen meanwhile, and grows again later.",
+    );
+    settled(story, &[usual.clone()])
+        .step(drains_take_long())
+        .step(scale(2))
+        .eventually(seconds(90), frozen(json!("True")))
+        .step(wait(seconds(60)))
+        .step(scale(5))
+        .step(wait(seconds(60)))
+        .step(drains_end())
+        .eventually(seconds(15 * 60), all([frozen(Value::Null), at_size(5)]))
+}

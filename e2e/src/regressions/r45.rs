@@ -1,0 +1,49 @@
+//! R45 `create-then-delete`: a named machine was deleted before the set's number was lowered; the set made another one, and
+//! took it away again.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, machine_gone, seconds, struck, wait};
+use harness::scenario::disturb::api::{Action, At, Verb};
+
+use super::worlds::{Pool, TIMES, api_trouble, at_size, autoscaler, case, pool, rolling, settled};
+use super::{story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R45",
+        name: "create-then-delete",
+        origin: "MCM#1068, MCM PR#1069; MCM#479",
+        group: Group::Rollouts,
+        confidence: Confidence::Cause,
+        cases: vec![case("R45", mark_before_number(), &["I15", "I7"])],
+        open: "",
+    }
+}
+
+/// Writes of sets come late: the machine is marked long before its set knows of the lower number.
+fn mark_before_number() -> Scenario {
+    let late = Action::Delay {
+        at: At::BeforeCommit,
+        by: Duration::from_secs(5),
+    };
+    let usual = Pool {
+        strategy: rolling(0, 1),
+        ..pool(3)
+    };
+    let story = story(
+        "r45-mark-before-number",
+        "A machine is marked before its set's number is lowered: it goes, and none is made.",
+    );
+    settled(story, &[usual])
+        .step(api_trouble(&[Verb::Patch], "machinesets", late))
+        .step(autoscaler("md-a-1", TIMES[0], 2))
+        .step(wait(seconds(20 * 60)))
+        .eventually(
+            seconds(1),
+            all([machine_gone("md-a-1"), well("md-a-2"), well("md-a-3"), at_size(2)]),
+        )
+        .eventually(seconds(1), struck("api", 1))
+}

@@ -1,0 +1,41 @@
+//! R47 `overshoot-on-stale-cache`: from 3 to 131 machines some 43 too many were made, because the next pass did not see those
+//! that had just been made.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{seconds, struck};
+use harness::scenario::disturb::api::{Action, Verb};
+
+use super::story;
+use super::worlds::{api_trouble, at_size, case, pool, scale, settled};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R47",
+        name: "overshoot-on-stale-cache",
+        origin: "MCM#1091; k0smotron#1534",
+        group: Group::Rollouts,
+        confidence: Confidence::Cause,
+        cases: vec![case("R47", late_watch(), &["I7", "I9"])],
+        open: "",
+    }
+}
+
+fn late_watch() -> Scenario {
+    let lag = Action::LagWatch {
+        by: Duration::from_secs(10),
+    };
+    let story = story(
+        "r47-late-watch",
+        "What is watched of machines is ten seconds old: from 3 to 131 and back not one too many is made or deleted.",
+    );
+    settled(story, &[pool(3)])
+        .step(api_trouble(&[Verb::Watch], "machines", lag))
+        .step(scale(131))
+        .eventually(seconds(3600), at_size(131))
+        .step(scale(3))
+        .eventually(seconds(3600), at_size(3))
+        .eventually(seconds(1), struck("api", 1))
+}

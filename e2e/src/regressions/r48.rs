@@ -1,0 +1,58 @@
+//! R48 `duplicate-machinesets`: a deployment made three sets for one template, because it did not see those that it had
+//! made.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{seconds, struck};
+use harness::scenario::disturb::api::{Action, At, Verb};
+
+use super::story;
+use super::worlds::{api_trouble_times, at_size, case, class, pool, settled, to_class};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R48",
+        name: "duplicate-machinesets",
+        origin: "CAPI#13649",
+        group: Group::Rollouts,
+        confidence: Confidence::Cause,
+        cases: vec![
+            case("R48", late_watch(), &["I7", "I9"]),
+            case("R48/lost", lost_answer(), &[]),
+        ],
+        open: "",
+    }
+}
+
+fn rolls(name: &str, about: &str, verbs: &[Verb], action: Action, times: Option<u32>) -> Scenario {
+    let story = story(name, about).step(class("class-b", "z1"));
+    settled(story, &[pool(3)])
+        .step(api_trouble_times(verbs, "machinesets", action, times))
+        .step(to_class("class-b"))
+        .eventually(seconds(30 * 60), at_size(3))
+        .eventually(seconds(1), struck("api", 1))
+}
+
+fn late_watch() -> Scenario {
+    rolls(
+        "r48-late-watch",
+        "What is watched of sets is half a minute old: a rollout makes one set.",
+        &[Verb::Watch],
+        Action::LagWatch {
+            by: Duration::from_secs(30),
+        },
+        None,
+    )
+}
+
+fn lost_answer() -> Scenario {
+    rolls(
+        "r48-lost-answer",
+        "The answer to a set's creation is lost: a rollout makes one set.",
+        &[Verb::Create],
+        Action::Drop { at: At::AfterCommit },
+        Some(1),
+    )
+}

@@ -1,0 +1,34 @@
+//! R51 `scale-up-feeds-old-set`: a scale-up in a rollout made machines of the old template, which the rollout removed minutes
+//! later.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::seconds;
+
+use super::worlds::{at_size, case, class, pool, scale, settled, to_class, updated};
+use super::{joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R51",
+        name: "scale-up-feeds-old-set",
+        origin: "MCM#754, MCM PR#765; GA#160, GA#30",
+        group: Group::Rollouts,
+        confidence: Confidence::Cause,
+        cases: vec![case("R51", grows_meanwhile(), &["I15"])],
+        open: "",
+    }
+}
+
+fn grows_meanwhile() -> Scenario {
+    let story = story(
+        "r51-grows-meanwhile",
+        "In a rollout of six machines twelve are wanted: none is made of the old class.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, &[pool(6)])
+        .step(to_class("class-b"))
+        .eventually(3 * joining(), updated(3))
+        .step(scale(12))
+        .eventually(seconds(3600), at_size(12))
+}

@@ -1,0 +1,45 @@
+//! R53 `old-set-below-available`: a deployment was looked at twice before its set had deleted what it was told to, and what
+//! was to go counted as available.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{seconds, struck};
+use harness::scenario::disturb::api::{Action, At, Verb};
+
+use super::story;
+use super::worlds::{Pool, api_trouble, at_size, case, class, pool, rolling, settled, to_class};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R53",
+        name: "old-set-below-available",
+        origin: "CAPI PR#12812, CAPI#8987, CAPI PR#9004",
+        group: Group::Rollouts,
+        confidence: Confidence::Symptom,
+        cases: vec![case("R53", ordered_twice(), &["I7"])],
+        open: "",
+    }
+}
+
+fn ordered_twice() -> Scenario {
+    let late = Action::Delay {
+        at: At::BeforeCommit,
+        by: Duration::from_secs(5),
+    };
+    let usual = Pool {
+        strategy: rolling(3, 1),
+        ..pool(6)
+    };
+    let story = story(
+        "r53-ordered-twice",
+        "Deletions of machines come late in a rollout: what is to go does not count as available.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, &[usual])
+        .step(api_trouble(&[Verb::Delete], "machines", late))
+        .step(to_class("class-b"))
+        .eventually(seconds(3600), at_size(6))
+        .eventually(seconds(1), struck("api", 1))
+}

@@ -1,0 +1,71 @@
+//! R55 `scale-up-while-deleting`: a controller that started while a cluster was deleted saw a set as it had been before, whose
+//! machines were going, and made new ones.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, api_fault_by, delete, exists, lift_api_fault, mcm, not, seconds, struck, wait};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, Behind, Match, Pattern, Rule, Verb};
+use harness::scenario::step::ProcessAction;
+
+use super::worlds::{case, drains_end, drains_take_long, pool, settled};
+use super::{POOL, joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R55",
+        name: "scale-up-while-deleting",
+        origin: "CAPI#9629",
+        group: Group::Rollouts,
+        confidence: Confidence::Cause,
+        cases: vec![case("R55", stale_owner(), &["I15"])],
+        open: "",
+    }
+}
+
+/// The new process lists sets as they were, and what it watches of them comes late.
+fn stale_owner() -> Scenario {
+    let of_sets = |name: &str, verb, action| {
+        let matches = Match {
+            verbs: vec![verb],
+            resource: Some(Pattern::new("machinesets")),
+            ..Match::default()
+        };
+        api_fault_by(
+            Client::Mcm,
+            Rule {
+                matches,
+                ..Rule::new(name, action)
+            },
+        )
+    };
+    let stale = Action::StaleList {
+        by: Behind::Duration(Duration::from_hours(1)),
+        consistent: true,
+    };
+    let late = Action::LagWatch {
+        by: Duration::from_secs(30),
+    };
+    let story = story(
+        "r55-stale-owner",
+        "A deployment is deleted, and a new process sees its set as it was before: no machine is made.",
+    );
+    settled(story, &[pool(3)])
+        .step(drains_take_long())
+        .step(wait(seconds(10)))
+        .step(of_sets("stale", Verb::List, stale))
+        .step(of_sets("late", Verb::Watch, late))
+        .step(wait(seconds(10)))
+        .step(delete("MachineDeployment", POOL))
+        .step(wait(seconds(60)))
+        .step(mcm(ProcessAction::Restart))
+        .step(wait(seconds(240)))
+        .eventually(seconds(1), all([struck("stale", 1), struck("late", 1)]))
+        .step(lift_api_fault("stale"))
+        .step(lift_api_fault("late"))
+        .step(drains_end())
+        .eventually(seconds(15 * 60), not(exists("MachineDeployment", POOL)))
+        .quiet_end(joining())
+}

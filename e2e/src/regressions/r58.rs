@@ -1,0 +1,42 @@
+//! R58 `terminating-without-deletion`: the phase said Terminating although the deletion had failed, and nobody tried it
+//! again.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{seconds, struck};
+use harness::scenario::disturb::api::{Action, At, Verb};
+
+use super::worlds::{api_trouble_times, at_size, case, pool, refusal, scale, settled};
+use super::{joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R58",
+        name: "terminating-without-deletion",
+        origin: "MCM#984, MCM PR#995",
+        group: Group::Rollouts,
+        confidence: Confidence::Cause,
+        cases: vec![
+            case("R58", refused("r58-refused", refusal(500)), &["I19", "I11"]),
+            case(
+                "R58/lost",
+                refused("r58-lost", Action::Drop { at: At::AfterCommit }),
+                &[],
+            ),
+        ],
+        open: "",
+    }
+}
+
+fn refused(name: &str, action: Action) -> Scenario {
+    let story = story(
+        name,
+        "Deletions of a machine fail three times: it goes all the same, and is not Terminating before.",
+    );
+    settled(story, &[pool(3)])
+        .step(api_trouble_times(&[Verb::Delete], "machines", action, Some(3)))
+        .step(scale(2))
+        .eventually(seconds(600), at_size(2))
+        .eventually(seconds(1), struck("api", 1))
+        .quiet_end(joining())
+}

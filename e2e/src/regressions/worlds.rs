@@ -1,0 +1,262 @@
+//! Worlds of entries about sets and deployments, and what is done in them.
+//!
+//! Machines that are there before their deployment are adopted by its set, so that they have names: those of a pool are
+//! called POOL-1, POOL-2 and so on. What must not live here: what one entry is about.
+
+use harness::Scenario;
+use harness::regression::Case;
+use harness::scenario::Step;
+use harness::scenario::builder::{
+    all, api_fault_by, apply, boot_delay, fail_calls, field, lift, lift_api_fault, phase, slack,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use harness::scenario::expect::Condition;
+use harness::scenario::step::{CloudCall, Patch};
+use mcm_api::machine::MachineTemplateSpec;
+use mcm_api::{Code, Phase, keys};
+use mcm_core::deployment::{hash, set_name};
+use serde_json::{Value, json};
+
+use super::POOL;
+
+/// Moments in the past, in their order, at which cluster-autoscaler chose.
+pub(crate) const TIMES: [&str; 3] = ["2026-01-01T00:00:00Z", "2026-01-01T00:02:00Z", "2026-01-01T00:04:00Z"];
+
+/// A deployment and the machines that are there before it.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    pub(crate) name: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) machines: u32,
+    /// Machines that the deployment wants.
+    pub(crate) replicas: u32,
+    pub(crate) strategy: Value,
+}
+
+/// The entries' usual pool of so many machines: a surge of one, and none may be unavailable.
+pub(crate) fn pool(machines: u32) -> Pool {
+    Pool {
+        name: POOL,
+        class: "class-a",
+        machines,
+        replicas: machines,
+        strategy: rolling(1, 0),
+    }
+}
+
+pub(crate) fn rolling(surge: u32, unavailable: u32) -> Value {
+    json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } })
+}
+
+impl Pool {
+    fn template(&self) -> Value {
+        json!({
+            "metadata": { "labels": { "name": self.name } },
+            "spec": { "class": { "kind": "MachineClass", "name": self.class } },
+        })
+    }
+
+    fn hash(&self) -> u32 {
+        let template: MachineTemplateSpec = serde_json::from_value(self.template()).unwrap_or_default();
+        hash(&template, None)
+    }
+
+    /// The name of its first set.
+    pub(crate) fn set(&self) -> String {
+        set_name(self.name, self.hash())
+    }
+
+    /// Its machines, by their names.
+    pub(crate) fn names(&self) -> Vec<String> {
+        (1..=self.machines)
+            .map(|number| format!("{}-{number}", self.name))
+            .collect()
+    }
+
+    /// A machine that its set adopts, of that class.
+    pub(crate) fn machine(&self, name: &str, class: &str) -> Step {
+        let labels = json!({ "name": self.name, keys::TEMPLATE_HASH_LABEL: self.hash().to_string() });
+        apply(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1",
+            "kind": "Machine",
+            "metadata": { "name": name, "labels": labels },
+            "spec": { "class": { "kind": "MachineClass", "name": class } },
+        }))
+    }
+
+    /// The deployment itself.
+    pub(crate) fn deployment(&self) -> Step {
+        apply(json!({
+            "apiVersion": "machine.sapcloud.io/v1alpha1",
+            "kind": "MachineDeployment",
+            "metadata": { "name": self.name },
+            "spec": {
+                "replicas": self.replicas,
+                "selector": { "matchLabels": { "name": self.name } },
+                "strategy": self.strategy,
+                "template": self.template(),
+            },
+        }))
+    }
+
+    /// All its machines run.
+    pub(crate) fn runs(&self) -> Condition {
+        all(self.names().iter().map(|name| phase(name, Phase::Running)))
+    }
+}
+
+/// Lets the pools come into being: all their machines run.
+pub(crate) fn settled(story: Scenario, pools: &[Pool]) -> Scenario {
+    let machines = pools.iter().flat_map(|pool| {
+        let names = pool.names().into_iter();
+        names.map(|name| pool.machine(&name, pool.class)).collect::<Vec<_>>()
+    });
+    let story = story
+        .steps(machines)
+        .eventually(boot_delay() + slack(), all(pools.iter().map(Pool::runs)))
+        .steps(pools.iter().map(Pool::deployment));
+    let available = pools
+        .iter()
+        .map(|pool| status(pool.name, "availableReplicas", pool.machines));
+    story.eventually(slack(), all(available))
+}
+
+/// A number of the deployment's status.
+pub(crate) fn status(deployment: &str, name: &str, is: u32) -> Condition {
+    field("MachineDeployment", deployment, &format!("/status/{name}"), is)
+}
+
+/// The usual pool has that many machines: all available and of the newest template, and no others.
+pub(crate) fn at_size(replicas: u32) -> Condition {
+    let numbers = ["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"];
+    all(numbers.map(|name| status(POOL, name, replicas)))
+}
+
+/// So many machines of the usual pool are of the newest template.
+pub(crate) fn updated(machines: u32) -> Condition {
+    status(POOL, "updatedReplicas", machines)
+}
+
+/// A class of that name in a zone, of the same cloud and Secret as the first one.
+pub(crate) fn class(name: &str, zone: &str) -> Step {
+    class_of(name, zone, "class-a-secret")
+}
+
+fn class_of(name: &str, zone: &str, secret: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": name },
+        "provider": "fakecloud",
+        "providerSpec": {
+            "machineType": "small", "image": "linux-1", "zone": zone,
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+        },
+        "secretRef": { "name": secret },
+    }))
+}
+
+/// The class `class-bad`: its VMs boot, and their kubelets are refused.
+pub(crate) fn bad_class() -> [Step; 2] {
+    let secret = apply(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": "class-bad-secret" },
+        "stringData": {
+            "apiToken": "fixture-cloud-credential",
+            "userData": "#!/bin/sh\njoin --token abcdef.0123456789abcdef\n",
+        },
+    }));
+    [secret, class_of("class-bad", "z1", "class-bad-secret")]
+}
+
+/// Merges into an object.
+pub(crate) fn merge(kind: &str, name: &str, merge: Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        merge,
+        status: false,
+    })
+}
+
+/// Merges into the usual pool's spec.
+pub(crate) fn spec(change: Value) -> Step {
+    merge("MachineDeployment", POOL, json!({ "spec": change }))
+}
+
+/// The usual pool rolls to that class.
+pub(crate) fn to_class(class: &str) -> Step {
+    spec(json!({ "template": { "spec": { "class": { "name": class } } } }))
+}
+
+/// The usual pool has another size.
+pub(crate) fn scale(replicas: u32) -> Step {
+    spec(json!({ "replicas": replicas }))
+}
+
+/// In one request cluster-autoscaler names a machine of the usual pool, and lowers the number.
+pub(crate) fn autoscaler(machine: &str, time: &str, replicas: u32) -> Step {
+    let annotations = json!({
+        keys::TRIGGER_DELETION_ANNOTATION: format!("{machine}~{time}"),
+        keys::LAST_SCALE_ANNOTATION: time,
+    });
+    let change = json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } });
+    merge("MachineDeployment", POOL, change)
+}
+
+/// Deletions of VMs take until [`drains_end`].
+pub(crate) fn drains_take_long() -> Step {
+    fail_calls("drain", CloudCall::DeleteMachine, "*", Code::Unavailable)
+}
+
+/// VMs go again.
+pub(crate) fn drains_end() -> Step {
+    lift("drain")
+}
+
+/// Something happens to mcm's requests of that kind, until [`api_recovers`].
+pub(crate) fn api_trouble(verbs: &[Verb], resource: &str, action: Action) -> Step {
+    api_trouble_times(verbs, resource, action, None)
+}
+
+/// The same so many times.
+pub(crate) fn api_trouble_times(verbs: &[Verb], resource: &str, action: Action, times: Option<u32>) -> Step {
+    let rule = Rule {
+        matches: Match {
+            verbs: verbs.to_vec(),
+            resource: Some(Pattern::new(resource)),
+            times,
+            ..Match::default()
+        },
+        ..Rule::new("api", action)
+    };
+    api_fault_by(Client::Mcm, rule)
+}
+
+/// The end of it.
+pub(crate) fn api_recovers() -> Step {
+    lift_api_fault("api")
+}
+
+/// A refusal with that code.
+pub(crate) fn refusal(code: u16) -> Action {
+    Action::Fail {
+        code,
+        at: At::BeforeCommit,
+        retry_after: None,
+        message: None,
+    }
+}
+
+/// A case with a mutant that must break one of those invariants; without any there is no mutant.
+pub(crate) fn case(id: &'static str, scenario: Scenario, breaks: &'static [&'static str]) -> Case {
+    Case {
+        id,
+        scenario,
+        mutant: !breaks.is_empty(),
+        breaks,
+    }
+}

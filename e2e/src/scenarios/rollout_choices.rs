@@ -1,0 +1,43 @@
+//! Who goes when fewer machines are wanted: those that cluster-autoscaler names, and those that a person ranks first.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, annotate, machine_gone, phase, slack};
+use mcm_api::{Phase, keys};
+
+use super::joining;
+use crate::regressions::worlds::{TIMES, at_size, autoscaler, pool, scale, settled};
+
+pub(super) fn scenarios() -> [Scenario; 2] {
+    [named_machines(), a_persons_priority()]
+}
+
+fn named_machines() -> Scenario {
+    let story = Scenario::new(
+        "named_machines",
+        "Cluster-autoscaler names two machines one after the other and lowers the number: those two go, and no other.",
+    );
+    settled(story, &[pool(4)])
+        .step(autoscaler("md-a-2", TIMES[0], 3))
+        .eventually(joining(), all([machine_gone("md-a-2"), at_size(3)]))
+        .step(autoscaler("md-a-4", TIMES[1], 2))
+        .eventually(joining(), all([machine_gone("md-a-4"), at_size(2)]))
+        .eventually(
+            slack(),
+            all(["md-a-1", "md-a-3"].map(|name| phase(name, Phase::Running))),
+        )
+}
+
+fn a_persons_priority() -> Scenario {
+    let story = Scenario::new(
+        "a_persons_priority",
+        "A person gives a machine the priority 1 before fewer are wanted: it goes first.",
+    );
+    settled(story, &[pool(3)])
+        .step(annotate("Machine", "md-a-3", keys::PRIORITY_ANNOTATION, "1"))
+        .step(scale(2))
+        .eventually(joining(), all([machine_gone("md-a-3"), at_size(2)]))
+        .eventually(
+            slack(),
+            all(["md-a-1", "md-a-2"].map(|name| phase(name, Phase::Running))),
+        )
+}

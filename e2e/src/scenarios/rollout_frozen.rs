@@ -1,0 +1,26 @@
+//! More machines than a set may have: it is frozen until they are gone.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, field, medium_retry, slack};
+use serde_json::{Value, json};
+
+use super::joining;
+use crate::regressions::worlds::{at_size, drains_end, drains_take_long, pool, scale, settled};
+
+pub(super) fn scenario() -> Scenario {
+    let usual = pool(2);
+    let frozen = |is: Value| field("MachineSet", &usual.set(), "/metadata/labels/freeze", is);
+    let extra = ["md-a-7", "md-a-8", "md-a-9"].map(|name| usual.machine(name, usual.class));
+    let story = Scenario::new(
+        "too_many_machines",
+        "A set gets three machines too many, which are slow to go: it is frozen, thaws when they are gone, and grows.",
+    );
+    settled(story, &[usual.clone()])
+        .step(drains_take_long())
+        .steps(extra)
+        .eventually(2 * slack(), frozen(json!("True")))
+        .step(drains_end())
+        .eventually(medium_retry() + 2 * slack(), all([frozen(Value::Null), at_size(2)]))
+        .step(scale(3))
+        .eventually(joining(), at_size(3))
+}

@@ -1,0 +1,63 @@
+//! Rollouts whose new machines do not come up: old ones serve on.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, apply, creation_timeout, fail_calls, lift, long_retry, slack, struck, wait};
+use harness::scenario::step::CloudCall;
+use mcm_api::{Code, keys};
+use serde_json::json;
+
+use super::joining;
+use crate::regressions::worlds::{at_size, class, pool, settled, to_class};
+
+pub(super) fn scenarios() -> [Scenario; 2] {
+    [without_capacity(), never_ready()]
+}
+
+fn without_capacity() -> Scenario {
+    let usual = pool(2);
+    let story = Scenario::new(
+        "rollout_without_capacity",
+        "The cloud has no room for new machines: the old ones stay until it has.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, &[usual.clone()])
+        .step(fail_calls(
+            "full",
+            CloudCall::CreateMachine,
+            "md-a-*-*",
+            Code::ResourceExhausted,
+        ))
+        .step(to_class("class-b"))
+        .eventually(slack(), struck("full", 1))
+        .always(slack(), usual.runs())
+        .step(lift("full"))
+        .eventually(long_retry() + 4 * joining(), at_size(2))
+}
+
+/// New nodes wait for something that never comes: they have and their machines are not Running.
+fn never_ready() -> Scenario {
+    let usual = pool(2);
+    let class = apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": "class-c" },
+        "provider": "fakecloud",
+        "providerSpec": {
+            "machineType": "small", "image": "linux-1", "zone": "z1",
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+            "taints": [{ "key": keys::CRITICAL_COMPONENTS_TAINT, "effect": "NoSchedule" }],
+        },
+        "secretRef": { "name": "class-a-secret" },
+    }));
+    let story = Scenario::new(
+        "rollout_never_ready",
+        "New nodes never lose the taint of missing components: the old machines stay, and the rollout is taken back.",
+    )
+    .step(class);
+    settled(story, &[usual.clone()])
+        .step(to_class("class-c"))
+        .step(wait(creation_timeout() + joining()))
+        .eventually(slack(), usual.runs())
+        .step(to_class("class-a"))
+        .eventually(creation_timeout() + joining(), all([at_size(2), usual.runs()]))
+}

@@ -1,0 +1,32 @@
+//! The outage of a zone: of its deployment one machine at most is replaced at a time.
+
+use harness::scenario::builder::{
+    all, creation_timeout, fail_zone, health_timeout, mend_zone, node_grace, slack, wait,
+};
+use harness::scenario::step::ZoneFailure;
+use harness::{Scenario, StageKind};
+
+use super::joining;
+use crate::regressions::worlds::{Pool, class, pool, settled, status};
+
+const POOLS: [(&str, &str, &str); 2] = [("md-z1", "class-z1", "z1"), ("md-z2", "class-z2", "z2")];
+
+/// That one at most is replaced is an invariant.
+pub(super) fn scenario() -> Scenario {
+    let pools = POOLS.map(|(name, class, _)| Pool { name, class, ..pool(3) });
+    let story = Scenario::new(
+        "zone_outage",
+        "A zone is down for longer than the health timeout: its deployment is replaced machine by machine, the other not at all.",
+    )
+    .only_on([StageKind::Sim, StageKind::Embedded], "it needs a cloud of its own to fail")
+    .steps(POOLS.map(|(_, name, zone)| class(name, zone)));
+    settled(story, &pools)
+        .step(fail_zone("z1", ZoneFailure::Compute))
+        .step(wait(node_grace() + health_timeout() + 2 * slack()))
+        .step(mend_zone("z1"))
+        .eventually(
+            creation_timeout() + 3 * joining(),
+            all(POOLS.map(|(name, ..)| status(name, "availableReplicas", 3))),
+        )
+        .eventually(slack(), pools[1].runs())
+}

@@ -1,0 +1,156 @@
+//! Random rollouts: a deployment, and people who scale it, change its template, pause it and take rollouts back, while
+//! machines fail.
+//!
+//! In the end every machine is of the newest template and available, and there are as many as are wanted. What must not
+//! live here: faults (`faults`).
+
+use clock::{Seed, Stream};
+use serde_json::{Value, json};
+
+use super::Life;
+use crate::campaign::suite::Suite;
+use crate::scenario::builder::{
+    all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack, wait,
+};
+use crate::scenario::{Condition, DurationExpression, Scenario, Step};
+
+/// The deployment.
+const NAME: &str = "md-a";
+const CLASSES: [&str; 3] = ["class-a", "class-b", "class-c"];
+
+/// How long the users of a world of that size go on, in seconds.
+pub(super) fn span(size: u64, world: &mut Stream) -> u64 {
+    300 + 120 * world.below(1 + size)
+}
+
+/// What faults strike: any of the deployment's machines.
+pub(super) fn lives(size: u64) -> Vec<Life> {
+    let life = |_| Life {
+        name: format!("{NAME}-*"),
+        made: 0,
+        deleted: None,
+    };
+    (0..size).map(life).collect()
+}
+
+/// What users do, in order of time, and what must be so in the end.
+pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scenario {
+    let mut users = seed.stream("users");
+    let mut world = seed.stream("rollout world");
+    let mut scenario = Scenario::new("campaign", suite.about);
+    scenario.world.replicas = if world.chance(0.1) { 2 } else { 1 };
+    scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
+    scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
+    let strategy = strategy(&mut world);
+    scenario = scenario.step(deployment(size, &strategy));
+    let (deeds, replicas) = deeds(size, span, &mut users);
+    let mut now = 0;
+    for (at, deed) in deeds {
+        if at > now {
+            scenario = scenario.step(wait(seconds(at - now)));
+            now = at;
+        }
+        scenario = scenario.step(deed);
+    }
+    scenario
+        .step(wait(seconds(span.saturating_sub(now))))
+        .step(spec(json!({ "paused": false })))
+        .for_at_least(node_grace() + slack(), bound(), at_rest(replicas))
+}
+
+/// What people do and when, and how many machines they want at last.
+fn deeds(size: u64, span: u64, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
+    let count = 1 + users.below(2 + 2 * size);
+    let mut times: Vec<u64> = (0..count).map(|_| users.below(span)).collect();
+    times.sort_unstable();
+    let mut replicas = size;
+    let mut deeds = Vec::new();
+    for at in times {
+        let deed = match users.below(9) {
+            0..=2 => {
+                replicas = users.below(2 * size + 2);
+                spec(json!({ "replicas": replicas }))
+            }
+            3..=5 => {
+                let class = CLASSES[usize::try_from(users.below(3)).unwrap_or_default()];
+                spec(json!({ "template": { "spec": { "class": { "name": class } } } }))
+            }
+            6 => spec(json!({ "paused": users.chance(0.5) })),
+            7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
+            _ => spec(json!({ "strategy": strategy(users) })),
+        };
+        deeds.push((at, deed));
+    }
+    (deeds, replicas)
+}
+
+fn strategy(stream: &mut Stream) -> Value {
+    let surge = stream.below(3);
+    let unavailable = if surge == 0 {
+        1 + stream.below(2)
+    } else {
+        stream.below(3)
+    };
+    if stream.chance(0.2) {
+        json!({ "type": "Recreate", "rollingUpdate": null })
+    } else {
+        let rolling = json!({ "maxSurge": surge, "maxUnavailable": unavailable });
+        json!({ "type": "RollingUpdate", "rollingUpdate": rolling })
+    }
+}
+
+fn spec(change: Value) -> Step {
+    patch_spec("MachineDeployment", NAME, change)
+}
+
+fn template() -> Value {
+    json!({
+        "metadata": { "labels": { "name": NAME } },
+        "spec": { "class": { "kind": "MachineClass", "name": CLASSES[0] } },
+    })
+}
+
+fn deployment(replicas: u64, strategy: &Value) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineDeployment",
+        "metadata": { "name": NAME },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "name": NAME } },
+            "strategy": strategy,
+            "template": template(),
+        },
+    }))
+}
+
+fn class(name: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": name },
+        "provider": "fakecloud",
+        "providerSpec": {
+            "machineType": "small", "image": "linux-1", "zone": "z1",
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+        },
+        "secretRef": { "name": "class-a-secret" },
+    }))
+}
+
+/// How long a rollout may go on when all faults are over: machines that failed are replaced one at a time.
+fn bound() -> DurationExpression {
+    2 * (creation_timeout() + health_timeout()) + node_grace() + 10 * slack()
+}
+
+fn at_rest(replicas: u64) -> Condition {
+    let number = |name: &str| {
+        let of = |is: Value| field("MachineDeployment", NAME, &format!("/status/{name}"), is);
+        if replicas == 0 {
+            any([of(json!(0)), of(Value::Null)])
+        } else {
+            of(json!(replicas))
+        }
+    };
+    all(["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"].map(number))
+}
