@@ -214,6 +214,9 @@ pub struct FailureResult {
     /// The broken invariant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invariant: Option<String>,
+    /// Whether an expectation of the scenario was missed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub expectation: bool,
     /// In one sentence.
     pub reason: String,
 }
@@ -240,6 +243,7 @@ impl RunResult {
             after_seconds: 0.0,
             step: 0,
             invariant: None,
+            expectation: false,
             reason,
         };
         Self {
@@ -354,6 +358,7 @@ fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
                 after_seconds: result.stage_seconds,
                 step: 0,
                 invariant: None,
+                expectation: false,
                 reason: words,
             });
         }
@@ -367,12 +372,14 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
             after_seconds: failure.after.as_secs_f64(),
             step: failure.step,
             invariant: failure.invariant.map(str::to_owned),
+            expectation: failure.expectation,
             reason: failure.reason.clone(),
         }),
         Err(reason) => Some(FailureResult {
             after_seconds: 0.0,
             step: 0,
             invariant: None,
+            expectation: false,
             reason: reason.clone(),
         }),
     };

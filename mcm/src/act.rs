@@ -154,6 +154,10 @@ impl Hands {
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
         self.learn(&api, &name, &self.world.machines, written).await?;
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::R07b) {
+            return Ok(());
+        }
         self.guard.status_changed(&machine.status, status);
         Ok(())
     }
@@ -174,6 +178,11 @@ impl Hands {
         let name = view.machine.name_any();
         let api = self.machines();
         let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::R69) && *action == Action::AddFinalizer {
+            // What was written is seen when the watch brings it.
+            return written.map(drop);
+        }
         view.machine = Machine::clone(&*self.learn(&api, &name, &self.world.machines, written).await?);
         Ok(())
     }

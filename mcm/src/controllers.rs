@@ -15,7 +15,7 @@ use kube::Client;
 use mcm_api::Machine;
 use mcm_core::machine::{Action, Answer, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]
-use mcm_core::machine::{CallKind, Mutant};
+use mcm_core::machine::{CallKind, Mutant, Stage};
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
@@ -90,7 +90,14 @@ struct Agenda {
     hurry: BTreeSet<Work>,
     /// Passes in a row that asked to go on at once.
     restless: BTreeMap<Work, u32>,
+    /// By a planted defect: how often each key came back soon; one that did too often is looked at no more.
+    #[cfg(feature = "mutants")]
+    tries: BTreeMap<Work, u32>,
 }
+
+/// By a planted defect: how often a key may come back soon.
+#[cfg(feature = "mutants")]
+const TRIES: u32 = 15;
 
 impl Controllers {
     /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
@@ -159,6 +166,10 @@ impl Controllers {
 
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
         match work {
+            #[cfg(feature = "mutants")]
+            Work::Machine(key) if self.settings.mutant == Some(Mutant::R26) => {
+                self.machine_to_its_end(key, hurry).await
+            }
             Work::Machine(key) => self.machine(key, hurry).await,
             Work::Class(key) => self.class(key).await,
             Work::Secret(key) => self.secret(key).await,
@@ -191,6 +202,8 @@ impl Controllers {
                     triggers: Vec::new(),
                 };
             }
+            #[cfg(feature = "mutants")]
+            let machine = self.copy_from_before(machine, &mut pass);
             let view = self.view(&machine, &pass);
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
@@ -202,6 +215,22 @@ impl Controllers {
         }
         tracing::warn!(machine = %key, "the machine needs very many decisions; going on later");
         Outcome::after(self.settings.retry.short)
+    }
+
+    /// By a planted defect a drain is waited for.
+    #[cfg(feature = "mutants")]
+    async fn machine_to_its_end(&self, key: &Key, hurry: bool) -> Outcome {
+        let mut outcome = self.machine(key, hurry).await;
+        let drains = || {
+            let machine = self.hands.world.machines.get(key);
+            machine.is_some_and(|machine| Stage::of(&machine.status) == Some(Stage::Drain))
+        };
+        while drains() && self.hands.may_act() {
+            let short = self.settings.retry.short;
+            self.hands.clock.sleep(outcome.wake.unwrap_or(short).min(short)).await;
+            outcome = self.machine(key, false).await;
+        }
+        outcome
     }
 
     /// What a machine waits for without any change that would bring it about.
@@ -296,6 +325,10 @@ impl Controllers {
             }
             if let Err(error) = self.hands.write_status(&view.machine, &status).await {
                 tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
+                #[cfg(feature = "mutants")]
+                if self.settings.mutant == Some(Mutant::R38) {
+                    return Next::Wake(None);
+                }
                 return Next::Wake(Some(self.settings.retry.after_failed_write(is_conflict(&error))));
             }
             if plan.reason == Reason::ConditionsChanged {
@@ -350,6 +383,17 @@ impl Controllers {
         }
     }
 
+    /// By a planted defect what came of a creation that failed is decided on the machine as it was before.
+    #[cfg(feature = "mutants")]
+    fn copy_from_before(&self, machine: Arc<Machine>, pass: &mut Pass) -> Arc<Machine> {
+        let failed = matches!(pass.answers.last(), Some(Answer::Create(Err(_))));
+        if self.settings.mutant == Some(Mutant::R38) && failed {
+            return pass.copy.clone().unwrap_or(machine);
+        }
+        pass.copy = Some(Arc::clone(&machine));
+        machine
+    }
+
     /// Performs an action; `None`: by a planted defect nobody waits for it any longer, because its machine is being
     /// deleted.
     #[cfg(feature = "mutants")]
@@ -380,6 +424,9 @@ struct Pass {
     token: TokenView,
     failure: Option<Failure>,
     hurry: bool,
+    /// The machine as the last decision saw it.
+    #[cfg(feature = "mutants")]
+    copy: Option<Arc<Machine>>,
     /// To call the driver, from the first call to the end of the pass.
     permit: Option<Permit<Work>>,
 }
@@ -411,6 +458,10 @@ fn log(key: &Key, plan: &Plan) {
 impl Agenda {
     fn take(&mut self, triggers: Vec<Trigger>) {
         for Trigger { work, hurry } in triggers {
+            #[cfg(feature = "mutants")]
+            if self.tries.get(&work).is_some_and(|tries| *tries > TRIES) && !hurry {
+                continue;
+            }
             if hurry {
                 self.hurry.insert(work.clone());
             }
@@ -421,6 +472,10 @@ impl Agenda {
     fn ended(&mut self, work: Work, outcome: Outcome, now: Timestamp, settings: &Settings) {
         self.queue.done(&work);
         self.take(outcome.triggers);
+        #[cfg(feature = "mutants")]
+        if settings.mutant == Some(Mutant::R69) && self.gives_up(&work, &outcome.wake, settings) {
+            return;
+        }
         match outcome.wake {
             Some(Duration::ZERO) => {
                 let passes = self.restless.entry(work.clone()).or_default();
@@ -440,6 +495,15 @@ impl Agenda {
                 self.restless.remove(&work);
             }
         }
+    }
+
+    /// The planted defect: whether a key that comes back soon has done so too often.
+    #[cfg(feature = "mutants")]
+    fn gives_up(&mut self, work: &Work, wake: &Option<Duration>, settings: &Settings) -> bool {
+        let soon = wake.is_some_and(|wake| wake <= settings.retry.conflict);
+        let tries = self.tries.entry(work.clone()).or_default();
+        *tries = if soon { *tries + 1 } else { 0 };
+        *tries > TRIES
     }
 
     /// All machines, once the caches have had time to catch up.

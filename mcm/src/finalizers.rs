@@ -25,7 +25,7 @@ impl Controllers {
         let used = machines.iter().any(|machine| uses(machine, &class));
         let step = class_step(&class, used);
         let mut outcome = self.step(&world.classes, &class, keys::MACHINE_FINALIZER, step).await;
-        if step == FinalizerStep::Add && outcome.wake.is_none() {
+        if step == FinalizerStep::Add && outcome.wake.is_none() && !world.wakes_nobody() {
             // They wait for it.
             let waiting = machines.iter().map(|machine| Work::Machine(Key::of(&**machine)));
             outcome

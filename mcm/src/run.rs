@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use clock::{Clock, Seed};
 use kube::Client;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
 use mcm_core::machine::{Retry, Settings};
 use mcm_core::safety::{api_health, orphans};
 use mcm_driver::Driver;
@@ -84,7 +86,7 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
         readiness.clone(),
     );
     #[cfg(feature = "mutants")]
-    let elector = elector.lingering(options.mutant == Some(mcm_core::machine::Mutant::R04b));
+    let elector = elector.lingering(options.mutant == Some(Mutant::R04b));
     elector
         .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
         .await
@@ -110,6 +112,11 @@ async fn work(
         deployments: runs(Controller::Deployment),
     };
     let world = World::new(&options.namespace, target.is_some(), chosen);
+    #[cfg(feature = "mutants")]
+    let world = World {
+        mutant: options.mutant,
+        ..world
+    };
     environment.metrics.show(world.machines.clone());
     environment.driver.attach(Arc::new(world.clone()));
     let clock = environment.clock.clone();
@@ -211,7 +218,7 @@ fn safety_settings(options: &Options) -> safety::Settings {
 /// Whether a planted defect comes without the collection that would clean up after it.
 #[cfg(feature = "mutants")]
 fn without_net(options: &Options) -> bool {
-    options.mutant == Some(mcm_core::machine::Mutant::R10)
+    matches!(options.mutant, Some(Mutant::R10 | Mutant::R12))
 }
 
 #[cfg(not(feature = "mutants"))]

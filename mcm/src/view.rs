@@ -66,6 +66,18 @@ pub(crate) fn answered_node_exists(world: &World, answers: &[Answer]) -> bool {
 fn look_at_target(view: &mut View, world: &World, target: &Target) {
     let labelled = target.nodes_labelled(&view.machine.name_any());
     view.labelled_node = labelled.first().map(|node| node.name_any());
+    #[cfg(feature = "mutants")]
+    if world.mutant == Some(mcm_core::machine::Mutant::R68) {
+        let all = target.nodes.all();
+        let id = |node: &v1::Node| {
+            node.spec
+                .as_ref()
+                .and_then(|spec| spec.provider_id.clone())
+                .unwrap_or_default()
+        };
+        let same = all.iter().find(|node| id(node) == view.machine.spec.provider_id);
+        view.labelled_node = same.map(|node| node.name_any());
+    }
     let node = view
         .machine
         .labels()

@@ -16,6 +16,8 @@ use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, keys};
 use mcm_core::class::secrets_of;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
@@ -68,6 +70,9 @@ pub(crate) struct World {
     /// Who is told of what may leave orphan VMs behind.
     pub(crate) guard: Guard,
     pub(crate) drains: Drains,
+    /// A defect that is planted on purpose.
+    #[cfg(feature = "mutants")]
+    pub(crate) mutant: Option<Mutant>,
 }
 
 /// What is watched in the cluster that nodes join.
@@ -122,6 +127,8 @@ impl World {
             secrets: Cache::new(&[]),
             guard: Guard::default(),
             drains: Drains::default(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
             target: with_target.then(|| Target {
                 nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
                     .remembering_gone()
@@ -169,6 +176,8 @@ impl World {
         let world = self.clone();
         let secrets = watch(Api::namespaced(control.clone(), &self.namespace), self.secrets.clone())
             .map(move |changes| world.all(changes, World::secret_changed));
+        #[cfg(feature = "mutants")]
+        let secrets = self.read_once(secrets.boxed());
         let mut streams = vec![machines.boxed(), classes.boxed(), secrets.boxed()];
         if self.chosen.owners() {
             let world = self.clone();
@@ -196,6 +205,34 @@ impl World {
             streams.extend(caches.looked_up_by_drains(client));
         }
         stream::select_all(streams).boxed()
+    }
+
+    /// By a planted defect a watch that is heard until its first list is complete.
+    #[cfg(feature = "mutants")]
+    fn read_once(&self, secrets: BoxStream<'static, Vec<Trigger>>) -> BoxStream<'static, Vec<Trigger>> {
+        if self.mutant != Some(Mutant::R15) {
+            return secrets;
+        }
+        let cache = self.secrets.clone();
+        stream::unfold(secrets, move |mut secrets| {
+            let over = cache.synced();
+            async move {
+                if over {
+                    return None;
+                }
+                secrets.next().await.map(|triggers| (triggers, secrets))
+            }
+        })
+        .boxed()
+    }
+
+    /// Whether by a planted defect a change of a class or a Secret wakes no machine.
+    pub(crate) fn wakes_nobody(&self) -> bool {
+        #[cfg(feature = "mutants")]
+        if matches!(self.mutant, Some(Mutant::R70 | Mutant::R73)) {
+            return true;
+        }
+        false
     }
 
     fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
@@ -275,6 +312,7 @@ impl World {
         let machines = self.machines_of_class(&class.name_any());
         machines
             .iter()
+            .filter(|_| !self.wakes_nobody())
             .map(|machine| Trigger {
                 work: Work::Machine(Key::of(&**machine)),
                 hurry,

@@ -10,7 +10,13 @@ mod r04;
 mod r05;
 mod r06;
 mod r07;
+mod r08;
+mod r09;
 mod r10;
+mod r12;
+mod r13;
+mod r14;
+mod r15;
 mod r17;
 mod r18;
 mod r19;
@@ -18,8 +24,19 @@ mod r20;
 mod r21;
 mod r22;
 mod r23;
+mod r26;
+mod r27;
+mod r28;
+mod r29;
+mod r30;
+mod r31;
+mod r32;
+mod r34;
+mod r35;
 mod r36;
 mod r37;
+mod r38;
+mod r39;
 mod r41;
 mod r42;
 mod r43;
@@ -39,15 +56,29 @@ mod r57;
 mod r58;
 mod r59;
 mod r60;
+mod r62;
+mod r63;
+mod r64;
+mod r65;
+mod r66;
+mod r68;
+mod r69;
+mod r70;
 mod r71;
+mod r72;
+mod r73;
 pub(crate) mod worlds;
 
 use harness::regression::Entry;
 use harness::scenario::DurationExpression;
-use harness::scenario::builder::{all, boot_delay, phase, slack, vm_count};
+use harness::scenario::Step;
+use harness::scenario::builder::{all, boot_delay, delete, phase, slack, vm_count};
+use harness::scenario::disturb::api::{Action, At};
 use harness::scenario::expect::Condition;
+use harness::scenario::step::Patch;
 use harness::{Scenario, StageKind};
 use mcm_api::Phase;
+use serde_json::Value;
 
 /// All entries, in the order of their numbers.
 pub fn regressions() -> Vec<Entry> {
@@ -59,7 +90,13 @@ pub fn regressions() -> Vec<Entry> {
         r05::entry(),
         r06::entry(),
         r07::entry(),
+        r08::entry(),
+        r09::entry(),
         r10::entry(),
+        r12::entry(),
+        r13::entry(),
+        r14::entry(),
+        r15::entry(),
         r17::entry(),
         r18::entry(),
         r19::entry(),
@@ -67,8 +104,19 @@ pub fn regressions() -> Vec<Entry> {
         r21::entry(),
         r22::entry(),
         r23::entry(),
+        r26::entry(),
+        r27::entry(),
+        r28::entry(),
+        r29::entry(),
+        r30::entry(),
+        r31::entry(),
+        r32::entry(),
+        r34::entry(),
+        r35::entry(),
         r36::entry(),
         r37::entry(),
+        r38::entry(),
+        r39::entry(),
         r41::entry(),
         r42::entry(),
         r43::entry(),
@@ -88,7 +136,17 @@ pub fn regressions() -> Vec<Entry> {
         r58::entry(),
         r59::entry(),
         r60::entry(),
+        r62::entry(),
+        r63::entry(),
+        r64::entry(),
+        r65::entry(),
+        r66::entry(),
+        r68::entry(),
+        r69::entry(),
+        r70::entry(),
         r71::entry(),
+        r72::entry(),
+        r73::entry(),
     ]
 }
 
@@ -108,4 +166,31 @@ fn well(machine: &str) -> Condition {
 /// How long a machine may take from its creation to Running.
 fn joining() -> DurationExpression {
     boot_delay() + slack()
+}
+
+/// Requests are refused with that code, and nothing is done.
+fn refused(code: u16) -> Action {
+    Action::Fail {
+        code,
+        at: At::BeforeCommit,
+        retry_after: None,
+        message: None,
+    }
+}
+
+/// Merges into an object of the scenario's namespace, or of none.
+fn merge(kind: &str, name: &str, merge: Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        merge,
+        status: false,
+    })
+}
+
+/// An object is deleted, and its finalizers are taken away.
+fn removed(kind: &str, name: &str) -> [Step; 2] {
+    let bare = serde_json::json!({ "metadata": { "finalizers": null } });
+    [delete(kind, name), merge(kind, name, bare)]
 }

@@ -1,15 +1,18 @@
 //! R07 `list-lag-duplicates-vm`: a cloud whose lookups lagged showed none of a machine's VMs, then several; all but one
 //! stayed.
 
-use harness::regression::{Case, Confidence, Entry, Group};
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    error_code, fail_call, keep, long_retry, make_vm, medium_retry, seconds, struck, vm_count, wait,
+    all, api_fault_by, calls, error_code, fail_call, inject, keep, long_retry, make_vm, medium_retry, seconds, struck,
+    vm_count, wait,
 };
-use harness::scenario::step::CloudCall;
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Match, Pattern, Rule};
+use harness::scenario::step::{CloudCall, Effect, Fault};
 use mcm_api::Code;
 
-use super::{POOL, joining, story};
+use super::{POOL, joining, refused, story, well};
 
 const MACHINE: &str = "md-a-1";
 
@@ -20,21 +23,58 @@ pub(super) fn entry() -> Entry {
         origin: "P-AWS#54, MCM PR#667",
         group: Group::Ledger,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R07/surplus",
-            scenario: surplus(),
-            mutant: false,
-            breaks: &[],
-        }],
-        open: "a new VM that lookups do not show for a while",
+        cases: vec![
+            Case {
+                id: "R07",
+                scenario: lags(),
+                mutant: true,
+                breaks: &["I1"],
+            },
+            Case {
+                id: "R07/b",
+                scenario: surplus(),
+                mutant: true,
+                breaks: &[EXPECTED],
+            },
+        ],
+        open: "",
     }
+}
+
+/// For a minute and a half the cloud does not show what it made, and the first status that says so is not written.
+fn lags() -> Scenario {
+    let lag = |name: &str, call| inject(Fault::of(name, call).effect(Effect::Stale(seconds(90))));
+    let status = Rule {
+        matches: Match {
+            resource: Some(Pattern::new("machines/status")),
+            times: Some(2),
+            ..Match::default()
+        },
+        ..Rule::new("unwritten", refused(500))
+    };
+    story(
+        "r07-lookups-lag",
+        "Lookups lag a minute and a half behind a creation, and its status is not written: it gets no second VM.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .steps([
+        lag("lag-of-lookups", CloudCall::GetMachineStatus),
+        lag("lag-of-lists", CloudCall::ListMachines),
+    ])
+    .step(api_fault_by(Client::Mcm, status))
+    .at_most(1, seconds(600), calls(CloudCall::CreateMachine, MACHINE))
+    .meanwhile()
+    .step(keep(1))
+    .eventually(joining(), well(MACHINE))
+    .eventually(seconds(1), all([struck("unwritten", 1), struck("lag-of-lookups", 1)]))
+    .quiet_end(joining())
 }
 
 /// Two VMs of the machine's name are there when it looks: the surplus one goes within a minute, and the machine takes the
 /// other.
 fn surplus() -> Scenario {
     story(
-        "r07-surplus",
+        "r07-b-surplus",
         "The cloud says that a machine has several VMs: within a minute one is left, and the machine becomes Running on it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)

@@ -1,11 +1,14 @@
 //! The list of all scenarios.
 
+mod bad_input;
 mod blocked_drains;
+mod blocker_deleted;
 mod cloud_restarts;
 mod crash;
 mod create_errors;
 mod daemons_survive;
 mod delete_while_creating;
+mod deletes_refused;
 mod drain;
 mod drain_moves_volumes;
 mod drain_one_by_one;
@@ -74,6 +77,9 @@ pub fn scenarios() -> Vec<Scenario> {
         node_template::scenario(),
         gated_start::scenario(),
         hot_update::scenario(),
+        deletes_refused::scenario(),
+        blocker_deleted::scenario(),
+        bad_input::scenario(),
     ];
     let workloads = [
         evictions_under_budget::scenario(),

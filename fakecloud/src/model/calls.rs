@@ -140,7 +140,7 @@ impl Cloud {
                 _ => cloud.only(&machine)?,
             };
             if vm.initialized {
-                return Ok(vm.identity());
+                return Ok(told(vm, effect));
             }
             let mut error = DriverError::new(Code::Uninitialized, format!("VM {} is not initialized", vm.id));
             error.vm = Some(Box::new(vm.identity()));
@@ -400,7 +400,7 @@ impl Cloud {
                 vm.deadline = None;
             }
         }
-        let identity = self.vms.get(&ordinal).map(Vm::identity);
+        let identity = self.vms.get(&ordinal).map(|vm| told(vm, effect));
         self.advance(now);
         identity.ok_or_else(|| not_found(&machine))
     }
@@ -434,6 +434,15 @@ impl Cloud {
         }
         Ok(())
     }
+}
+
+/// What the answer says of a VM.
+fn told(vm: &Vm, effect: Effect) -> VmIdentity {
+    let mut identity = vm.identity();
+    if effect == Effect::Nameless {
+        identity.node_name.clear();
+    }
+    identity
 }
 
 /// A VM that was said to be made, and was not.

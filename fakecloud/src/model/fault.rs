@@ -124,6 +124,9 @@ pub struct FaultRule {
     /// The call does nothing, and its reply says that all is well: a deleted VM lives, a living one is not found.
     #[serde(default)]
     pub lie: bool,
+    /// Of creations and GetMachineStatus: the answer does not name the node.
+    #[serde(default)]
+    pub nameless: bool,
     /// The call does a part of its work, and its reply is the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
@@ -287,6 +290,7 @@ impl FaultRule {
             effect_delay: GoDuration::default(),
             stuck: false,
             lie: false,
+            nameless: false,
             partial: None,
             stale: None,
         }
@@ -314,6 +318,7 @@ impl FaultRule {
             ("effectDelay", delayed),
             ("stuck", self.stuck),
             ("lie", self.lie),
+            ("nameless", self.nameless),
             ("partial", self.partial.is_some()),
             ("stale", self.stale.is_some()),
         ];
@@ -333,7 +338,7 @@ impl FaultRule {
         if needs_code && code == Code::Ok {
             return Err("the rule answers no error: give it a code other than OK, or an error".to_owned());
         }
-        let no_code = delayed || self.stuck || self.lie || self.stale.is_some();
+        let no_code = delayed || self.stuck || self.lie || self.nameless || self.stale.is_some();
         if no_code && code != Code::Ok {
             return Err(format!(
                 "{} goes with a call that succeeds: leave the code out",
@@ -352,6 +357,10 @@ impl FaultRule {
                 "partial does not go with this operation: nics and disks are for create, nics for initialize, vm for delete, tags for update"
                     .to_owned(),
             );
+        }
+        let names = matches!(self.operation, Some(Operation::Create | Operation::GetStatus));
+        if self.nameless && !names {
+            return Err("nameless is for calls that name a node: set operation to create or get_status".to_owned());
         }
         let reads = matches!(self.operation, Some(Operation::GetStatus | Operation::List));
         if self.stale.is_some() && !reads {

@@ -56,6 +56,8 @@ pub(super) enum Effect {
     Stuck,
     /// Nothing, and it says that it did.
     Lie,
+    /// Its work, and the answer does not name the node.
+    Nameless,
     /// It looks at the ledger as it was then.
     Stale(Timestamp),
 }
@@ -238,6 +240,8 @@ impl FaultRule {
             Effect::Stuck
         } else if self.lie {
             Effect::Lie
+        } else if self.nameless {
+            Effect::Nameless
         } else if !self.effect_delay.0.is_zero() {
             Effect::Later(self.effect_delay.0)
         } else {

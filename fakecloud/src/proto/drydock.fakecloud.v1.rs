@@ -748,7 +748,7 @@ pub mod stale {
     }
 }
 /// A rule: of the calls that match, let `skip` pass, then strike at most `times`, each with `probability`.
-/// What of an effect_before_error, lost_reply, effect_delay_nanos, stuck, lie, partial and stale is given
+/// What of an effect_before_error, lost_reply, effect_delay_nanos, stuck, lie, nameless, partial and stale is given
 /// excludes the others. The first rule that fires decides; rules after it do not see the call.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Fault {
@@ -825,6 +825,9 @@ pub struct Fault {
     /// get_status and list: the answer shows the past
     #[prost(message, optional, tag = "25")]
     pub stale: ::core::option::Option<Stale>,
+    /// creations and get_status: the answer does not name the node
+    #[prost(bool, tag = "26")]
+    pub nameless: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveFaultRequest {

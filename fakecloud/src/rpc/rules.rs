@@ -90,6 +90,7 @@ pub(super) fn fault(fault: Fault) -> proto::Fault {
         effect_delay_nanos: span(rule.effect_delay.0),
         stuck: rule.stuck,
         lie: rule.lie,
+        nameless: rule.nameless,
         partial: number_of(&PARTIALS, rule.partial),
         stale: rule.stale.map(|stale| proto::Stale {
             by: Some(match stale {
@@ -167,6 +168,7 @@ pub(crate) fn rule(fault: proto::Fault) -> Result<FaultRule, Status> {
         effect_delay: nanos(fault.effect_delay_nanos),
         stuck: fault.stuck,
         lie: fault.lie,
+        nameless: fault.nameless,
         partial: value_of(&PARTIALS, fault.partial, "partial")?,
         stale,
     })
@@ -186,6 +188,7 @@ mod tests {
     #[case("{operation: create, effectDelay: 5s}")]
     #[case("{operation: delete, stuck: true}")]
     #[case("{operation: list, lie: true}")]
+    #[case("{operation: create, nameless: true}")]
     #[case("{operation: update, error: outage, partial: tags}")]
     #[case("{operation: get_status, stale: {by: 3m}}")]
     #[case("{operation: list, stale: {calls: 3}}")]

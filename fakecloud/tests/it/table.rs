@@ -248,6 +248,11 @@ const EFFECTS: [Row; 26] = [
         "a VM that lives is not found; list too",
         &["a_lying_cloud_says_that_it_did_what_it_did_not"],
     ),
+    byzantine(
+        "{operation: create, nameless: true}",
+        "the work is done, and the answer does not name the node; get_status too",
+        &["an_answer_may_not_name_the_node"],
+    ),
 ];
 
 /// What happens to VMs, zones and the account, by commands of `fakecloud` and calls of the control contract.

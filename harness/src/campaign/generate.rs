@@ -12,15 +12,19 @@ use std::time::Duration;
 
 use clock::{Seed, Stream};
 use mcm_api::{GoDuration, Phase};
+use serde_json::json;
 
-use super::suite::{ROLLOUT, Suite};
+use super::suite::{MACHINE, ROLLOUT, Suite};
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::scenario::builder::{
-    all, any, create_machine, creation_timeout, delete_machine_if_present, health_timeout, machine_gone, node_gone,
-    node_grace, phase, seconds, slack, vm_count, wait,
+    all, any, apply, budget, create_machine, creation_timeout, delete_machine_if_present, deployment, health_timeout,
+    machine_gone, node_gone, node_grace, phase, seconds, slack, vm_count, wait, workload,
 };
-use crate::scenario::{Condition, DurationExpression, Scenario};
+use crate::scenario::fixtures::CLASS;
+use crate::scenario::{Condition, DurationExpression, Scenario, Step};
 
+/// How long a drain may take where pods run on machines.
+const DRAIN: Duration = Duration::from_mins(5);
 /// How many sizes there are; seeds go through them in turn.
 const SIZES: u64 = 4;
 /// No world goes on for longer; one that does runs away.
@@ -90,7 +94,17 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
     scenario.world.cloud.require_initialize = world.chance(0.2);
     scenario.world.replicas = if world.chance(0.1) { 2 } else { 1 };
     scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
-    let made = lives.iter().map(|life| (life.made, create_machine(&life.name)));
+    let pods_run = suite.name == MACHINE;
+    if pods_run {
+        let pods = u32::try_from(1 + world.below(2 * lives.len() as u64)).unwrap_or(1);
+        scenario = scenario.step(deployment(workload("web").replicas(pods)));
+        scenario = scenario.step(budget("web", 1));
+    }
+    let machine = |name: &str| match pods_run {
+        true => machine_that_drains(name),
+        false => create_machine(name),
+    };
+    let made = lives.iter().map(|life| (life.made, machine(&life.name)));
     let deleted = lives
         .iter()
         .filter_map(|life| Some((life.deleted?, delete_machine_if_present(&life.name))));
@@ -109,7 +123,21 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
     }
     let rest = lives.iter().map(|life| at_rest(life, disturbances));
     // The last fault may show only when a node's grace is over.
-    scenario.for_at_least(node_grace() + slack(), bound(), all(rest))
+    let drain = if pods_run { DRAIN } else { Duration::ZERO };
+    scenario.for_at_least(node_grace() + slack(), bound() + drain.into(), all(rest))
+}
+
+/// A machine whose drain may take a few minutes: with fewer machines than pods ask for, budgets block it.
+fn machine_that_drains(name: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": name },
+        "spec": {
+            "class": { "kind": "MachineClass", "name": CLASS },
+            "drainTimeout": GoDuration(DRAIN).to_string(),
+        },
+    }))
 }
 
 /// How long after the last fault the world may take to come to rest.

@@ -16,7 +16,7 @@ pub struct Suite {
 }
 
 /// All suites.
-pub static SUITES: [Suite; 2] = [
+pub static SUITES: [Suite; 3] = [
     Suite {
         name: FIRST_LIGHT,
         about: "machines without sets: created, joined, unhealthy, deleted",
@@ -60,6 +60,27 @@ pub static SUITES: [Suite; 2] = [
             (Group::Reason, "AskForVm"),
             (Group::Reason, "CreateVm"),
             (Group::Reason, "CreationFailed"),
+            (Group::Reason, "DeleteVm"),
+            (Group::Reason, "Released"),
+        ],
+    },
+    Suite {
+        name: MACHINE,
+        about: "machines without sets that pods under a budget run on: created, joined, unhealthy, drained, deleted",
+        declares: &[
+            (Group::Transition, "Pending -> Running"),
+            (Group::Transition, "CrashLoopBackOff -> Pending"),
+            (Group::Transition, "Running -> Unknown"),
+            (Group::Transition, "Running -> Terminating"),
+            (Group::Transition, "Terminating -> gone"),
+            (Group::Fault, "crash mcm before"),
+            (Group::Fault, "crash mcm after"),
+            (Group::Fault, "cloud DeleteMachine error"),
+            (Group::Fault, "api fail 409 beforeCommit"),
+            (Group::Fault, "api drop afterCommit"),
+            (Group::Fault, "api partition"),
+            (Group::Fault, "kubelet stop"),
+            (Group::Reason, "Draining"),
             (Group::Reason, "DeleteVm"),
             (Group::Reason, "Released"),
         ],
@@ -110,6 +131,9 @@ pub static SUITES: [Suite; 2] = [
 
 /// The suite of machines without sets; scenarios carry it as a tag.
 pub const FIRST_LIGHT: &str = "first-light";
+
+/// The suite of machines that pods under a budget run on; scenarios carry it as a tag.
+pub const MACHINE: &str = "machine";
 
 /// The suite of deployments; scenarios carry it as a tag.
 pub const ROLLOUT: &str = "rollout";

@@ -219,6 +219,7 @@ fn failed(result: RunResult, reason: String) -> RunResult {
             after_seconds: result.stage_seconds,
             step: 0,
             invariant: None,
+            expectation: false,
             reason,
         }),
         ..result

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
+use serde_json::Value;
 
-use super::world::WorldState;
+use super::world::{WorldState, text};
 use crate::stage::cloud::VmState;
 
 /// Under which name [`secrets`] has the number of bootstrap tokens.
@@ -15,9 +16,20 @@ pub const TOKENS: &str = "bootstrap tokens";
 /// Objects (less Events, whose number tells how a run went and not how it ended) and VMs, by name.
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     let mut end = BTreeMap::new();
-    for ((kind, namespace, name), object) in &world.objects {
-        if *kind != "Event" {
-            end.insert(format!("{kind} {namespace}/{name}"), object.to_string());
+    let mut drawn: BTreeMap<String, Vec<(&str, &Value)>> = BTreeMap::new();
+    for ((kind, namespace, name), object) in world.objects.iter().filter(|((kind, ..), _)| *kind != "Event") {
+        match without_drawn_end(kind, name, object) {
+            Some(kin) => drawn
+                .entry(format!("{kind} {namespace}/{kin}"))
+                .or_default()
+                .push((name, object)),
+            None => drop(end.insert(format!("{kind} {namespace}/{name}"), object.to_string())),
+        }
+    }
+    for (kin, mut objects) in drawn {
+        objects.sort_by_key(|(name, object)| (place(object), *name));
+        for (number, (_, object)) in objects.into_iter().enumerate() {
+            end.insert(format!("{kin}#{}", number + 1), object.to_string());
         }
     }
     for name in world.machines.keys() {
@@ -29,6 +41,24 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
         );
     }
     end
+}
+
+/// What names of objects have in common whose ends are drawn; `None`: this one's is not. They are told apart by where they
+/// are, and counted.
+fn without_drawn_end(kind: &str, name: &str, object: &Value) -> Option<String> {
+    match kind {
+        "PersistentVolume" => Some(format!("of {}", text(object, "/spec/claimRef/name"))),
+        "VolumeAttachment" => Some(format!("to {}", text(object, "/spec/nodeName"))),
+        _ => {
+            let beginning = text(object, "/metadata/generateName");
+            (!beginning.is_empty() && name.starts_with(beginning)).then(|| beginning.to_owned())
+        }
+    }
+}
+
+/// Where an object is, as far as it is anywhere.
+fn place(object: &Value) -> (&str, &str) {
+    (text(object, "/spec/nodeName"), text(object, "/status/phase"))
 }
 
 /// The names of the Secrets in a scenario's namespace; bootstrap tokens, which have random names, are counted.

@@ -27,6 +27,9 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
         Condition::ErrorCode(code) => world
             .object("Machine", &code.machine)
             .is_some_and(|machine| text(machine, "/status/lastOperation/errorCode") == code.is.name()),
+        Condition::Says(says) => world
+            .object("Machine", &says.machine)
+            .is_some_and(|machine| text(machine, "/status/lastOperation/description").contains(&says.text)),
         Condition::History(history) => history_holds(history, world, timeouts),
         Condition::Field(field) => field_value(field, world) == field.is,
         Condition::Pods(pods) => workloads::within(workloads::chosen(pods, world).count(), pods.at_least, pods.at_most),
@@ -123,6 +126,7 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
     match condition {
         Condition::Phase(phase) => machine(&phase.machine),
         Condition::ErrorCode(code) => machine(&code.machine),
+        Condition::Says(says) => machine(&says.machine),
         Condition::MachineGone(name) => machine(name),
         Condition::NodeGone(name) => there("Node", name, world),
         Condition::Exists(object) => there(&object.kind, &object.name, world),

@@ -38,7 +38,7 @@ use self::observe::{Observation, Raw, Seen};
 use self::scope::Scope;
 use self::world::WorldState;
 use crate::invariants::{Invariants, Terms, Violation};
-use crate::scenario::step::ProcessStep;
+use crate::scenario::step::{Effect, ProcessStep};
 use crate::scenario::{Scenario, Step};
 use crate::stage::cloud::CloudEvent;
 use crate::stage::{LEASE, Stage};
@@ -70,6 +70,8 @@ pub struct Failure {
     pub step: usize,
     /// The broken invariant's name, if that is why.
     pub invariant: Option<&'static str>,
+    /// Whether an expectation of the scenario was missed.
+    pub expectation: bool,
     /// In one sentence.
     pub reason: String,
 }
@@ -282,6 +284,9 @@ impl<S: Stage> Engine<'_, S> {
                 let time = pause.time.value(self.stage.timeouts());
                 return Ok(self.stage.pause(pause.process, time).await);
             }
+            Step::Inject(fault) if fault.effect.as_ref().is_some_and(Effect::is_byzantine) => {
+                self.invariants.terms.byzantine.insert(fault.name.clone());
+            }
             Step::ApiFault(fault) => return Ok(self.add_api_fault(fault).await),
             Step::LiftApiFault(rule) => return Ok(self.lift_api_fault(rule)),
             Step::Keep(keep) => {
@@ -466,6 +471,7 @@ impl<S: Stage> Engine<'_, S> {
         match missed {
             Some((step, reason)) => Err(Failure {
                 step,
+                expectation: true,
                 ..self.failed(reason)
             }),
             None => Ok(()),
@@ -486,6 +492,7 @@ impl<S: Stage> Engine<'_, S> {
             after: evaluate::between(self.started, self.clock.now()),
             step: self.step,
             invariant: None,
+            expectation: false,
             reason,
         }
     }

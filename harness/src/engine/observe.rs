@@ -66,6 +66,8 @@ pub enum Quiet {
     Silent {
         /// How many bootstrap tokens there are.
         tokens: usize,
+        /// How many of the cloud's disks and network interfaces no VM has.
+        parts: usize,
     },
     /// It is over.
     Over,

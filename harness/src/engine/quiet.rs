@@ -114,7 +114,9 @@ impl<S: Stage> Engine<'_, S> {
             .get(end::TOKENS)
             .and_then(|count| count.parse().ok())
             .unwrap_or_default();
-        self.quiet(Quiet::Silent { tokens }).await?;
+        let parts = self.stage.cloud().lost_parts().await;
+        let parts = parts.map_err(|reason| self.failed(reason))?;
+        self.quiet(Quiet::Silent { tokens, parts }).await?;
         self.let_pass(scaled(SILENCE)).await?;
         self.quiet(Quiet::Over).await
     }

@@ -12,7 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, label, name, time, timeout_of};
+use super::sight::{Sight, after, is_deleting, is_forced, label, name, time, timeout_of};
 use crate::engine::observe::Seen;
 use crate::engine::world::text;
 
@@ -71,7 +71,7 @@ fn machine_on<'a>(sight: &Sight<'a>, node: &str) -> Option<&'a Value> {
 
 /// Whether nobody has to wait for the machine's pods.
 fn may_force(sight: &Sight, machine: &Value) -> bool {
-    let forced = ["1", "t", "T", "TRUE", "true", "True"].contains(&label(machine, keys::FORCE_DELETION_LABEL));
+    let forced = is_forced(machine);
     let limit = timeout_of(machine, "drainTimeout", sight.terms.timeouts.drain);
     let over = |deleted: Timestamp| after(deleted, limit) <= after(sight.at(), Duration::from_secs(1));
     let timed_out = time(machine, "/metadata/deletionTimestamp").is_some_and(over);

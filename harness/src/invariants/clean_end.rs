@@ -1,15 +1,15 @@
 //! I16: a clean end. A deletion leaves no Node and no VolumeAttachment behind, at most one pass after the Machine is gone;
-//! at the end of the quiet time no object is Terminating, and no bootstrap token is left over.
+//! at the end of the quiet time no object is Terminating, and no bootstrap token, disk or network interface is left over.
 //!
 //! A Machine that the scenario removes by force is not the controller's to clean up after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mcm_api::keys;
 
 use super::Check;
-use super::sight::{Sight, Terms, is_deleting, label, name, phase};
+use super::sight::{Sight, Terms, is_deleting, label, name, phase, uid};
 use crate::engine::observe::{Quiet, Seen};
 use crate::engine::world::{WorldState, text};
 
@@ -20,10 +20,20 @@ pub(super) struct CleanEnd(BTreeMap<String, (String, String, Timestamp)>);
 impl Check for CleanEnd {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.deleted("Machine") {
-            let node = label(machine, keys::NODE_LABEL);
+            let node = node_of(machine, sight);
             let terminated = phase(machine) == "Terminating";
             if !node.is_empty() && terminated {
-                let provider_id = text(machine, "/spec/providerID").to_owned();
+                let of_node = sight
+                    .world
+                    .object("Node", node)
+                    .map(|node| text(node, "/spec/providerID"));
+                let own = text(machine, "/spec/providerID");
+                let provider_id = if own.is_empty() {
+                    of_node.unwrap_or_default()
+                } else {
+                    own
+                }
+                .to_owned();
                 self.0
                     .insert(node.to_owned(), (name(machine).to_owned(), provider_id, sight.at()));
             }
@@ -31,8 +41,9 @@ impl Check for CleanEnd {
         if let Some(machine) = sight.applied("Machine") {
             self.0.remove(label(machine, keys::NODE_LABEL));
         }
-        if let Seen::Quiet(Quiet::Silent { tokens }) = sight.observation.what {
-            return left_over(sight, tokens);
+        if let Seen::Quiet(Quiet::Silent { tokens, parts }) = sight.observation.what {
+            let lost = || format!("{parts} disks and network interfaces are left that no VM has");
+            return left_over(sight, tokens).or_else(|| (parts > 0).then(lost));
         }
         None
     }
@@ -71,6 +82,19 @@ impl Check for CleanEnd {
             })
         })
     }
+}
+
+/// The Machine's Node: that of its label, else the one that names a VM of its.
+fn node_of<'a>(machine: &'a serde_json::Value, sight: &Sight<'a>) -> &'a str {
+    let labelled = label(machine, keys::NODE_LABEL);
+    if !labelled.is_empty() {
+        return labelled;
+    }
+    let own = sight.world.vms.values().filter(|vm| vm.machine_uid == uid(machine));
+    let own: BTreeSet<&str> = own.map(|vm| vm.provider_id.as_str()).collect();
+    let mut nodes = sight.world.of_kind("Node");
+    let names_one = |node: &&serde_json::Value| own.contains(text(node, "/spec/providerID"));
+    nodes.find(names_one).map(name).unwrap_or_default()
 }
 
 fn left_over(sight: &Sight, tokens: usize) -> Option<String> {

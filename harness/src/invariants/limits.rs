@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use super::Check;
 use super::sight::{
-    Sight, Terms, after, creation_timeout, is_deleting, label, machines_of, name, phase, time, timeout_of, uid,
+    Sight, Terms, after, creation_timeout, is_deleting, is_forced, label, machines_of, name, phase, time, timeout_of,
+    uid,
 };
 use crate::engine::observe::Seen;
 use crate::engine::world::WorldState;
@@ -161,7 +162,11 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
         (
             Limit::Drain,
             deleted,
-            timeout_of(machine, "drainTimeout", timeouts.drain),
+            if is_forced(machine) {
+                Duration::ZERO
+            } else {
+                timeout_of(machine, "drainTimeout", timeouts.drain)
+            },
         )
     } else {
         match phase(machine) {

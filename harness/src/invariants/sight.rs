@@ -172,6 +172,11 @@ pub fn label<'a>(object: &'a Value, key: &str) -> &'a str {
     object["metadata"]["labels"][key].as_str().unwrap_or_default()
 }
 
+/// Whether a Machine's deletion waits for nobody: the label is a Go boolean.
+pub fn is_forced(machine: &Value) -> bool {
+    ["1", "t", "T", "TRUE", "true", "True"].contains(&label(machine, keys::FORCE_DELETION_LABEL))
+}
+
 /// An annotation's value.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["annotations"][key].as_str()

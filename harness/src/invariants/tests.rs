@@ -212,7 +212,9 @@ fn after_the_quiet_time_no_vm_is_without_a_machine(#[case] has_machine: bool, #[
     } else {
         story
     };
-    story.see(Seen::Quiet(Quiet::Silent { tokens: 0 })).breaks(broken);
+    story
+        .see(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
+        .breaks(broken);
 }
 
 #[rstest]
@@ -441,7 +443,7 @@ fn nothing_is_written_in_the_quiet_time(#[case] change: Value, #[case] broken: O
     Story::new()
         .apply("Machine", machine("Running"))
         .apply("Node", first.clone())
-        .see(Seen::Quiet(Quiet::Silent { tokens: 0 }))
+        .see(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
         .apply("Node", with(first, change))
         .breaks(broken);
 }
@@ -571,15 +573,21 @@ fn a_deletion_leaves_no_node(#[case] goes: bool, #[case] broken: Option<&str>) {
 }
 
 #[rstest]
-#[case::a_token_of_nobody(1, machine("Running"), Some("I16"))]
-#[case::a_token_of_one_that_joins(1, machine("Pending"), None)]
-#[case::one_that_stays_terminating(0, with(machine("Terminating"), deleted_at(0)), Some("I16"))]
-fn nothing_is_left_after_the_quiet_time(#[case] tokens: usize, #[case] machine: Value, #[case] broken: Option<&str>) {
+#[case::a_token_of_nobody((1, 0), machine("Running"), Some("I16"))]
+#[case::a_token_of_one_that_joins((1, 0), machine("Pending"), None)]
+#[case::one_that_stays_terminating((0, 0), with(machine("Terminating"), deleted_at(0)), Some("I16"))]
+#[case::a_network_interface_of_nobody((0, 1), machine("Running"), Some("I16"))]
+#[case::nothing((0, 0), machine("Running"), None)]
+fn nothing_is_left_after_the_quiet_time(
+    #[case] (tokens, parts): (usize, usize),
+    #[case] machine: Value,
+    #[case] broken: Option<&str>,
+) {
     Story::new()
         .disturbed()
         .vm("a", VmState::Running)
         .apply("Machine", machine)
-        .see(Seen::Quiet(Quiet::Silent { tokens }))
+        .see(Seen::Quiet(Quiet::Silent { tokens, parts }))
         .breaks(broken);
 }
 

@@ -118,9 +118,9 @@ impl Disturbance {
         }
         match (effect, self) {
             (Some((word, 0)), _) => Err((format!("{word}.effect"), "effects are counted from 1".to_owned())),
-            (_, Self::Cloud(cloud)) if cloud.fault.code.is_none() && cloud.fault.latency.is_none() => Err((
+            (_, Self::Cloud(cloud)) if cloud.fault.idle().is_some() => Err((
                 "cloud.fault".to_owned(),
-                "a fault needs a `code`, a `latency` or both".to_owned(),
+                cloud.fault.idle().unwrap_or_default().to_owned(),
             )),
             _ => Ok(()),
         }

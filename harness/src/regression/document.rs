@@ -15,7 +15,8 @@ Made by `drydock regressions --document docs/regressions.md`; a test fails when 
 
 Bugs that real machine controllers had, each told so that one scenario in virtual time brings it back. An entry is a
 scenario and a *mutant*: the old behaviour behind a switch that exists in test builds alone. Without the mutant the
-scenario must pass with every invariant; with it, one of the invariants that the entry names must break.
+scenario must pass with every invariant; with it, one of the invariants that the entry names must break, or, where it
+says *expected*, what the scenario expects beyond them.
 
 ```
 drydock regressions                    # every entry, with the exact times

@@ -40,9 +40,12 @@ pub struct Case {
     pub scenario: Scenario,
     /// Whether there is a mutant of this name; without one the scenario must pass, and that is all.
     pub mutant: bool,
-    /// The invariants one of which must break.
+    /// The invariants one of which must break; [`EXPECTED`] stands for what the scenario expects beyond them.
     pub breaks: &'static [&'static str],
 }
+
+/// What found a mutant is no invariant but an expectation of the scenario: that something comes about in time, or never.
+pub const EXPECTED: &str = "expected";
 
 /// The mutants that this build has.
 #[cfg(feature = "mutants")]
@@ -59,6 +62,8 @@ pub enum Group {
     Ledger,
     /// Freeze, outages, meltdown.
     Freeze,
+    /// Drains.
+    Drain,
     /// Timeouts and start-up.
     Timeouts,
     /// Scaling, rollouts, cluster-autoscaler.
@@ -73,6 +78,7 @@ impl Group {
         match self {
             Self::Ledger => "A: the VM ledger",
             Self::Freeze => "B: freeze, outages, meltdown",
+            Self::Drain => "C: drain",
             Self::Timeouts => "D: timeouts and start-up",
             Self::Rollouts => "E: scaling, rollouts, autoscaler",
             Self::Loops => "F: nodes, finalizers, loops",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{Case, Entry};
+use super::{Case, EXPECTED, Entry};
 use crate::engine::evaluate::short;
 use crate::runner::RunResult;
 
@@ -41,7 +41,7 @@ pub struct CaseVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Detection {
-    /// The broken invariant.
+    /// The broken invariant, or [`EXPECTED`].
     pub invariant: String,
     /// In virtual time since the start.
     pub after_seconds: f64,
@@ -54,7 +54,10 @@ impl CaseVerdict {
     pub fn of(case: &Case, product: &[RunResult], mutant: &[RunResult]) -> Self {
         let found = |run: &RunResult| -> Option<Detection> {
             let failure = run.failure.as_ref()?;
-            let invariant = failure.invariant.clone().or_else(|| unconverged(&failure.reason))?;
+            let expected = failure.expectation.then(|| EXPECTED.to_owned());
+            let shown = [failure.invariant.clone(), unconverged(&failure.reason), expected];
+            let mut shown = shown.into_iter().flatten();
+            let invariant = shown.find(|invariant| case.breaks.contains(&invariant.as_str()))?;
             case.breaks.contains(&invariant.as_str()).then(|| Detection {
                 invariant,
                 after_seconds: failure.after_seconds,

@@ -11,8 +11,8 @@ pub use self::disturb::*;
 pub use self::workloads::*;
 use super::duration::{DurationExpression, Named};
 use super::expect::{
-    AtMost, Calls, Condition, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange, PhaseIs, Temporal,
-    VmCount,
+    AtMost, Calls, Condition, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange, PhaseIs, Says,
+    Temporal, VmCount,
 };
 use super::step::{
     Annotate, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Patch,
@@ -341,6 +341,7 @@ pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Cod
         code: Some(code),
         latency: None,
         after_effect: false,
+        effect: None,
     })
 }
 
@@ -355,6 +356,7 @@ pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Ste
         code: Some(code),
         latency: None,
         after_effect: false,
+        effect: None,
     })
 }
 
@@ -369,7 +371,13 @@ pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<
         code: None,
         latency: Some(latency.into()),
         after_effect: false,
+        effect: None,
     })
+}
+
+/// Makes cloud calls fail, slow or do something else than they should.
+pub fn inject(fault: Fault) -> Step {
+    Step::Inject(fault)
 }
 
 /// Takes the rule of that name away.
@@ -451,6 +459,14 @@ pub fn error_code(machine: &str, is: Code) -> Condition {
     Condition::ErrorCode(ErrorCodeIs {
         machine: machine.to_owned(),
         is,
+    })
+}
+
+/// A machine's last operation says something with that text in it.
+pub fn says(machine: &str, text: &str) -> Condition {
+    Condition::Says(Says {
+        machine: machine.to_owned(),
+        text: text.to_owned(),
     })
 }
 

@@ -78,6 +78,8 @@ pub enum Condition {
     Calls(Calls),
     /// A machine's `lastOperation.errorCode`.
     ErrorCode(ErrorCodeIs),
+    /// A machine's `lastOperation.description` contains a text.
+    Says(Says),
     /// The phases that a machine went through, from the first to the last.
     History(History),
     /// A field of an object.
@@ -146,6 +148,16 @@ pub struct ErrorCodeIs {
     pub machine: String,
     /// The code's name.
     pub is: mcm_api::Code,
+}
+
+/// A machine's `lastOperation.description` contains a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Says {
+    /// Which machine.
+    pub machine: String,
+    /// The text.
+    pub text: String,
 }
 
 /// The phases of a machine in order.
@@ -379,6 +391,7 @@ impl fmt::Display for Condition {
             }
             Self::VolumesOf(VolumesOf { claim, is }) => write!(f, "claim {claim} has {is} volume(s)"),
             Self::ErrorCode(ErrorCodeIs { machine, is }) => write!(f, "machine {machine} reports {is}"),
+            Self::Says(Says { machine, text }) => write!(f, "machine {machine} says {text:?}"),
             Self::History(History { machine, phases }) => {
                 let phases: Vec<&str> = phases.iter().map(|change| change.phase.as_str()).collect();
                 write!(

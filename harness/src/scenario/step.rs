@@ -259,6 +259,32 @@ pub struct Fault {
     /// True: the call does its work and then fails.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub after_effect: bool,
+    /// What else a hit does; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+}
+
+/// What a call that is struck does to the cloud beside its answer (`docs/cloud-faults.md` has the rules).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Effect {
+    /// Nothing is done, and the answer says that all is well; a VM that lives is not found. Byzantine.
+    Lie,
+    /// A creation makes a VM that never boots; a deletion never ends.
+    Stuck,
+    /// A creation makes network interfaces and no VM; the answer is the fault's `code`.
+    OnlyNics,
+    /// A lookup or a list shows the cloud as it was so long ago.
+    Stale(DurationExpression),
+    /// The answer of a creation or a lookup does not name the node. Byzantine.
+    Nameless,
+}
+
+impl Effect {
+    /// Whether no cloud that keeps its contract does so.
+    pub fn is_byzantine(&self) -> bool {
+        matches!(self, Self::Lie | Self::Nameless)
+    }
 }
 
 impl Fault {
@@ -273,7 +299,50 @@ impl Fault {
             code: None,
             latency: None,
             after_effect: false,
+            effect: None,
         }
+    }
+
+    /// Of that machine alone.
+    #[must_use]
+    pub fn machine(self, machine: &str) -> Self {
+        Self {
+            machine: Some(machine.to_owned()),
+            ..self
+        }
+    }
+
+    /// So many calls at most.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        Self {
+            times: Some(times),
+            ..self
+        }
+    }
+
+    /// A hit is answered with that code.
+    #[must_use]
+    pub fn code(self, code: Code) -> Self {
+        Self {
+            code: Some(code),
+            ..self
+        }
+    }
+
+    /// A hit does that.
+    #[must_use]
+    pub fn effect(self, effect: Effect) -> Self {
+        Self {
+            effect: Some(effect),
+            ..self
+        }
+    }
+
+    /// What a fault lacks that does nothing at all.
+    pub(crate) fn idle(&self) -> Option<&'static str> {
+        let idle = self.code.is_none() && self.latency.is_none() && self.effect.is_none();
+        idle.then_some("a fault needs a `code`, a `latency` or an `effect`")
     }
 }
 
@@ -464,10 +533,9 @@ impl Step {
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         match self {
             Self::Apply(apply) => apply.validate(),
-            Self::Inject(fault) if fault.code.is_none() && fault.latency.is_none() => Err((
-                "inject".to_owned(),
-                "a fault needs a `code`, a `latency` or both".to_owned(),
-            )),
+            Self::Inject(fault) if fault.idle().is_some() => {
+                Err(("inject".to_owned(), fault.idle().unwrap_or_default().to_owned()))
+            }
             Self::ApiFault(fault) => fault
                 .rule
                 .check()

@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
 use crate::scenario::disturb::SlowCreation;
-use crate::scenario::step::{CloudCall, FailZone, Fault, KubeletAction, VmAction, ZoneFailure};
+use crate::scenario::step::{CloudCall, Effect, FailZone, Fault, KubeletAction, VmAction, ZoneFailure};
 use crate::scenario::{Timeouts, fixtures};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -252,8 +252,21 @@ impl CloudClient {
             skip: fault.skip.into(),
             times: fault.times.map(u64::from),
             code: fault.code.map_or(0, Code::number),
-            latency_nanos: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX),
+            latency_nanos: nanos(latency),
             effect_before_error: fault.after_effect,
+            lie: fault.effect == Some(Effect::Lie),
+            stuck: fault.effect == Some(Effect::Stuck),
+            nameless: fault.effect == Some(Effect::Nameless),
+            partial: match fault.effect {
+                Some(Effect::OnlyNics) => proto::Partial::Nics.into(),
+                _ => proto::Partial::Unspecified.into(),
+            },
+            stale: match &fault.effect {
+                Some(Effect::Stale(by)) => Some(proto::Stale {
+                    by: Some(proto::stale::By::Nanos(nanos(by.value(timeouts)))),
+                }),
+                _ => None,
+            },
             ..proto::Fault::default()
         };
         limited(self.0.clone().add_fault(rule)).await.map(drop)
@@ -270,10 +283,26 @@ impl CloudClient {
             operation: operation(CloudCall::CreateMachine).into(),
             machine: slow.machine.clone(),
             times: Some(1),
-            effect_delay_nanos: u64::try_from(by.as_nanos()).unwrap_or(u64::MAX),
+            effect_delay_nanos: nanos(by),
             ..proto::Fault::default()
         };
         limited(self.0.clone().add_fault(rule)).await.map(drop)
+    }
+
+    /// How many disks and network interfaces there are that no VM has.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn lost_parts(&self) -> Result<usize, String> {
+        let request = proto::AuditLedgerRequest::default();
+        let findings = limited(self.0.clone().audit_ledger(request)).await?.findings;
+        let lost = |finding: &&proto::Finding| {
+            matches!(
+                finding.kind(),
+                proto::FindingKind::OrphanDisk | proto::FindingKind::OrphanNic
+            )
+        };
+        Ok(findings.iter().filter(lost).count())
     }
 
     /// Takes all rules away; their names.
@@ -448,6 +477,10 @@ fn from_proto(vm: proto::Vm, revision: u64) -> Option<Vm> {
         provider_id: vm.provider_id,
         revision,
     })
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The name in `NAMESPACE/NAME` or `NAME`.

@@ -286,6 +286,23 @@ fn a_lying_cloud_says_that_it_did_what_it_did_not() {
 }
 
 #[test]
+fn an_answer_may_not_name_the_node() {
+    let mut cloud = cloud();
+    struck(&mut cloud, "{operation: create, nameless: true, times: 1}");
+    let made = created(&mut cloud, "a", 0).unwrap();
+    assert_eq!((made.node_name.as_str(), made.provider_id.is_empty()), ("", false));
+    struck(&mut cloud, "{operation: get_status, nameless: true, times: 1}");
+    let mut looked = |seconds| {
+        cloud
+            .machine_status(&request("a"), "", at(seconds))
+            .result
+            .unwrap()
+            .node_name
+    };
+    assert_eq!([looked(1), looked(2)], ["", "a"]);
+}
+
+#[test]
 fn a_rule_strikes_one_caller_and_not_another() {
     let mut cloud = cloud();
     struck(&mut cloud, "{caller: mcm-*, code: PermissionDenied}");

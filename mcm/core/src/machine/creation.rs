@@ -12,9 +12,11 @@ use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, VmIdent
 use super::decide::problem;
 use super::pass::Pass;
 use super::user_data::{Prepared, prepare};
-use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, Reason, Retry, validation};
+use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, Reason, Settings, validation};
 
 const INITIALIZE_STAGE: &str = "Initialize VM Instance";
+/// Longer than anybody waits, where only a planted defect says so.
+const NEVER: Duration = Duration::from_hours(1000);
 
 /// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
 pub(super) fn is_due(pass: &Pass) -> bool {
@@ -32,7 +34,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         Err(reason) => return problem(pass, reason, Operation::Create),
     };
     if let Some(wait) = left_to_repeat(pass) {
-        return Plan::new(Reason::WaitingToRepeat(wait)).after(wait);
+        return waiting_to_repeat(pass, wait);
     }
     let secret = match prepare(pass) {
         Prepared::Ready(secret) => secret,
@@ -66,14 +68,22 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
             if pass.mutant().is_some_and(super::Mutant::creates_without_asking) {
                 return create();
             }
-            if let Some(vm) = unrecorded(pass) {
+            if let Some(vm) = unrecorded(pass).filter(|vm| is_complete(pass, vm)) {
                 return found(pass, vm, Some(call));
             }
             call(CallKind::Status, machine.clone(), Reason::AskForVm)
         }
         Some(Answer::Status(Ok(vm))) => found(pass, vm, None),
+        // It was made, and the answer lacked something: there must not be another one.
+        Some(Answer::Status(Err(error))) if unrecorded(pass).is_some() && is_missing(error) => {
+            incomplete(pass, unrecorded(pass).unwrap_or(&VmIdentity::default()))
+        }
         Some(Answer::Status(Err(error))) => match error.code {
-            Code::NotFound | Code::Unimplemented if machine.spec.provider_id.is_empty() => create(),
+            Code::NotFound | Code::Unimplemented
+                if machine.spec.provider_id.is_empty() || planted!(pass.settings, R07) =>
+            {
+                create()
+            }
             Code::NotFound | Code::Unimplemented => found(pass, &recorded(pass), None),
             Code::Uninitialized => {
                 let vm = error.vm.as_deref().cloned().unwrap_or_else(|| recorded(pass));
@@ -90,6 +100,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
         Some(Answer::Initialize(Ok(vm))) => initialized(pass, Some(vm)),
         Some(Answer::Initialize(Err(error))) => match error.code {
             Code::Unimplemented | Code::NotFound => initialized(pass, None),
+            _ if planted!(pass.settings, R08) => initialized(pass, None),
             _ => not_initialized(pass, error),
         },
         Some(Answer::DeleteStale(result)) => stale(pass, result),
@@ -101,6 +112,16 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
 fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
     let made = pass.view.made.as_ref();
     made.filter(|_| pass.machine().spec.provider_id.is_empty())
+}
+
+/// Whether an answer says all of a VM that a machine has to know.
+fn is_complete(pass: &Pass, vm: &VmIdentity) -> bool {
+    let nameless = pass.view.target && vm.node_name.is_empty() && !planted!(pass.settings, R64);
+    !vm.provider_id.is_empty() && !nameless
+}
+
+fn is_missing(error: &DriverError) -> bool {
+    matches!(error.code, Code::NotFound | Code::Unimplemented)
 }
 
 /// The VM as the object has it.
@@ -135,7 +156,7 @@ fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
 
 /// There is a VM: it is recorded on the machine, then initialised where `initialize` is given.
 fn found(pass: &Pass, vm: &VmIdentity, initialize: Option<&MakeCall>) -> Plan {
-    if vm.provider_id.is_empty() || pass.view.target && vm.node_name.is_empty() {
+    if !is_complete(pass, vm) {
         return incomplete(pass, vm);
     }
     let patch = record(pass, vm);
@@ -217,6 +238,10 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
     if !matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
         return pass.nothing();
     }
+    #[cfg(feature = "mutants")]
+    if let Some(plan) = stays_crash_looping(pass) {
+        return plan;
+    }
     if !pass.view.target {
         return available(pass, vm);
     }
@@ -230,6 +255,25 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
         Plan::new(Reason::VmCreated).after(Duration::ZERO),
         pass.enter(status, Phase::Pending, true),
     )
+}
+
+/// The planted defect: what failed once is not Pending when it succeeds, and is looked at after the long period.
+#[cfg(feature = "mutants")]
+fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
+    let long = pass.settings.retry.long;
+    let since = |operation: &LastOperation| pass.since(operation.last_update_time.as_ref());
+    let succeeded = |operation: &&LastOperation| operation.state == Some(State::Processing);
+    let waited = pass
+        .last_operation()
+        .filter(succeeded)
+        .is_some_and(|operation| since(operation) >= long);
+    let stays = planted!(pass.settings, R39) && pass.phase() == Some(&Phase::CrashLoopBackOff) && !waited;
+    let status = pass.operation(
+        Operation::Create,
+        State::Processing,
+        "Creating machine on cloud provider",
+    );
+    stays.then(|| pass.write(Plan::new(Reason::VmCreated).after(long), status))
 }
 
 fn available(pass: &Pass, vm: &VmIdentity) -> Plan {
@@ -287,7 +331,8 @@ fn incomplete(pass: &Pass, vm: &VmIdentity) -> Plan {
     );
     let error = DriverError::new(Code::Internal, description);
     let status = failure(pass, &error, format!("Cloud provider message - {error}"));
-    let plan = Plan::new(Reason::IncompleteAnswer).after(pass.settings.retry.medium);
+    let wait = before_timeout(pass, pass.settings.retry.medium);
+    let plan = Plan::new(Reason::IncompleteAnswer).after(wait);
     pass.report(plan, status, EventType::Warning, "CreationFailed", error.to_string())
 }
 
@@ -317,13 +362,7 @@ fn failed(pass: &Pass, call: &'static str, error: &DriverError) -> Plan {
         None if !is_transient(error.code) && error.code != Code::ResourceExhausted => status.last_known_state.clear(),
         None => {}
     }
-    give_reason(
-        pass,
-        call,
-        error.code,
-        retry_of(&pass.settings.retry, error.code),
-        status,
-    )
+    give_reason(pass, call, error.code, retry_of(pass.settings, error.code), status)
 }
 
 /// InitializeMachine failed.
@@ -360,7 +399,7 @@ fn give_reason(pass: &Pass, call: &'static str, code: Code, retry: Duration, sta
         .unwrap_or_default();
     let message = format!("{reason}: {text}");
     pass.report(
-        Plan::new(reason).after(retry),
+        Plan::new(reason).after(before_timeout(pass, retry)),
         status,
         EventType::Warning,
         "CreationFailed",
@@ -377,8 +416,10 @@ pub(super) fn is_transient(code: Code) -> bool {
 }
 
 /// When a failed GetMachineStatus or CreateMachine is repeated.
-pub(super) fn retry_of(retry: &Retry, code: Code) -> Duration {
+pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
+    let retry = &settings.retry;
     match code {
+        Code::ResourceExhausted if planted!(settings, R09b) => NEVER,
         Code::ResourceExhausted => retry.resource_exhausted,
         _ if is_transient(code) => retry.short,
         _ => retry.medium,
@@ -393,16 +434,47 @@ fn left_to_repeat(pass: &Pass) -> Option<Duration> {
     let failed = pass
         .last_operation()
         .filter(|operation| operation.state == Some(State::Failed))?;
-    let retry = repeated_after(&pass.settings.retry, failed)?;
+    let retry = repeated_after(pass.settings, failed)?;
     let left = retry.checked_sub(pass.since(failed.last_update_time.as_ref()))?;
     (!left.is_zero()).then_some(left)
 }
 
-fn repeated_after(retry: &Retry, failed: &LastOperation) -> Option<Duration> {
+fn repeated_after(settings: &Settings, failed: &LastOperation) -> Option<Duration> {
     let code = Code::from_name(&failed.error_code)?;
     Some(if failed.description.ends_with(INITIALIZE_STAGE) {
-        retry.short
+        settings.retry.short
     } else {
-        retry_of(retry, code)
+        retry_of(settings, code)
     })
+}
+
+/// A wait, or what is left of the machine's time to be created where that is less.
+pub(super) fn before_timeout(pass: &Pass, wait: Duration) -> Duration {
+    let timeout = pass.settings.creation_timeout_of(pass.machine());
+    let left = timeout.saturating_sub(pass.age());
+    if left.is_zero() || planted!(pass.settings, R38b) {
+        return wait;
+    }
+    wait.min(left)
+}
+
+/// The wait for the next attempt. A machine whose time is over meanwhile is Failed then, and not when its turn comes.
+fn waiting_to_repeat(pass: &Pass, wait: Duration) -> Plan {
+    let timeout = pass.settings.creation_timeout_of(pass.machine());
+    let over = pass.age() >= timeout && !planted!(pass.settings, R38b);
+    let Some(failed) = pass.last_operation().filter(|_| over) else {
+        return Plan::new(Reason::WaitingToRepeat(wait)).after(before_timeout(pass, wait));
+    };
+    let status = pass.enter(pass.machine().status.clone(), Phase::Failed, false);
+    let initializing = failed.description.ends_with(INITIALIZE_STAGE);
+    let call = if initializing {
+        "InitializeMachine"
+    } else {
+        "CreateMachine"
+    };
+    let code = Code::from_name(&failed.error_code).unwrap_or(Code::Unknown);
+    let reason = Reason::CreationTimedOut { call, code, timeout };
+    let message = format!("{reason}: {}", failed.description);
+    let plan = Plan::new(reason).after(pass.settings.retry.long);
+    pass.report(plan, status, EventType::Warning, "CreationFailed", message)
 }

@@ -15,6 +15,11 @@ use crate::finalizer::has_finalizer;
 /// Nothing is remembered from one call to the next: a process that dies between any two actions
 /// leaves just another view.
 pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
+    if !planted!(settings, R65)
+        && let Some(plan) = node::of_former_vm(view)
+    {
+        return plan;
+    }
     let corrected = corrected(view, settings);
     let view = corrected.as_ref().unwrap_or(view);
     look(&Pass { view, settings, now })
@@ -32,7 +37,7 @@ fn corrected(view: &View, settings: &Settings) -> Option<View> {
     let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
     #[cfg(feature = "mutants")]
     let again = again && settings.mutant != Some(super::Mutant::R06);
-    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view);
+    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view) && !planted!(settings, R65);
     if !absent && !again && !foreign {
         return None;
     }
@@ -75,7 +80,9 @@ fn look(pass: &Pass) -> Plan {
     if let Some(plan) = node::deleted(pass).or_else(|| node::mislabelled(pass)) {
         return plan;
     }
-    let health = if pass.node_name().is_some() && pass.phase().is_some() {
+    let crash_loops = pass.phase() == Some(&Phase::CrashLoopBackOff);
+    let blind = crash_loops && planted!(pass.settings, R39);
+    let health = if pass.node_name().is_some() && pass.phase().is_some() && !blind {
         health::decide(pass)
     } else {
         None
@@ -128,6 +135,13 @@ pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan
         Reason::ClassWithoutFinalizer(_) => return Plan::new(reason).after(pass.settings.retry.short),
         Reason::InvalidSecret(_) => pass.settings.retry.short,
         _ => pass.settings.retry.long,
+    };
+    let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
+    let creating = creating && pass.machine().metadata.deletion_timestamp.is_none();
+    let wake = if creating {
+        creation::before_timeout(pass, wake)
+    } else {
+        wake
     };
     let known = pass.last_operation().and_then(|last| last.operation.clone());
     let status = pass.operation(known.unwrap_or(operation), State::Failed, description.clone());

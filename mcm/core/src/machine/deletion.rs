@@ -30,6 +30,9 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if pass.phase() != Some(&Phase::Terminating) {
         return start(pass);
     }
+    if let Some(plan) = label_lost(pass) {
+        return plan;
+    }
     let Some(stage) = Stage::of(&pass.machine().status) else {
         return start(pass);
     };
@@ -41,6 +44,9 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if stage < Stage::Node
         && let Err(reason) = validation::class(pass)
     {
+        if planted!(pass.settings, R73) {
+            return Plan::new(reason).after(pass.settings.retry.long);
+        }
         return blocked(pass, stage, reason);
     }
     if let Some(failure) = &pass.view.failure
@@ -97,6 +103,7 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
 /// The VM was made before the deletion, and its record was lost.
 fn made_before(pass: &Pass) -> Option<Plan> {
     let unrecorded = pass.machine().spec.provider_id.is_empty() && pass.view.failure.is_none();
+    let unrecorded = unrecorded && !planted!(pass.settings, R62);
     let vm = pass.view.made.as_ref().filter(|_| unrecorded)?;
     let patch = record(pass, vm);
     (!patch.is_empty()).then(|| {
@@ -130,6 +137,9 @@ fn start(pass: &Pass) -> Plan {
     let status = pass.operation(Operation::Delete, State::Processing, Stage::FindVm.phrase());
     let mut status = pass.enter(status, Phase::Terminating, false);
     status.current_status.preserve_expiry_time = None;
+    if planted!(pass.settings, R29) {
+        status.current_status.last_update_time = pass.machine().status.current_status.last_update_time.clone();
+    }
     let mut plan = Plan::new(Reason::DeletionStarted).after(Duration::ZERO);
     if pass.view.failure.is_none() && pass.phase() != Some(&Phase::Terminating) {
         plan.actions.extend(drain::terminating_condition(pass));
@@ -193,6 +203,9 @@ fn find_vm(pass: &Pass) -> Plan {
     if pass.node_name().is_some() {
         return next(pass, Stage::Drain, "");
     }
+    if planted!(pass.settings, R62) {
+        return next(pass, Stage::Drain, "");
+    }
     if let Some(name) = &pass.view.labelled_node {
         return labelled(pass, name);
     }
@@ -206,6 +219,22 @@ fn find_vm(pass: &Pass) -> Plan {
         Some(Answer::Status(Err(error))) => not_found(pass, error),
         _ => left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Status, Reason::AskForVm)),
     }
+}
+
+/// Somebody took the machine's label away on the deletion's way: it is written again, since the stages go by it.
+fn label_lost(pass: &Pass) -> Option<Plan> {
+    let stage = Stage::of(&pass.machine().status).filter(|stage| (Stage::Drain..=Stage::Node).contains(stage))?;
+    let node = pass.view.labelled_node.clone();
+    let node = node.filter(|_| pass.node_name().is_none() && pass.view.failure.is_none())?;
+    if planted!(pass.settings, R62 | R63) {
+        return None;
+    }
+    let patch = MachinePatch {
+        node: Some(node),
+        ..MachinePatch::default()
+    };
+    let plan = Plan::new(Reason::Stage(stage.phrase().to_owned())).after(Duration::ZERO);
+    Some(plan.act(Action::PatchMachine(patch)))
 }
 
 /// The machine's label is written first: the next stages go by it.
@@ -223,6 +252,7 @@ fn not_found(pass: &Pass, error: &DriverError) -> Plan {
     let retry = &pass.settings.retry;
     match error.code {
         Code::Unimplemented => next(pass, Stage::Drain, ""),
+        Code::NotFound if planted!(pass.settings, R13) => next(pass, Stage::Node, "VM not found."),
         Code::NotFound => next(
             pass,
             Stage::Drain,
@@ -256,7 +286,7 @@ fn failed(pass: &Pass, call: &'static str, code: Code, description: String, retr
 fn left_to_repeat(pass: &Pass) -> Option<Plan> {
     let failed = pass
         .last_operation()
-        .filter(|operation| operation.state == Some(State::Failed))?;
+        .filter(|operation| operation.state == Some(State::Failed) && !planted!(pass.settings, R72))?;
     let text = failed.description.as_str();
     let retry = if text.ends_with(FOREVER) {
         pass.settings.retry.long
@@ -332,6 +362,11 @@ fn delete_vm(pass: &Pass) -> Plan {
         _ => return left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Delete, Reason::DeleteVm)),
     };
     let code = error.code;
+    let retry = if planted!(pass.settings, R72) {
+        Duration::ZERO
+    } else {
+        retry
+    };
     Plan {
         reason: Reason::DeletionFailed {
             call: "DeleteMachine",
@@ -368,6 +403,9 @@ fn delete_node(pass: &Pass) -> Plan {
         );
         return next(pass, Stage::Finalizer, &text);
     };
+    if pass.view.failure.is_some() && planted!(pass.settings, R66) {
+        return next(pass, Stage::Finalizer, "");
+    }
     if let Some(failure) = &pass.view.failure {
         let what = match failure.action {
             Action::RemoveNodeFinalizer { .. } => format!(

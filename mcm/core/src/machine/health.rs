@@ -221,6 +221,10 @@ fn unknown(pass: &Pass, copied: MachineStatus, reason: Reason, description: Stri
 fn left(pass: &Pass) -> Option<(Duration, Duration)> {
     let machine = pass.machine();
     let (limit, elapsed) = match pass.phase()? {
+        Phase::Pending if planted!(pass.settings, R35) => (
+            pass.settings.creation_timeout_of(machine),
+            pass.since(machine.status.current_status.last_update_time.as_ref()),
+        ),
         Phase::Pending => (pass.settings.creation_timeout_of(machine), pass.age()),
         Phase::InPlaceUpdating => (
             pass.settings.in_place_update_timeout_of(machine),

@@ -3,6 +3,21 @@
 //! What lives here: [`decide()`] and the rules behind it, a file a topic. What must not: reading a
 //! cluster or a clock; all that is known is in the [`View`], all that is to be done in the [`Plan`].
 
+/// Whether one of these defects is planted, by settings that can have one. Nobody can plant any without the feature
+/// `mutants`.
+macro_rules! planted {
+    ($settings:expr, $($mutant:ident)|+) => {{
+        #[cfg(feature = "mutants")]
+        {
+            matches!($settings.mutant, $(Some($crate::machine::Mutant::$mutant))|+)
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            false
+        }
+    }};
+}
+
 mod creation;
 mod decide;
 mod deletion;

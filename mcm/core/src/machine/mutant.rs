@@ -24,8 +24,24 @@ pub enum Mutant {
     R05b,
     /// A provider id whose write fails is forgotten.
     R06,
+    /// The cloud is believed at once that it has no VM, also of a machine whose VM is known.
+    R07,
+    /// That the cloud knows several VMs of a machine starts no collection.
+    R07b,
+    /// An initialization that failed counts as done.
+    R08,
+    /// A creation that failed is repeated without asking what it left behind.
+    R09,
+    /// A creation for which there was no room is never repeated.
+    R09b,
     /// Creation and deletion of one machine do not exclude each other.
     R10,
+    /// Nobody collects orphans.
+    R12,
+    /// A machine whose VM is not found needs no DeleteMachine.
+    R13,
+    /// Secrets are read once in the life of a process.
+    R15,
     /// Collection of orphans goes on while the controller is frozen.
     R17,
     /// Nobody waits for siblings that are being replaced.
@@ -46,12 +62,38 @@ pub enum Mutant {
     R23,
     /// A frozen set is thawed by a person alone.
     R23b,
+    /// A drain keeps its worker until it is over.
+    R26,
+    /// A drain ends by the number of its evictions alone.
+    R27,
+    /// A forced deletion evicts, and waits for budgets as every other.
+    R28,
+    /// A node that is long dead is drained as every other.
+    R28b,
+    /// The time of a drain counts from when the machine entered the phase before.
+    R29,
+    /// After its first error a drain is forced.
+    R29b,
+    /// An eviction that was refused is asked for again at once.
+    R30,
+    /// A budget that refuses an eviction is taken for one that can never be met.
+    R31,
+    /// A machine without a node fails to drain it.
+    R32,
+    /// The creation timeout counts from the last change of the phase.
+    R35,
     /// The health timeout is looked at in passes alone that have nothing to write.
     R36,
     /// A bootstrap token lives as long as the flag says, whatever the machine's own creation timeout.
     R37,
     /// A bootstrap token that is there is used again whenever it runs out.
     R37b,
+    /// What came of a creation is written over the copy from before it, and dropped when that is old.
+    R38,
+    /// The creation timeout is looked at when a creation is repeated, and not when it is over.
+    R38b,
+    /// A machine whose creation failed at first is looked at again after the long retry period alone.
+    R39,
     /// Machines that are being deleted count and rank, and what was named goes by rank alone.
     R41,
     /// Machines that were named are looked at when there are too many alone.
@@ -90,13 +132,33 @@ pub enum Mutant {
     R59,
     /// New machines count as available as soon as they boot.
     R60,
+    /// A deletion knows the machine's node by the machine's label alone.
+    R62,
+    /// A deletion that finds its label gone passes over what it stands for.
+    R63,
+    /// A machine is Pending without the name of its node.
+    R64,
+    /// A node of the machine's name is the machine's, whatever VM it runs on.
+    R65,
+    /// The node of a VM that is gone need not be deleted.
+    R66,
+    /// A node that names no VM is that of a machine which names none.
+    R68,
+    /// A finalizer that was added counts as an error, and a key with many of them is dropped.
+    R69,
+    /// A class that changes wakes none of its machines.
+    R70,
     /// A write that fails is tried again at once.
     R71,
+    /// A status is written at every pass, and an error is repeated at each.
+    R72,
+    /// A deletion whose class is not usable says nothing, and nothing wakes it.
+    R73,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 73] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -105,7 +167,15 @@ impl Mutant {
         Self::R05,
         Self::R05b,
         Self::R06,
+        Self::R07,
+        Self::R07b,
+        Self::R08,
+        Self::R09,
+        Self::R09b,
         Self::R10,
+        Self::R12,
+        Self::R13,
+        Self::R15,
         Self::R17,
         Self::R18,
         Self::R19,
@@ -116,9 +186,22 @@ impl Mutant {
         Self::R22b,
         Self::R23,
         Self::R23b,
+        Self::R26,
+        Self::R27,
+        Self::R28,
+        Self::R28b,
+        Self::R29,
+        Self::R29b,
+        Self::R30,
+        Self::R31,
+        Self::R32,
+        Self::R35,
         Self::R36,
         Self::R37,
         Self::R37b,
+        Self::R38,
+        Self::R38b,
+        Self::R39,
         Self::R41,
         Self::R42,
         Self::R43,
@@ -138,7 +221,17 @@ impl Mutant {
         Self::R58,
         Self::R59,
         Self::R60,
+        Self::R62,
+        Self::R63,
+        Self::R64,
+        Self::R65,
+        Self::R66,
+        Self::R68,
+        Self::R69,
+        Self::R70,
         Self::R71,
+        Self::R72,
+        Self::R73,
     ];
 
     /// The name of its switch: the entry of the regression corpus, and a letter for a variant.
@@ -152,7 +245,15 @@ impl Mutant {
             Self::R05 => "R05",
             Self::R05b => "R05/b",
             Self::R06 => "R06",
+            Self::R07 => "R07",
+            Self::R07b => "R07/b",
+            Self::R08 => "R08",
+            Self::R09 => "R09",
+            Self::R09b => "R09/b",
             Self::R10 => "R10",
+            Self::R12 => "R12",
+            Self::R13 => "R13",
+            Self::R15 => "R15",
             Self::R17 => "R17",
             Self::R18 => "R18",
             Self::R19 => "R19",
@@ -163,9 +264,22 @@ impl Mutant {
             Self::R22b => "R22/b",
             Self::R23 => "R23",
             Self::R23b => "R23/b",
+            Self::R26 => "R26",
+            Self::R27 => "R27",
+            Self::R28 => "R28",
+            Self::R28b => "R28/b",
+            Self::R29 => "R29",
+            Self::R29b => "R29/b",
+            Self::R30 => "R30",
+            Self::R31 => "R31",
+            Self::R32 => "R32",
+            Self::R35 => "R35",
             Self::R36 => "R36",
             Self::R37 => "R37",
             Self::R37b => "R37/b",
+            Self::R38 => "R38",
+            Self::R38b => "R38/b",
+            Self::R39 => "R39",
             Self::R41 => "R41",
             Self::R42 => "R42",
             Self::R43 => "R43",
@@ -185,7 +299,17 @@ impl Mutant {
             Self::R58 => "R58",
             Self::R59 => "R59",
             Self::R60 => "R60",
+            Self::R62 => "R62",
+            Self::R63 => "R63",
+            Self::R64 => "R64",
+            Self::R65 => "R65",
+            Self::R66 => "R66",
+            Self::R68 => "R68",
+            Self::R69 => "R69",
+            Self::R70 => "R70",
             Self::R71 => "R71",
+            Self::R72 => "R72",
+            Self::R73 => "R73",
         }
     }
 
@@ -199,7 +323,7 @@ impl Mutant {
 
     /// Whether CreateMachine is called without asking first.
     pub(super) fn creates_without_asking(self) -> bool {
-        matches!(self, Self::R04 | Self::R05b)
+        matches!(self, Self::R04 | Self::R05b | Self::R09)
     }
 }
 

@@ -53,6 +53,24 @@ pub(super) fn is_of_another_vm(view: &View) -> bool {
     node.is_some_and(|node| !node.is_empty() && !own.is_empty() && node != own)
 }
 
+/// A Node that is to go and is kept by our finalizer, although the machine of its name has another VM by now: nobody else
+/// lets it go, and the machine's own kubelet cannot register itself before.
+pub(super) fn of_former_vm(view: &View) -> Option<Plan> {
+    let node = view
+        .node
+        .present()
+        .filter(|_| is_of_another_vm(view) && view.failure.is_none())?;
+    let name = node.metadata.name.clone()?;
+    let labels = node.metadata.labels.as_ref();
+    let ours = labels.and_then(|all| all.get(keys::MACHINE_NAME_LABEL)) == view.machine.metadata.name.as_ref();
+    let held = node.metadata.deletion_timestamp.is_some() && has_finalizer(&node.metadata, keys::NODE_FINALIZER);
+    (ours && held).then(|| {
+        Plan::new(Reason::NodeOfFormerVm(name.clone()))
+            .act(Action::RemoveNodeFinalizer { node: name })
+            .after(Duration::ZERO)
+    })
+}
+
 /// A label that names another machine's Node is mended, where a Node says that it is this machine's.
 pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     let other = pass.view.node_of_other.clone()?;

@@ -129,6 +129,9 @@ pub enum Reason {
     /// The Node lacks the machine's name, the finalizer or something that the template wants.
     #[error("the Node {0} is marked as the machine's and made as its template wants")]
     NodeUnclaimed(String),
+    /// A Node of the machine's name that ran on a VM of before is to go, and our finalizer held it.
+    #[error("the Node {0} is of a VM that the machine had before: it is let go")]
+    NodeOfFormerVm(String),
 
     /// The class's provider spec is another one than the VM has.
     #[error("the class's provider spec changed: the VM is to be updated")]

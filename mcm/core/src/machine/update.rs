@@ -115,7 +115,7 @@ fn updated(pass: &Pass, spec: &str) -> Plan {
 
 fn failed(pass: &Pass, spec: &str, error: &DriverError) -> Plan {
     let code = error.code;
-    let retry = retry_of(&pass.settings.retry, code);
+    let retry = retry_of(pass.settings, code);
     let reason = Reason::UpdateFailed { code, retry };
     let (description, wake) = match code {
         Code::Unimplemented if last_applied(pass).is_none() && !is_pending(pass) => {
@@ -165,7 +165,7 @@ fn is_pending(pass: &Pass) -> bool {
 
 fn left_to_repeat(pass: &Pass) -> Option<Duration> {
     let failed = pending_operation(pass).filter(|operation| operation.state == Some(State::Failed))?;
-    let retry = retry_of(&pass.settings.retry, Code::from_name(&failed.error_code)?);
+    let retry = retry_of(pass.settings, Code::from_name(&failed.error_code)?);
     let left = retry.saturating_sub(pass.since(failed.last_update_time.as_ref()));
     (!left.is_zero() && !pass.view.hurry).then_some(left)
 }

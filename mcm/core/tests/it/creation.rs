@@ -275,6 +275,52 @@ fn a_creation_that_fails_after_its_timeout_has_failed(
 }
 
 #[test]
+fn a_creation_whose_time_is_over_between_two_attempts_has_failed() {
+    let settings = Settings {
+        creation_timeout: mins(15),
+        ..Settings::default()
+    };
+    let refused = answered(new_machine(), Answer::Create(Err(error(Code::ResourceExhausted))));
+    let plan = decide(&refused, &settings, minute(10));
+    assert_eq!(plan.wake, Some(mins(5)), "there are no ten minutes any more");
+    let mut waiting = new_machine();
+    waiting.machine.status = plan.status.unwrap();
+    assert_eq!(decide(&waiting, &settings, minute(14)).wake, Some(mins(1)));
+    let over = decide(&waiting, &settings, minute(15));
+    assert_eq!(written(&over).0, "Failed");
+    let code = Code::ResourceExhausted;
+    assert_eq!(
+        over.reason,
+        Reason::CreationTimedOut {
+            call: "CreateMachine",
+            code,
+            timeout: mins(15)
+        }
+    );
+}
+
+#[test]
+fn a_vm_whose_node_was_not_named_is_asked_for_and_not_made_again() {
+    let nameless = View {
+        made: Some(VmIdentity {
+            node_name: String::new(),
+            ..vm()
+        }),
+        ..new_machine()
+    };
+    assert_eq!(call(&nameless).kind, CallKind::Status);
+    let unknown = answered(nameless.clone(), Answer::Status(Err(error(Code::NotFound))));
+    let plan = decided(&unknown, minute(1));
+    assert_eq!(
+        (actions(&plan).len(), plan.reason.name()),
+        (0, "IncompleteAnswer".to_owned()),
+        "only the status says so"
+    );
+    let named = answered(nameless, Answer::Status(Ok(vm())));
+    assert_eq!(written(&decided(&named, minute(1))).0, "Pending");
+}
+
+#[test]
 fn a_failed_machine_is_not_created_again() {
     let mut view = new_machine();
     view.machine.status.current_status.phase = Some(Phase::Failed);

@@ -124,6 +124,22 @@ fn a_node_that_names_the_machine_is_recorded() {
     assert_eq!(description(&plan), "Initiate node drain");
 }
 
+#[test]
+fn a_label_that_somebody_takes_away_on_the_way_is_written_again() {
+    let mut view = in_stage(Stage::Drain);
+    view.machine.metadata.labels = None;
+    view.labelled_node = Some("node-7".to_owned());
+    let plan = decided(&view, minute(1));
+    assert_eq!(actions(&plan), ["patch node=node-7"]);
+    assert_eq!((plan.status, plan.wake), (None, Some(Duration::ZERO)));
+    view.labelled_node = None;
+    let plan = decided(&view, minute(1));
+    assert_eq!(
+        description(&plan),
+        "Skipping drain as nodeName is not a valid one for machine. Initiate VM deletion"
+    );
+}
+
 /// The rows of the table of GetMachineStatus in the deletion.
 #[rstest]
 #[case::unimplemented(Code::Unimplemented, "Initiate node drain", "Processing", Duration::ZERO)]

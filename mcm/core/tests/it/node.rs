@@ -275,6 +275,24 @@ fn a_node_of_another_vm_is_not_the_machines() {
     );
 }
 
+#[test]
+fn a_node_that_is_to_go_with_a_former_vm_is_let_go() {
+    let mut other = node(&healthy());
+    other.spec.as_mut().unwrap().provider_id = Some("fakecloud:///z1/other".to_owned());
+    other.metadata.labels = texts(&format!("{}={NAME}", keys::MACHINE_NAME_LABEL));
+    other.metadata.finalizers = Some(vec![keys::NODE_FINALIZER.to_owned()]);
+    let stays = decided(&with_node(with_vm(Phase::Pending), other.clone()), minute(2));
+    assert_eq!(actions(&stays).len(), 0, "nobody wants it to go");
+    other.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(minute(1)));
+    let name = other.metadata.name.clone().unwrap();
+    let plan = decided(&with_node(with_vm(Phase::Pending), other.clone()), minute(2));
+    assert_eq!(plan.reason, Reason::NodeOfFormerVm(name.clone()));
+    assert_eq!(plan.actions, [Action::RemoveNodeFinalizer { node: name }]);
+    other.metadata.labels = texts(&format!("{}=another", keys::MACHINE_NAME_LABEL));
+    let of_another = decided(&with_node(with_vm(Phase::Pending), other), minute(2));
+    assert_eq!(actions(&of_another).len(), 0, "it is another machine's business");
+}
+
 #[rstest]
 #[case::failed_a_moment_ago(Phase::CrashLoopBackOff)]
 #[case::failed_for_good(Phase::Failed)]

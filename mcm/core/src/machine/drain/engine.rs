@@ -122,7 +122,7 @@ impl Drain<'_> {
                 continue;
             }
             let first = attempt.refusals == 0;
-            attempt.refusals += u32::from(pod.misconfigured_budget().is_none());
+            attempt.refusals += u32::from(misconfigured(self.pass, pod).is_none());
             if first {
                 self.step.actions.push(blocked(pod, self.pass, self.limit));
             }
@@ -158,6 +158,9 @@ impl Drain<'_> {
 
     /// How long a pod is left in peace after it was asked; zero: it may be asked.
     pub fn left_to_ask(&self, pod: &Pod) -> Duration {
+        if planted!(self.pass.settings, R30) {
+            return Duration::ZERO;
+        }
         let retry = &self.pass.settings.retry;
         self.attempt(pod).map_or(Duration::ZERO, |attempt| {
             let period = match attempt.outcome {
@@ -172,7 +175,7 @@ impl Drain<'_> {
     fn complain(&mut self, pod: &Pod) {
         let node = self.pass.node_name().unwrap_or_default();
         let error = match self.attempt(pod).map(|attempt| &attempt.outcome) {
-            Some(EvictionOutcome::Refused) => pod.misconfigured_budget().map(|budget| {
+            Some(EvictionOutcome::Refused) => misconfigured(self.pass, pod).map(|budget| {
                 format!(
                     "error while evicting pod {:?}: pod disruption budget {budget} is misconfigured and requires zero \
                      voluntary evictions",
@@ -212,6 +215,14 @@ impl Drain<'_> {
             detached: None,
         });
     }
+}
+
+/// A budget of the pod that can never be met.
+fn misconfigured<'a>(pass: &Pass, pod: &'a Pod) -> Option<&'a str> {
+    if planted!(pass.settings, R31) {
+        return pod.budgets.first().map(|budget| budget.name.as_str());
+    }
+    pod.misconfigured_budget()
 }
 
 fn blocked(pod: &Pod, pass: &Pass, limit: &Limit) -> Action {

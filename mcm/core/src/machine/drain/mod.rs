@@ -25,6 +25,10 @@ const DEAD_AFTER: Duration = Duration::from_mins(5);
 
 /// The next step of the drain.
 pub(super) fn decide(pass: &Pass) -> Plan {
+    if pass.node_name().is_none() && planted!(pass.settings, R32) {
+        let text = Stage::Drain.describe("Drain failed due to - nodes \"\" not found. Will retry in next sync.");
+        return advance(pass, State::Failed, text, pass.settings.retry.short);
+    }
     if pass.node_name().is_none() {
         return next(
             pass,
@@ -43,7 +47,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
     }
     let left = left(pass);
-    if left.is_zero() || is_dead(pass) {
+    if left.is_zero() || is_dead(pass) && !planted!(pass.settings, R28b) || failed_once(pass) {
         return force(pass);
     }
     if let Some(failure) = &pass.view.failure {
@@ -134,7 +138,22 @@ pub(super) fn concerned(pods: &[Pod]) -> Vec<Pod> {
     pods
 }
 
+/// The planted defect: the first error of a drain is its last.
+fn failed_once(pass: &Pass) -> bool {
+    let failed = pass
+        .last_operation()
+        .is_some_and(|last| last.state == Some(State::Failed));
+    failed && planted!(pass.settings, R29b)
+}
+
 fn left(pass: &Pass) -> Duration {
+    if planted!(pass.settings, R27) {
+        return Duration::from_hours(1000);
+    }
+    if planted!(pass.settings, R29) {
+        let elapsed = pass.since(pass.machine().status.current_status.last_update_time.as_ref());
+        return pass.settings.drain_timeout_of(pass.machine()).saturating_sub(elapsed);
+    }
     let elapsed = pass.since(pass.machine().metadata.deletion_timestamp.as_ref());
     pass.settings.drain_timeout_of(pass.machine()).saturating_sub(elapsed)
 }
@@ -159,6 +178,9 @@ pub(super) fn is_dead(pass: &Pass) -> bool {
 
 /// The label `force-deletion`, a Go boolean. What is none counts as false.
 fn forced_by_label(pass: &Pass) -> bool {
+    if planted!(pass.settings, R28) {
+        return false;
+    }
     let labels = pass.machine().metadata.labels.as_ref();
     let value = labels
         .and_then(|all| all.get(keys::FORCE_DELETION_LABEL))

@@ -1,0 +1,50 @@
+//! R08 `describe-misses-fresh-vm`: nodes came up without the set-up that follows a creation, because the cloud did not know
+//! the VM yet when it was asked for.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, calls_at_least, inject, keep, phase, seconds, struck};
+use harness::scenario::step::{CloudCall, Fault};
+use mcm_api::{Code, Phase};
+
+use super::{POOL, joining, story, well};
+
+const MACHINE: &str = "md-a-1";
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R08",
+        name: "describe-misses-fresh-vm",
+        origin: "MCM#933, MCM PR#940",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R08",
+            scenario: not_known_yet(),
+            mutant: true,
+            breaks: &[EXPECTED],
+        }],
+        open: "NotFound from InitializeMachine is no error for us, as the documents of upstream have it: here it is Unavailable",
+    }
+}
+
+fn not_known_yet() -> Scenario {
+    let fault = Fault::of("unknown", CloudCall::InitializeMachine)
+        .machine(MACHINE)
+        .times(3);
+    story(
+        "r08-not-initialized",
+        "A VM cannot be initialized three times: it is tried again, and the machine is not Running before.",
+    )
+    .require_initialize()
+    .boots_in(seconds(1))
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(inject(fault.code(Code::Unavailable)))
+    .step(keep(1))
+    .never(seconds(14), phase(MACHINE, Phase::Running))
+    .eventually(
+        joining(),
+        all([well(MACHINE), calls_at_least(CloudCall::InitializeMachine, MACHINE, 4)]),
+    )
+    .eventually(seconds(1), struck("unknown", 3))
+}

@@ -1,0 +1,42 @@
+//! R12 `delete-says-notfound`: instances ran on unowned after a deletion that was said to be done, and was not.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{inject, keep, machine_gone, orphan_period, seconds, slack, struck, vm_count};
+use harness::scenario::step::{CloudCall, Effect, Fault};
+
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R12",
+        name: "delete-says-notfound",
+        origin: "karpenter-provider-gcp#242",
+        group: Group::Ledger,
+        confidence: Confidence::Symptom,
+        cases: vec![Case {
+            id: "R12",
+            scenario: lie(),
+            mutant: true,
+            breaks: &["I2"],
+        }],
+        open: "",
+    }
+}
+
+fn lie() -> Scenario {
+    let fault = Fault::of("lie", CloudCall::DeleteMachine).machine("md-a-1").times(1);
+    story(
+        "r12-deletion-was-a-lie",
+        "The cloud says that it deleted a VM, and has not: the VM is collected as an orphan.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .eventually(joining(), well("md-a-1"))
+    .step(inject(fault.effect(Effect::Lie)))
+    .step(keep(0))
+    .eventually(slack(), machine_gone("md-a-1"))
+    .eventually(seconds(1), vm_count("md-a-1", 1))
+    .eventually(seconds(1), struck("lie", 1))
+    .quiet_end(2 * orphan_period())
+}

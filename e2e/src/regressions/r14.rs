@@ -1,0 +1,69 @@
+//! R14 `terminated-vm-confuses-lookup`: several instances for one machine, because a record of a VM that had ended hid the
+//! one that lived.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, api_fault_by, calls, inject, keep, lift_api_fault, seconds, struck, vm, vm_count, wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use harness::scenario::step::{CloudCall, Fault, VmAction};
+use mcm_api::Code;
+
+use super::{POOL, joining, refused, story, well};
+
+const MACHINE: &str = "md-a-1";
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R14",
+        name: "terminated-vm-confuses-lookup",
+        origin: "KMC#381, KMC PR#384",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R14/ended",
+            scenario: ended(),
+            mutant: false,
+            breaks: &[],
+        }],
+        open: "its mutant: what a lookup makes of the records is the driver's, and one of the contract cases of fakecloud",
+    }
+}
+
+/// The first VM is made by a call that says it failed, and is gone when the next attempt looks.
+fn ended() -> Scenario {
+    let fault = Fault {
+        after_effect: true,
+        ..Fault::of("failed", CloudCall::CreateMachine)
+            .times(1)
+            .code(Code::Internal)
+    };
+    let conflicts = Rule {
+        matches: Match {
+            verbs: vec![Verb::Patch],
+            resource: Some(Pattern::new("machines")),
+            skip: 1,
+            times: Some(2),
+            ..Match::default()
+        },
+        ..Rule::new("conflicts", refused(409))
+    };
+    story(
+        "r14-ended-vm",
+        "The first VM of a machine has ended and is still on record: the second is the one that is found.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(inject(fault))
+    .step(keep(1))
+    .eventually(seconds(30), all([struck("failed", 1), vm_count(MACHINE, 1)]))
+    .step(vm(MACHINE, VmAction::Delete))
+    .eventually(seconds(60), vm_count(MACHINE, 0))
+    .step(api_fault_by(Client::Mcm, conflicts))
+    .at_most(1, seconds(900), calls(CloudCall::CreateMachine, MACHINE))
+    .meanwhile()
+    .eventually(seconds(180) + joining(), well(MACHINE))
+    .step(lift_api_fault("conflicts"))
+    .step(wait(seconds(900)))
+}

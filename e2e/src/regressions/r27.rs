@@ -1,0 +1,68 @@
+//! R27 `drain-outlives-timeout`: a drain with a limit of two hours lasted eleven, because the API server took its time for
+//! each eviction and attempts were counted, not time.
+
+use std::time::Duration;
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    api_fault_by, budget, deployment, drain_timeout, keep, machine_gone, pods, seconds, slack, struck, workload,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule};
+use harness::scenario::expect::PodState;
+
+use super::{POOL, joining, refused, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R27",
+        name: "drain-outlives-timeout",
+        origin: "MCM#785, MCM PR#920",
+        group: Group::Drain,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R27",
+            scenario: slow_evictions(),
+            mutant: true,
+            breaks: &[EXPECTED, "I13"],
+        }],
+        open: "",
+    }
+}
+
+fn slow_evictions() -> Scenario {
+    let evictions = |name: &str, action: Action| {
+        let matches = Match {
+            resource: Some(Pattern::new("pods/eviction")),
+            ..Match::default()
+        };
+        let rule = Rule {
+            matches,
+            ..Rule::new(name, action)
+        };
+        api_fault_by(Client::Mcm, rule)
+    };
+    let slow = Action::Delay {
+        at: At::BeforeCommit,
+        by: Duration::from_secs(80),
+    };
+    story(
+        "r27-slow-evictions",
+        "Each eviction takes 80 seconds and is refused: the drain ends by force when its time is up, not later.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .step(deployment(workload("web")))
+    .step(budget("web", 0))
+    .eventually(
+        joining() + slack(),
+        pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
+    )
+    .steps([evictions("slow", slow), evictions("refused", refused(429))])
+    .never(drain_timeout() - seconds(5), machine_gone("md-a-1"))
+    .meanwhile()
+    .step(keep(0))
+    .eventually(drain_timeout() + seconds(300), machine_gone("md-a-1"))
+    .eventually(seconds(1), struck("slow", 50))
+}

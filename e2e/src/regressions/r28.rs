@@ -1,0 +1,90 @@
+//! R28 `pdb-forever`: even a forced deletion never ended, because pods were evicted all the same; or a dead node could not
+//! be drained, because its pods never end.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    budget, deployment, drain_timeout, keep, kubelet, machine_gone, pods, seconds, slack, wait, workload,
+};
+use harness::scenario::expect::PodState;
+use harness::scenario::step::{KubeletAction, Step};
+use mcm_api::keys;
+use serde_json::json;
+
+use super::{POOL, joining, merge, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R28",
+        name: "pdb-forever",
+        origin: "MCM#415, CAPI#13508",
+        group: Group::Drain,
+        confidence: Confidence::Cause,
+        cases: vec![
+            Case {
+                id: "R28",
+                scenario: forced(),
+                mutant: true,
+                breaks: &[EXPECTED, "I13", "I16"],
+            },
+            Case {
+                id: "R28/b",
+                scenario: dead(),
+                mutant: true,
+                breaks: &[EXPECTED, "I13", "I16"],
+            },
+            Case {
+                id: "R28/waits",
+                scenario: waits(),
+                mutant: false,
+                breaks: &[],
+            },
+        ],
+        open: "",
+    }
+}
+
+/// A machine whose pod nobody may evict, with what happens to it before it is deleted.
+fn blocked(name: &str, about: &str, before: impl IntoIterator<Item = Step>) -> Scenario {
+    story(name, about)
+        .keeper(POOL, 0, serde_json::Value::Null)
+        .step(keep(1))
+        .step(deployment(workload("web")))
+        .step(budget("web", 0))
+        .eventually(
+            joining() + slack(),
+            pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
+        )
+        .steps(before)
+}
+
+fn forced() -> Scenario {
+    let label = json!({ "metadata": { "labels": { keys::FORCE_DELETION_LABEL: "True" } } });
+    blocked(
+        "r28-forced",
+        "A deletion is forced although a budget allows no eviction: it ends at once.",
+        [merge("Machine", "md-a-1", label), keep(0)],
+    )
+    .eventually(seconds(180), machine_gone("md-a-1"))
+}
+
+fn dead() -> Scenario {
+    blocked(
+        "r28-b-dead-node",
+        "A machine is deleted whose node has been dead for five minutes: no budget holds it up.",
+        [kubelet("md-a-1", KubeletAction::Stop), wait(seconds(360)), keep(0)],
+    )
+    .eventually(seconds(480), machine_gone("md-a-1"))
+}
+
+fn waits() -> Scenario {
+    blocked(
+        "r28-waits",
+        "A budget allows no eviction: the deletion waits for as long as a drain may take, and no longer.",
+        [],
+    )
+    .never(drain_timeout() - seconds(5), machine_gone("md-a-1"))
+    .meanwhile()
+    .step(keep(0))
+    .eventually(drain_timeout() + seconds(300), machine_gone("md-a-1"))
+}

@@ -1,0 +1,54 @@
+//! R31 `stale-pdb-status`: drains were broken off because of a disruption budget that was right, and whose numbers were of
+//! a moment before.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, any, budget, delete_machine, deployment, field, keep, machine_gone, pods, seconds, slack, wait, workload,
+};
+use harness::scenario::expect::PodState;
+
+use super::{POOL, joining, story, well};
+
+const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R31",
+        name: "stale-pdb-status",
+        origin: "MCM PR#1127",
+        group: Group::Drain,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R31",
+            scenario: two_drains(),
+            mutant: true,
+            breaks: &[EXPECTED],
+        }],
+        open: "a disruption controller that lags",
+    }
+}
+
+fn two_drains() -> Scenario {
+    let ready = || pods("web").are(PodState::Ready);
+    story(
+        "r31-two-drains",
+        "A budget allows one pod to be missing, and two machines are drained: nobody calls the budget wrong.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(3))
+    .eventually(joining(), all(MACHINES.map(well)))
+    .step(deployment(workload("web").replicas(3)))
+    .step(budget("web", 1))
+    .eventually(slack(), all(MACHINES.map(|machine| ready().on(machine).exactly(1))))
+    .throughout(ready().at_least(2))
+    .step(delete_machine("md-a-1"))
+    .step(wait(seconds(1)))
+    .never(
+        seconds(300),
+        any(MACHINES.map(|machine| field("Machine", machine, "/status/lastOperation/state", "Failed"))),
+    )
+    .meanwhile()
+    .step(delete_machine("md-a-2"))
+    .eventually(seconds(300), all(["md-a-1", "md-a-2"].map(machine_gone)))
+}

@@ -1,0 +1,82 @@
+//! R38 `crashloop-never-failed`: machines whose creation failed again and again stood there beyond their creation timeout.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    annotate, any, create_machine, creation_timeout, fail_calls, inject, keep, machine_gone, phase, seconds, slack,
+    struck, wait,
+};
+use harness::scenario::step::{CloudCall, Fault};
+use mcm_api::{Code, Phase};
+use serde_json::json;
+
+use super::{POOL, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R38",
+        name: "crashloop-never-failed",
+        origin: "MCM#838, MCM#790",
+        group: Group::Timeouts,
+        confidence: Confidence::Cause,
+        cases: vec![
+            Case {
+                id: "R38",
+                scenario: annotated(),
+                mutant: true,
+                breaks: &[EXPECTED, "I13"],
+            },
+            Case {
+                id: "R38/b",
+                scenario: between_attempts(),
+                mutant: true,
+                breaks: &[EXPECTED, "I13"],
+            },
+        ],
+        open: "",
+    }
+}
+
+/// Each attempt takes three minutes, and somebody writes the machine every minute.
+fn annotated() -> Scenario {
+    let slow = Fault {
+        latency: Some(seconds(180)),
+        ..Fault::of("slow", CloudCall::CreateMachine).code(Code::DeadlineExceeded)
+    };
+    let touches = (0..30).flat_map(|number: u32| {
+        let touch = annotate("Machine", "m-1", "drydock.example/touched", &number.to_string());
+        [wait(seconds(60)), touch]
+    });
+    story(
+        "r38-annotated",
+        "Creations fail after three minutes each while somebody annotates the machine: it is Failed when its time is over.",
+    )
+    .step(inject(slow))
+    .step(create_machine("m-1"))
+    .eventually(creation_timeout() + seconds(180) + slack(), phase("m-1", Phase::Failed))
+    .meanwhile()
+    .steps(touches)
+    .eventually(seconds(1), struck("slow", 5))
+}
+
+/// The limit is over between two attempts.
+fn between_attempts() -> Scenario {
+    story(
+        "r38-b-between-attempts",
+        "There is no room for a machine, and its time is over between two attempts: it is Failed then.",
+    )
+    .keeper(POOL, 0, json!({ "creationTimeout": "15m0s" }))
+    .step(fail_calls(
+        "full",
+        CloudCall::CreateMachine,
+        "md-a-1",
+        Code::ResourceExhausted,
+    ))
+    .step(keep(1))
+    .eventually(slack(), phase("md-a-1", Phase::CrashLoopBackOff))
+    .eventually(
+        seconds(15 * 60) + slack(),
+        any([phase("md-a-1", Phase::Failed), machine_gone("md-a-1")]),
+    )
+    .eventually(seconds(1), struck("full", 2))
+}

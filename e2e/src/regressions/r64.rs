@@ -1,0 +1,52 @@
+//! R64 `pending-without-node-label`: machines stayed Pending without end, because the driver had not named their node.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, any, creation_timeout, inject, keep, machine_gone, phase, seconds, slack, struck,
+};
+use harness::scenario::step::{CloudCall, Effect, Fault};
+use mcm_api::Phase;
+
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R64",
+        name: "pending-without-node-label",
+        origin: "MCM PR#1070",
+        group: Group::Loops,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R64",
+            scenario: nameless(),
+            mutant: true,
+            breaks: &["I19", "I13", EXPECTED],
+        }],
+        open: "",
+    }
+}
+
+fn nameless() -> Scenario {
+    let silent = |name: &str, call| inject(Fault::of(name, call).machine("md-a-1").effect(Effect::Nameless));
+    story(
+        "r64-nameless",
+        "The driver does not name the node of a machine: it is not Pending, and is given up when its time is over.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .steps([
+        silent("nameless-creation", CloudCall::CreateMachine),
+        silent("nameless-lookup", CloudCall::GetMachineStatus),
+    ])
+    .step(keep(1))
+    .eventually(slack(), phase("md-a-1", Phase::CrashLoopBackOff))
+    .eventually(
+        creation_timeout() + 3 * slack(),
+        any([phase("md-a-1", Phase::Failed), machine_gone("md-a-1")]),
+    )
+    .eventually(joining() + slack(), all([well("md-a-2"), machine_gone("md-a-1")]))
+    .eventually(
+        seconds(1),
+        all([struck("nameless-creation", 1), struck("nameless-lookup", 1)]),
+    )
+}

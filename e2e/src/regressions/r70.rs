@@ -1,0 +1,89 @@
+//! R70 `class-finalizer-delays-create`: the first machine of a new class was made ten minutes late.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{apply, calls_at_least, phase, seconds, wait};
+use harness::scenario::fixtures::API_TOKEN;
+use harness::scenario::step::{CloudCall, Step};
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::{joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R70",
+        name: "class-finalizer-delays-create",
+        origin: "MCM#625, MCM PR#626",
+        group: Group::Loops,
+        confidence: Confidence::Cause,
+        cases: vec![
+            Case {
+                id: "R70",
+                scenario: last("r70-class-last", "class", [machine(), secret(), class()], 1),
+                mutant: true,
+                breaks: &[EXPECTED, "I14"],
+            },
+            Case {
+                id: "R70/secret",
+                scenario: last("r70-secret-last", "Secret", [class(), machine(), secret()], 180),
+                mutant: false,
+                breaks: &[],
+            },
+            Case {
+                id: "R70/machine",
+                scenario: last("r70-machine-last", "machine", [secret(), class(), machine()], 0),
+                mutant: false,
+                breaks: &[],
+            },
+        ],
+        open: "all six orders",
+    }
+}
+
+fn secret() -> Step {
+    apply(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": "class-b-secret" },
+        "stringData": { "apiToken": API_TOKEN, "userData": "#!/bin/sh\njoin <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>\n" },
+    }))
+}
+
+fn class() -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": "class-b" },
+        "provider": "fakecloud",
+        "providerSpec": {
+            "machineType": "small",
+            "image": "linux-1",
+            "zone": "z1",
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+        },
+        "secretRef": { "name": "class-b-secret" },
+    }))
+}
+
+fn machine() -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": "m-1" },
+        "spec": { "class": { "kind": "MachineClass", "name": "class-b" } },
+    }))
+}
+
+/// Three objects in that order; the last one so many seconds after the others.
+fn last(name: &str, what: &str, [first, second, last]: [Step; 3], later: u64) -> Scenario {
+    story(
+        name,
+        &format!(
+            "A machine, its class and its Secret are new, the {what} comes last: creation begins within a minute of it."
+        ),
+    )
+    .steps([first, second, wait(seconds(later)), last])
+    .eventually(seconds(60), calls_at_least(CloudCall::CreateMachine, "m-1", 1))
+    .eventually(joining(), phase("m-1", Phase::Running))
+}

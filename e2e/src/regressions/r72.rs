@@ -1,0 +1,49 @@
+//! R72 `status-churn-fills-etcd`: with invalid credentials the statuses of a thousand machines were written again and
+//! again, and etcd filled up.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, keep, long_retry, machine_gone, seconds, slack, wait};
+use harness::scenario::fixtures::{API_TOKEN, SECRET};
+use harness::scenario::step::Step;
+use serde_json::json;
+
+use super::{POOL, joining, merge, story, well};
+
+const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R72",
+        name: "status-churn-fills-etcd",
+        origin: "MCM#1030, MCM PR#1056",
+        group: Group::Loops,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R72",
+            scenario: refused_credentials(),
+            mutant: true,
+            breaks: &["I18"],
+        }],
+        open: "three machines, not a thousand",
+    }
+}
+
+fn token(token: &str) -> Step {
+    merge("Secret", SECRET, json!({ "stringData": { "apiToken": token } }))
+}
+
+fn refused_credentials() -> Scenario {
+    story(
+        "r72-status-churn",
+        "Machines are deleted while the cloud refuses the credentials for two hours: little is written, and then they go.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(3))
+    .eventually(joining(), all(MACHINES.map(well)))
+    .step(token("expired"))
+    .step(keep(0))
+    .step(wait(seconds(2 * 3600)))
+    .step(token(API_TOKEN))
+    .eventually(long_retry() + slack(), all(MACHINES.map(machine_gone)))
+}

@@ -1,0 +1,108 @@
+//! Input that cannot work: a class that does not exist, a Secret without user data, a provider spec that the driver does
+//! not understand, and a driver that does not name the node. Each machine says what is wrong with it, others go on, and
+//! each becomes Running when that is mended.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, apply, create_machine, creation_timeout, inject, lift, phase, says, slack, vm_count,
+};
+use harness::scenario::fixtures::{API_TOKEN, CLASS, SECRET};
+use harness::scenario::step::{CloudCall, Effect, Fault, Patch, Step};
+use mcm_api::Phase;
+use serde_json::{Value, json};
+
+use super::joining;
+
+const USER_DATA: &str = "#!/bin/sh\njoin --token <<BOOTSTRAP_TOKEN>> --name <<MACHINE_NAME>>\n";
+
+fn class(name: &str, machine_type: &str, secret: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": name },
+        "provider": "fakecloud",
+        "providerSpec": {
+            "machineType": machine_type,
+            "image": "linux-1",
+            "zone": "z1",
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+        },
+        "secretRef": { "name": secret },
+    }))
+}
+
+fn machine(name: &str, class: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": name },
+        "spec": { "class": { "kind": "MachineClass", "name": class } },
+    }))
+}
+
+fn merged(kind: &str, name: &str, merge: Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        merge,
+        status: false,
+    })
+}
+
+pub(super) fn scenario() -> Scenario {
+    let nameless = |name: &str, call| inject(Fault::of(name, call).machine("m-nonsense").effect(Effect::Nameless));
+    let without_user_data = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": { "name": "without-user-data" },
+        "stringData": { "apiToken": API_TOKEN },
+    });
+    let running = |machine| all([phase(machine, Phase::Running), vm_count(machine, 1)]);
+    Scenario::new(
+        "bad_input",
+        "A class, a Secret, a provider spec and a driver are wrong: each machine says so, and runs when that is mended.",
+    )
+    .steps([
+        nameless("nameless-creation", CloudCall::CreateMachine),
+        nameless("nameless-lookup", CloudCall::GetMachineStatus),
+    ])
+    .step(apply(without_user_data))
+    .step(class("no-script", "small", "without-user-data"))
+    .step(class("too-large", "gigantic", SECRET))
+    .steps([
+        machine("m-class", "nowhere"),
+        machine("m-script", "no-script"),
+        machine("m-spec", "too-large"),
+        machine("m-nonsense", CLASS),
+        create_machine("m-1"),
+    ])
+    .eventually(
+        slack(),
+        all([
+            says("m-class", "the machine class nowhere does not exist"),
+            says("m-class", "create it, or correct spec.class.name"),
+            says("m-script", "add the key userData to the secret of the machine class no-script"),
+            says("m-spec", "gigantic"),
+            says("m-nonsense", "is empty after creation flow"),
+        ]),
+    )
+    .eventually(joining(), running("m-1"))
+    .step(class("nowhere", "small", SECRET))
+    .step(merged(
+        "Secret",
+        "without-user-data",
+        json!({ "stringData": { "userData": USER_DATA } }),
+    ))
+    .step(merged(
+        "MachineClass",
+        "too-large",
+        json!({ "providerSpec": { "machineType": "small" } }),
+    ))
+    .steps([lift("nameless-creation"), lift("nameless-lookup")])
+    .eventually(
+        creation_timeout(),
+        all(["m-class", "m-script", "m-spec", "m-nonsense"].map(running)),
+    )
+    .always(slack(), all(["m-1", "m-class", "m-script", "m-spec", "m-nonsense"].map(running)))
+}

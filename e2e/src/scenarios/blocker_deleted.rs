@@ -1,0 +1,43 @@
+//! A disruption budget never lets a pod go, and a person deletes that pod: the drain that waited for it goes on.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, apply, create_machine, delete, delete_machine, exists, field, phase, slack, vm_count,
+};
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::{joining, nothing_left};
+
+pub(super) fn scenario() -> Scenario {
+    let budget = json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": "always-one" },
+        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "worker" } } },
+    });
+    let pod = json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "name": "worker", "labels": { "app": "worker" } },
+        "spec": {
+            "nodeName": "m-1",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [{ "name": "worker", "image": "worker" }],
+        },
+    });
+    Scenario::new(
+        "blocker_deleted",
+        "A drain waits for a pod that no budget lets go, and a person deletes the pod: the machine goes at once.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(apply(budget))
+    .step(apply(pod))
+    .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
+    .step(delete_machine("m-1"))
+    .eventually(slack(), phase("m-1", Phase::Terminating))
+    .always(slack(), all([exists("Pod", "worker"), vm_count("m-1", 1)]))
+    .step(delete("Pod", "worker"))
+    .eventually(slack(), nothing_left("m-1"))
+}

@@ -1,0 +1,46 @@
+//! The API server refuses mcm's deletions of Machines: who asked by a Node, with the annotation or by deleting it, gets the
+//! deletion when the API server allows it again, and nothing of the machine goes before.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, annotate, api_fault_by, create_machine, creation_timeout, delete, exists, lift_api_fault, phase, slack,
+    struck, vm_count,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use mcm_api::{Phase, keys};
+
+use super::{joining, nothing_left};
+
+const MACHINES: [&str; 2] = ["m-1", "m-2"];
+
+pub(super) fn scenario() -> Scenario {
+    let broken = Action::Fail {
+        code: 500,
+        at: At::BeforeCommit,
+        retry_after: None,
+        message: Some("failed calling webhook: it does not answer".to_owned()),
+    };
+    let refusal = Rule {
+        matches: Match {
+            verbs: vec![Verb::Delete],
+            resource: Some(Pattern::new("machines")),
+            ..Match::default()
+        },
+        ..Rule::new("refusal", broken)
+    };
+    let there = |machine| all([exists("Machine", machine), vm_count(machine, 1)]);
+    Scenario::new(
+        "deletes_refused",
+        "Deletions of machines are refused while people ask for them by their Nodes: they are made up for later.",
+    )
+    .steps(MACHINES.map(create_machine))
+    .eventually(joining(), all(MACHINES.map(|machine| phase(machine, Phase::Running))))
+    .step(api_fault_by(Client::Mcm, refusal))
+    .step(annotate("Node", "m-1", keys::TRIGGER_DELETION_ANNOTATION, "true"))
+    .step(delete("Node", "m-2"))
+    .eventually(slack(), struck("refusal", 4))
+    .always(slack(), all(MACHINES.map(there)))
+    .step(lift_api_fault("refusal"))
+    .eventually(creation_timeout(), all(MACHINES.map(nothing_left)))
+}
