@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Case, EXPECTED, Entry};
 use crate::engine::evaluate::short;
-use crate::runner::RunResult;
+use crate::runner::{FailureResult, RunResult};
 
 /// The runs of one case.
 #[derive(Clone, Debug, Serialize)]
@@ -54,12 +54,9 @@ impl CaseVerdict {
     pub fn of(case: &Case, product: &[RunResult], mutant: &[RunResult]) -> Self {
         let found = |run: &RunResult| -> Option<Detection> {
             let failure = run.failure.as_ref()?;
-            let expected = failure.expectation.then(|| EXPECTED.to_owned());
-            let shown = [failure.invariant.clone(), unconverged(&failure.reason), expected];
-            let mut shown = shown.into_iter().flatten();
-            let invariant = shown.find(|invariant| case.breaks.contains(&invariant.as_str()))?;
-            case.breaks.contains(&invariant.as_str()).then(|| Detection {
-                invariant,
+            let broken = broken(failure).into_iter().find(|name| case.breaks.contains(name))?;
+            Some(Detection {
+                invariant: broken.to_owned(),
                 after_seconds: failure.after_seconds,
                 reason: failure.reason.clone(),
             })
@@ -124,11 +121,14 @@ impl CaseVerdict {
     }
 }
 
-/// That the desired state is reached within the scenario's own bound is a half of I11.
-fn unconverged(reason: &str) -> Option<String> {
-    reason
-        .starts_with("expected eventually, within")
-        .then(|| "I11".to_owned())
+/// What a failure breaks. That the desired state is reached within the scenario's own bound is a half of I11.
+fn broken(failure: &FailureResult) -> Vec<&str> {
+    match &failure.invariant {
+        Some(invariant) => vec![invariant],
+        None if failure.reason.starts_with("expected eventually, within") => vec!["I11", EXPECTED],
+        None if failure.expectation => vec![EXPECTED],
+        None => Vec::new(),
+    }
 }
 
 /// All cases, with what they add up to.
