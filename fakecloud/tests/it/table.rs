@@ -102,7 +102,7 @@ const MATCHES: [Row; 10] = [
 ];
 
 /// What happens to a call.
-const EFFECTS: [Row; 26] = [
+const EFFECTS: [Row; 27] = [
     legal(
         "code: Internal",
         "any of the machine codes 1 to 17, before anything is done",
