@@ -15,7 +15,7 @@ const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
 
 pub(super) fn entry() -> Entry {
     Entry {
-        id: "R73/secret",
+        id: "R73",
         name: "missing-class-blocks-deletion",
         origin: "MCM#1061, MCM#259",
         group: Group::Loops,
@@ -28,7 +28,7 @@ pub(super) fn entry() -> Entry {
                 breaks: &[EXPECTED, "I16"],
             },
             Case {
-                id: "R73",
+                id: "R73/secret",
                 scenario: without("r73-secret", "Secret", SECRET, secret()),
                 mutant: false,
                 breaks: &[],
