@@ -1,7 +1,7 @@
 //! R29 `premature-force-drain`: machines that had run for hours were drained by force at once, and pods died in spite of
 //! their budgets.
 
-use harness::regression::{Case, Confidence, Entry, Group};
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
     all, api_fault_by, budget, delete_machine, deployment, keep, machine_gone, pods, seconds, slack, struck, vm_count,
@@ -25,7 +25,7 @@ pub(super) fn entry() -> Entry {
                 id: "R29",
                 scenario: old_machine(),
                 mutant: true,
-                breaks: &["I6"],
+                breaks: &["I6", EXPECTED],
             },
             Case {
                 id: "R29/b",

@@ -218,6 +218,10 @@ impl Drain<'_> {
 }
 
 /// A budget of the pod that can never be met.
+#[cfg_attr(
+    not(feature = "mutants"),
+    expect(unused_variables, reason = "only a planted defect asks for the settings")
+)]
 fn misconfigured<'a>(pass: &Pass, pod: &'a Pod) -> Option<&'a str> {
     if planted!(pass.settings, R31) {
         return pod.budgets.first().map(|budget| budget.name.as_str());
