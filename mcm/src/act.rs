@@ -111,7 +111,10 @@ impl Hands {
                 status,
                 reason,
                 message,
-            } => self.put_condition(node, keys::PRESERVED_CONDITION, *status, reason, message).await?,
+            } => {
+                self.put_condition(node, keys::PRESERVED_CONDITION, *status, reason, message)
+                    .await?
+            }
             Action::Claim { by, again } => return self.claim(&view.machine, by, *again).await.map(Done::Claim),
             Action::LeaveLedger => self.leave_ledger(&view.machine).await?,
             Action::SetTerminatingCondition { node, reason, message } => {

@@ -152,11 +152,7 @@ impl World {
     }
 
     /// The machines that a list says are to be released.
-    pub(crate) fn released<K>(
-        &self,
-        change: &Change<K>,
-        entries: impl Fn(&K) -> &[PreservationEntry],
-    ) -> Vec<Trigger> {
+    pub(crate) fn released<K>(&self, change: &Change<K>, entries: impl Fn(&K) -> &[PreservationEntry]) -> Vec<Trigger> {
         let new = change.new.iter().flat_map(|new| entries(new));
         new.filter(|entry| entry.released)
             .map(|entry| quiet(Work::Machine(Key::new(&self.namespace, &entry.name))))

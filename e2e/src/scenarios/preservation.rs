@@ -4,8 +4,8 @@
 
 use harness::Scenario;
 use harness::scenario::builder::{
-    all, annotate, any, apply, boot_delay, creation_timeout, field, health_timeout, kubelet, machine_gone, mcm, node_grace,
-    not, patch_status, phase, preserve_timeout, seconds, slack, unchanged, vm_count, wait,
+    all, annotate, any, apply, boot_delay, creation_timeout, field, health_timeout, kubelet, machine_gone, mcm,
+    node_grace, not, patch_status, phase, preserve_timeout, seconds, slack, unchanged, vm_count, wait,
 };
 use harness::scenario::step::{Annotate, KubeletAction, ProcessAction};
 use harness::scenario::{Condition, DurationExpression, Step};
@@ -66,7 +66,10 @@ pub(super) fn pool(name: &str, about: &str, machines: &[&str], maximum: u32) -> 
     let replicas = u32::try_from(machines.len()).unwrap_or_default();
     Scenario::new(name, about)
         .steps(machines.iter().map(|machine| member(machine)))
-        .eventually(joining(), all(machines.iter().map(|machine| phase(machine, Phase::Running))))
+        .eventually(
+            joining(),
+            all(machines.iter().map(|machine| phase(machine, Phase::Running))),
+        )
         .step(set(replicas, maximum))
         .eventually(slack(), field("MachineSet", SET, "/status/readyReplicas", replicas))
 }
@@ -127,7 +130,12 @@ fn forgotten(machine: &str) -> Condition {
         expiry(machine, Value::Null),
         field("Machine", machine, "/status/preservation", Value::Null),
         annotation("Node", machine, keys::SCALE_DOWN_DISABLED_ANNOTATION, Value::Null),
-        annotation("Node", machine, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION, Value::Null),
+        annotation(
+            "Node",
+            machine,
+            keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION,
+            Value::Null,
+        ),
     ])
 }
 
@@ -361,7 +369,11 @@ fn expiry_edited() -> Scenario {
 
 /// An operator sets the expiry.
 fn until(time: &str) -> Step {
-    patch_status("Machine", "m-1", json!({ "currentStatus": { "preserveExpiryTime": time } }))
+    patch_status(
+        "Machine",
+        "m-1",
+        json!({ "currentStatus": { "preserveExpiryTime": time } }),
+    )
 }
 
 fn controller_down() -> Scenario {

@@ -1,11 +1,11 @@
 //! Preservation and the size of a set: the maximum, scale-down, and what overrides it.
 
 use harness::Scenario;
+use harness::scenario::Step;
 use harness::scenario::builder::{
     all, boot_delay, field, kubelet, machine_gone, patch_spec, phase, slack, vm, vm_count,
 };
 use harness::scenario::step::{KubeletAction, VmAction};
-use harness::scenario::Step;
 use mcm_api::Phase;
 use serde_json::{Value, json};
 
@@ -59,7 +59,10 @@ fn scaled_down() -> Scenario {
     .eventually(2 * slack() + boot_delay(), all(["m-1", "m-3"].map(machine_gone)))
     .always(slack(), phase("m-2", Phase::RunningPreserved))
     .step(scale(0))
-    .eventually(2 * slack() + boot_delay(), all([machine_gone("m-2"), vm_count("m-2", 0)]))
+    .eventually(
+        2 * slack() + boot_delay(),
+        all([machine_gone("m-2"), vm_count("m-2", 0)]),
+    )
 }
 
 fn hibernated() -> Scenario {
@@ -87,5 +90,8 @@ fn vm_dies() -> Scenario {
     .eventually(failing() + slack(), phase("m-1", Phase::FailedPreserved))
     .always(slack(), vm_count("m-1", 1))
     .step(preserve("Machine", "m-1", "false"))
-    .eventually(2 * slack() + boot_delay(), all([machine_gone("m-1"), vm_count("m-1", 0)]))
+    .eventually(
+        2 * slack() + boot_delay(),
+        all([machine_gone("m-1"), vm_count("m-1", 0)]),
+    )
 }

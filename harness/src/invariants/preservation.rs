@@ -124,7 +124,11 @@ fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<Stri
     if stage(machine) != "Releasing" || is_deleting(machine) {
         return None;
     }
-    let record = |field: &str| machine.pointer(&format!("/status/preservation/{field}")).and_then(Value::as_str);
+    let record = |field: &str| {
+        machine
+            .pointer(&format!("/status/preservation/{field}"))
+            .and_then(Value::as_str)
+    };
     let asked = annotation(machine, PRESERVE);
     let reason = record("reason").unwrap_or_default();
     let legal = match reason {

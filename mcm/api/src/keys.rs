@@ -107,7 +107,8 @@ pub const LAST_APPLIED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/las
 /// Annotation on a Machine: a value of [`PRESERVE_ANNOTATION`] that means nothing, which was told of.
 pub const IGNORED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/ignored-preserve-value";
 /// Annotation on the Node of a preserved machine: what [`SCALE_DOWN_DISABLED_ANNOTATION`] was before; empty: nothing.
-pub const SCALE_DOWN_DISABLED_BEFORE_ANNOTATION: &str = "node.machine.sapcloud.io/scale-down-disabled-before-preservation";
+pub const SCALE_DOWN_DISABLED_BEFORE_ANNOTATION: &str =
+    "node.machine.sapcloud.io/scale-down-disabled-before-preservation";
 /// Taint on the Node of a failed machine that is kept: no new pods.
 pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
 /// Type of the Node condition that tells of a preservation.

@@ -213,7 +213,10 @@ fn preservation() -> JSONSchemaProps {
         ("stage", string().described("Draining, Preserved or Releasing.")),
         ("nodeUID", string().described("The uid of the machine's Node.")),
         ("since", time().described("When the stage was entered.")),
-        ("request", string().described("The annotation's value that asked for it.")),
+        (
+            "request",
+            string().described("The annotation's value that asked for it."),
+        ),
         ("reason", string().described("Why it ends.")),
     ])
     .described("Who keeps the machine; absent: it is not preserved.")
@@ -226,7 +229,10 @@ pub(super) fn preservations() -> JSONSchemaProps {
         ("name", string()),
         ("by", string().described("Who asked for it: auto, machine or node.")),
         ("created", time().described("When the machine was created.")),
-        ("released", boolean().described("True: the maximum was lowered, and this one is to end.")),
+        (
+            "released",
+            boolean().described("True: the maximum was lowered, and this one is to end."),
+        ),
     ]))
     .described("Failed machines that are kept. Their number counts against the maximum.")
 }

@@ -157,7 +157,11 @@ impl Ledger<'_> {
     }
 
     fn written<T: serde::Serialize>(&self, entries: &[T]) -> Value {
-        let entries = if entries.is_empty() { Value::Null } else { json!(entries) };
+        let entries = if entries.is_empty() {
+            Value::Null
+        } else {
+            json!(entries)
+        };
         json!({
             "metadata": { "resourceVersion": self.metadata().resource_version },
             "status": { "preservations": entries },
@@ -322,9 +326,19 @@ mod tests {
         #[case] noted: Option<i32>,
     ) {
         let set = set(maximum, entries);
-        let there: BTreeSet<&str> = set.status.preservations.iter().map(|entry| entry.uid.as_str()).collect();
+        let there: BTreeSet<&str> = set
+            .status
+            .preservations
+            .iter()
+            .map(|entry| entry.uid.as_str())
+            .collect();
         let swept = sweep(Ledger::Set(&set), observed, &there);
-        let mut names: Vec<_> = swept.entries.iter().filter(|entry| entry.released).map(|entry| &*entry.name).collect();
+        let mut names: Vec<_> = swept
+            .entries
+            .iter()
+            .filter(|entry| entry.released)
+            .map(|entry| &*entry.name)
+            .collect();
         names.sort_unstable();
         assert_eq!((names.join(" ").as_str(), swept.observed), (released, noted));
     }

@@ -267,7 +267,13 @@ mod tests {
     #[case::machine("preserve=now", Some(""), Request::Now, "", 0)]
     #[case::machine_without_node("preserve=when-failed", None, Request::WhenFailed, "", 0)]
     #[case::node("", Some("preserve=now"), Request::Now, "last=now preserve=now", 0)]
-    #[case::node_over_machine("preserve=now", Some("preserve=false"), Request::Refused, "last=false preserve=false", 0)]
+    #[case::node_over_machine(
+        "preserve=now",
+        Some("preserve=false"),
+        Request::Refused,
+        "last=false preserve=false",
+        0
+    )]
     #[case::node_as_known("preserve=now last=now", Some("preserve=now"), Request::Now, "", 0)]
     #[case::node_removed("preserve=now last=now", Some(""), Request::None, "last=- preserve=-", 0)]
     #[case::node_gone("preserve=now last=now", None, Request::Now, "", 0)]

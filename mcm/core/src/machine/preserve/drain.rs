@@ -65,7 +65,11 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
         Plan::new(Reason::Draining { waiting: step.waiting })
     } else {
         let retry = pass.settings.retry.short;
-        let wake = if step.errors.is_empty() { step.wake } else { step.wake.max(retry) };
+        let wake = if step.errors.is_empty() {
+            step.wake
+        } else {
+            step.wake.max(retry)
+        };
         Plan::new(Reason::Draining { waiting: step.waiting }).after(wake.min(left))
     };
     plan.actions.splice(0..0, step.actions);

@@ -69,11 +69,9 @@ pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
     if actions.is_empty() {
         return plan;
     }
-    let wake = plan.wake;
     Plan {
         actions,
-        wake,
-        ..Plan::new(Reason::Preservation(text))
+        ..Plan::new(Reason::Preservation(text)).after(Duration::ZERO)
     }
 }
 

@@ -56,7 +56,11 @@ pub(super) fn node_patch(pass: &Pass, marks: Marks, unasked: bool) -> Option<Act
 
 /// All taints of the Node as they are to be; `None`: as they are.
 fn taints(node: &Node, wanted: bool) -> Option<Vec<Taint>> {
-    let there = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    let there = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.taints.clone())
+        .unwrap_or_default();
     let ours = |taint: &Taint| taint.key == keys::PRESERVED_TAINT && taint.effect == NO_SCHEDULE;
     let has = there.iter().any(ours);
     if has == wanted {
@@ -168,7 +172,9 @@ pub(super) fn condition(pass: &Pass, facts: &Facts, status: bool, message: &str)
         return None;
     }
     let drained = known.filter(|known| status && known.status == "True" && !message.starts_with("Preserved node"));
-    let before = drained.and_then(|_| said.split_once("Machine preserved until")).map(|(before, _)| before);
+    let before = drained
+        .and_then(|_| said.split_once("Machine preserved until"))
+        .map(|(before, _)| before);
     Some(Action::SetPreservedCondition {
         node: node.metadata.name.clone().unwrap_or_default(),
         status,

@@ -36,6 +36,11 @@ pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
     };
     if let Some(status) = &mut plan.status {
         status.current_status.phase = shown(status, pass.settings.preservation);
+        // Whatever the status waits for, the expiry is not to be missed.
+        if let Some(ends) = &status.current_status.preserve_expiry_time {
+            let left = std::time::Duration::try_from(ends.0.duration_since(pass.now)).unwrap_or_default();
+            plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
+        }
     }
     plan
 }
@@ -114,7 +119,11 @@ fn counted(pass: &Pass, facts: &Facts) -> Option<Plan> {
         },
     };
     let text = "the list of the machine's owner follows it".to_owned();
-    Some(Plan::new(Reason::Preservation(text)).act(action).after(std::time::Duration::ZERO))
+    Some(
+        Plan::new(Reason::Preservation(text))
+            .act(action)
+            .after(std::time::Duration::ZERO),
+    )
 }
 
 /// A phase that another dialect or controller wrote is shown as this one shows it.
@@ -140,7 +149,10 @@ impl Facts {
         let status = &machine.status;
         let record = status.preservation.clone();
         let node = pass.view.node.present().map(|node| &node.metadata);
-        let known = record.as_ref().map(|record| record.node_uid.as_str()).unwrap_or_default();
+        let known = record
+            .as_ref()
+            .map(|record| record.node_uid.as_str())
+            .unwrap_or_default();
         let same_node = known.is_empty() || node.is_none_or(|node| node.uid.as_deref() == Some(known));
         let dialect = pass.settings.preservation;
         let resolved = resolve(&machine.metadata, node, same_node, dialect);
@@ -265,7 +277,8 @@ fn expiry(pass: &Pass) -> Time {
 
 fn text(status: &MachineStatus) -> String {
     let ends = status.current_status.preserve_expiry_time.as_ref();
-    ends.map(|ends| format!("Machine preserved until {}.", ends.0)).unwrap_or_default()
+    ends.map(|ends| format!("Machine preserved until {}.", ends.0))
+        .unwrap_or_default()
 }
 
 /// Nobody controls the machine.

@@ -14,7 +14,11 @@ fn decided_by(view: &View, dialect: Dialect, minutes: i64) -> Plan {
         preservation: dialect,
         ..Settings::default()
     };
-    decide(view, &settings, start().checked_add(SignedDuration::from_mins(minutes)).unwrap())
+    decide(
+        view,
+        &settings,
+        start().checked_add(SignedDuration::from_mins(minutes)).unwrap(),
+    )
 }
 
 /// A machine of a set whose list is that.
@@ -67,7 +71,10 @@ fn a_machine_that_is_refused_by_a_full_list_fails_as_with_the_dialect_off() {
         claim: Some(Err(Gate::Full)),
         ..view.clone()
     };
-    assert_eq!(decided_by(&refused, Dialect::V2, 11), decided_by(&view, Dialect::Off, 11));
+    assert_eq!(
+        decided_by(&refused, Dialect::V2, 11),
+        decided_by(&view, Dialect::Off, 11)
+    );
 }
 
 #[test]

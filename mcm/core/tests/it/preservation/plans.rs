@@ -74,7 +74,9 @@ impl Lab {
                 change(own, &patch.annotations);
             }
             Action::PatchNode { patch, .. } => {
-                let NodeView::Present(node) = &mut self.view.node else { return };
+                let NodeView::Present(node) = &mut self.view.node else {
+                    return;
+                };
                 change(node.metadata.annotations.get_or_insert_default(), &patch.annotations);
                 if let Some(taints) = &patch.taints {
                     node.spec.get_or_insert_default().taints = Some(taints.clone());
@@ -140,7 +142,14 @@ impl Lab {
     }
 
     fn node(&self, key: &str) -> Option<String> {
-        self.view.node.present()?.metadata.annotations.as_ref()?.get(key).cloned()
+        self.view
+            .node
+            .present()?
+            .metadata
+            .annotations
+            .as_ref()?
+            .get(key)
+            .cloned()
     }
 
     fn own(&self, key: &str) -> Option<String> {
@@ -156,7 +165,12 @@ impl Lab {
     }
 
     fn expiry(&self) -> Option<Timestamp> {
-        self.machine().status.current_status.preserve_expiry_time.as_ref().map(|time| time.0)
+        self.machine()
+            .status
+            .current_status
+            .preserve_expiry_time
+            .as_ref()
+            .map(|time| time.0)
     }
 
     fn is_tainted(&self) -> bool {
@@ -242,7 +256,10 @@ fn pods_leave_before_the_expiry_is_counted_but_those_of_daemons_stay() {
     lab.view.pods = Some(Vec::new());
     lab.now = minute(15);
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed:Preserved", Some(minute(15 + 72 * 60))));
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry()),
+        ("Failed:Preserved", Some(minute(15 + 72 * 60)))
+    );
 }
 
 #[test]
@@ -280,16 +297,29 @@ fn a_running_machine_is_kept_from_the_autoscaler_until_its_time_is_over() {
     let mut lab = Lab::new(running());
     lab.ask("Node", "now");
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.node(CA).as_deref()), ("Running:Preserved", Some("true")));
+    assert_eq!(
+        (lab.phase().as_str(), lab.node(CA).as_deref()),
+        ("Running:Preserved", Some("true"))
+    );
     assert!(!lab.is_tainted());
     lab.annotate("Node", CA, Some("false"));
     lab.settle();
-    assert_eq!(lab.node(CA).as_deref(), Some("true"), "a person's change is overwritten");
+    assert_eq!(
+        lab.node(CA).as_deref(),
+        Some("true"),
+        "a person's change is overwritten"
+    );
     lab.now = lab.expiry().unwrap();
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry(), lab.node(CA)), ("Running", None, None));
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.node(CA)),
+        ("Running", None, None)
+    );
     assert_eq!(lab.machine().status.preservation, None);
-    assert_eq!((lab.node(keys::PRESERVE_ANNOTATION), lab.own(keys::PRESERVE_ANNOTATION)), (None, None));
+    assert_eq!(
+        (lab.node(keys::PRESERVE_ANNOTATION), lab.own(keys::PRESERVE_ANNOTATION)),
+        (None, None)
+    );
     assert_eq!(lab.settle(), [""; 0]);
 }
 
@@ -302,7 +332,10 @@ fn what_ended_a_preservation_stays_as_the_person_left_it(#[case] value: Option<&
     lab.settle();
     lab.annotate("Node", keys::PRESERVE_ANNOTATION, value);
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry(), lab.node(CA)), ("Running", None, None));
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.node(CA)),
+        ("Running", None, None)
+    );
     assert_eq!(lab.node(keys::PRESERVE_ANNOTATION).as_deref(), value);
     assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), value);
 }
@@ -385,7 +418,10 @@ fn a_relapse_is_drained_again_and_keeps_its_expiry() {
     let done = lab.settle();
     assert!(done.contains(&"claim auto again".to_owned()), "{done:?}");
     assert!(done.contains(&"[Failed Draining]".to_owned()), "{done:?}");
-    assert_eq!((lab.phase().as_str(), lab.expiry(), lab.is_tainted()), ("Failed:Preserved", ends, true));
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.is_tainted()),
+        ("Failed:Preserved", ends, true)
+    );
 }
 
 #[test]
@@ -395,7 +431,10 @@ fn a_failed_machine_whose_time_is_over_waits_for_its_owner() {
     lab.settle();
     let status = &lab.machine().status;
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
-    assert_eq!(status.preservation.as_ref().unwrap().stage, PreservationStage::Releasing);
+    assert_eq!(
+        status.preservation.as_ref().unwrap().stage,
+        PreservationStage::Releasing
+    );
     assert!(!status.is_preserved());
     assert!(!lab.is_tainted());
 }
@@ -455,7 +494,10 @@ fn an_automatic_preservation_becomes_a_persons_and_keeps_its_expiry() {
     lab.ask("Node", "now");
     lab.settle();
     assert_eq!(lab.expiry(), ends);
-    assert_eq!(lab.machine().status.preservation.as_ref().unwrap().by, PreservedBy::Node);
+    assert_eq!(
+        lab.machine().status.preservation.as_ref().unwrap().by,
+        PreservedBy::Node
+    );
 }
 
 #[test]
@@ -466,7 +508,14 @@ fn a_machine_without_a_node_is_kept_without_a_drain() {
     lab.now = minute(21);
     lab.ask("Machine", "when-failed");
     let done = lab.settle();
-    assert_eq!(done, ["claim machine again", "[Failed Draining]", "[Failed:Preserved Preserved]"]);
+    assert_eq!(
+        done,
+        [
+            "claim machine again",
+            "[Failed Draining]",
+            "[Failed:Preserved Preserved]"
+        ]
+    );
 }
 
 #[test]
@@ -476,7 +525,10 @@ fn now_is_honoured_in_every_phase_and_shown_when_there_is_a_word_for_it() {
     let mut lab = Lab::new(view);
     lab.ask("Machine", "now");
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Pending", Some(minute(1 + 72 * 60))));
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry()),
+        ("Pending", Some(minute(1 + 72 * 60)))
+    );
     lab.view = with_node(lab.view.clone(), node(&healthy()));
     lab.settle();
     assert_eq!(lab.phase(), "Running:Preserved");
@@ -505,7 +557,10 @@ fn the_dialect_of_upstream_keeps_the_phases_and_marks_automatic_ones() {
     assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("auto-preserved"));
     lab.reports(healthy());
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry(), lab.own(keys::PRESERVE_ANNOTATION)), ("Running", None, None));
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.own(keys::PRESERVE_ANNOTATION)),
+        ("Running", None, None)
+    );
 }
 
 #[rstest]
@@ -519,7 +574,10 @@ fn another_dialect_takes_over_what_is_preserved(#[case] dialect: Dialect, #[case
     if kept_on {
         lab.settings.preservation = Dialect::V2;
         lab.settle();
-        assert_eq!((lab.phase().as_str(), lab.own(keys::PRESERVE_ANNOTATION)), ("Failed:Preserved", None));
+        assert_eq!(
+            (lab.phase().as_str(), lab.own(keys::PRESERVE_ANNOTATION)),
+            ("Failed:Preserved", None)
+        );
     }
 }
 
@@ -530,5 +588,21 @@ fn a_deletion_ends_a_preservation_at_once() {
     let plan = decide(&lab.view, &lab.settings, minute(20));
     let status = plan.status.unwrap();
     assert_eq!(status.current_status.phase, Some(Phase::Terminating));
-    assert_eq!((status.current_status.preserve_expiry_time, status.preservation), (None, None));
+    assert_eq!(
+        (status.current_status.preserve_expiry_time, status.preservation),
+        (None, None)
+    );
+}
+
+#[test]
+fn a_preserved_machine_that_turns_unknown_is_looked_at_when_its_time_is_over() {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(5)));
+    lab.settle();
+    lab.reports(unhealthy());
+    let plan = decide(&lab.view, &lab.settings, minute(3));
+    assert_eq!(written(&plan).0, "Unknown");
+    assert_eq!(plan.wake, Some(mins(2)));
 }

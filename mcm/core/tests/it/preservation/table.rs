@@ -11,7 +11,14 @@ use mcm_core::preservation::{
 use super::oracle::{Cell, outcome};
 
 const PHASES: [&str; 8] = [
-    "fails", "recovers", "Running", "Failed", "Unknown", "Pending", "CrashLoopBackOff", "Terminating",
+    "fails",
+    "recovers",
+    "Running",
+    "Failed",
+    "Unknown",
+    "Pending",
+    "CrashLoopBackOff",
+    "Terminating",
 ];
 const KEPT: [&str; 6] = ["free", "draining", "auto", "now", "when-failed", "releasing"];
 const EXPIRIES: [&str; 3] = ["none", "ahead", "over"];
@@ -109,7 +116,15 @@ fn every_cell_is_decided_as_the_documents_say() {
                     for machine in VALUES {
                         for limit in ["room", "full"] {
                             for rollout in ["calm", "rollout"] {
-                                let cell = Cell { phase, kept, expiry, node, machine, limit, rollout };
+                                let cell = Cell {
+                                    phase,
+                                    kept,
+                                    expiry,
+                                    node,
+                                    machine,
+                                    limit,
+                                    rollout,
+                                };
                                 if !exists(&cell) {
                                     continue;
                                 }
@@ -127,5 +142,10 @@ fn every_cell_is_decided_as_the_documents_say() {
         }
     }
     assert!(cells > 10_000, "{cells} cells");
-    assert!(wrong.is_empty(), "{} of {cells} cells:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {cells} cells:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
 }
