@@ -372,7 +372,7 @@ fn until(time: &str) -> Step {
     patch_status(
         "Machine",
         "m-1",
-        json!({ "currentStatus": { "preserveExpiryTime": time } }),
+        json!({ "status": { "currentStatus": { "preserveExpiryTime": time } } }),
     )
 }
 
