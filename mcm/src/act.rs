@@ -17,10 +17,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
-use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus};
+use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, keys};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::Mutant;
 use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, TokenOwner, View};
+use mcm_core::preservation::Gate;
 use mcm_driver::{Driver, MachineRequest};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -65,6 +66,8 @@ pub(crate) enum Done {
     Nothing,
     Answer(Answer),
     Token(String),
+    /// Whether the machine is in its owner's list of preserved ones now; if not, why.
+    Claim(Result<(), Gate>),
 }
 
 impl Hands {
@@ -103,6 +106,17 @@ impl Hands {
             Action::PatchNode { node, .. } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
                 self.patch_node(action, node, &name).await?;
             }
+            Action::SetPreservedCondition {
+                node,
+                status,
+                reason,
+                message,
+            } => {
+                self.put_condition(node, keys::PRESERVED_CONDITION, *status, reason, message)
+                    .await?
+            }
+            Action::Claim { by, again } => return self.claim(&view.machine, by, *again).await.map(Done::Claim),
+            Action::LeaveLedger => self.leave_ledger(&view.machine).await?,
             Action::SetTerminatingCondition { node, reason, message } => {
                 self.set_terminating(node, reason, message).await?;
             }
@@ -215,14 +229,25 @@ impl Hands {
         self.set_condition(node, "Terminating", &reason, &message).await
     }
 
-    /// Sets a condition to True, now: each of its reasons is a step with a time of its own. A strategic merge patch:
+    /// Sets a condition, now: each of its reasons is a step with a time of its own. A strategic merge patch:
     /// other writers of conditions are not disturbed.
     async fn set_condition(&self, node: &str, type_: &str, reason: &str, message: &str) -> kube::Result<()> {
+        self.put_condition(node, type_, true, reason, message).await
+    }
+
+    async fn put_condition(
+        &self,
+        node: &str,
+        type_: &str,
+        status: bool,
+        reason: &str,
+        message: &str,
+    ) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let now = Time(self.clock.now());
         let condition = NodeCondition {
             type_: type_.to_owned(),
-            status: "True".to_owned(),
+            status: if status { "True" } else { "False" }.to_owned(),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
             last_heartbeat_time: Some(now.clone()),

@@ -16,6 +16,7 @@ use mcm_api::Machine;
 use mcm_core::machine::{Action, Answer, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::{CallKind, Mutant, Stage};
+use mcm_core::preservation::Gate;
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
@@ -248,6 +249,7 @@ impl Controllers {
             answered_node_exists: answered_node_exists(world, &pass.answers),
             answers: pass.answers.clone(),
             bootstrap_token: pass.token.clone(),
+            claim: pass.claim,
             hurry: pass.hurry,
             failure: pass.failure.clone(),
             made: self.made.unrecorded(machine),
@@ -301,6 +303,10 @@ impl Controllers {
                 Ok(Done::Answer(answer)) => {
                     self.remember(&view.machine, &answer);
                     pass.answers.push(answer);
+                    return Next::Decide;
+                }
+                Ok(Done::Claim(claim)) => {
+                    pass.claim = Some(claim);
                     return Next::Decide;
                 }
                 Ok(Done::Token(secret)) => {
@@ -423,6 +429,8 @@ struct Pass {
     answers: Vec<Answer>,
     token: TokenView,
     failure: Option<Failure>,
+    /// What became of a claim in the owner's list of preserved machines.
+    claim: Option<Result<(), Gate>>,
     hurry: bool,
     /// The machine as the last decision saw it.
     #[cfg(feature = "mutants")]

@@ -22,6 +22,7 @@ mod migration;
 mod options;
 mod overshoot;
 mod preflight;
+mod preservation;
 mod queue;
 mod readiness;
 mod recorder;
@@ -43,7 +44,7 @@ pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{
     AcceptedOptions, BrakeOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions,
-    Options, OptionsError, RetryOptions, SafetyOptions, not_offered,
+    Options, OptionsError, PreservationDialect, PreservationOptions, RetryOptions, SafetyOptions,
 };
 pub use preflight::{check_clusters, check_driver};
 pub use readiness::{Activity, Readiness};

@@ -76,12 +76,6 @@ fn parse() -> Result<Cli, clap::Error> {
             None => argument,
         })
         .collect();
-    if let Some(problem) = mcm::not_offered(arguments.iter().map(String::as_str)) {
-        return Err(clap::Error::raw(
-            clap::error::ErrorKind::UnknownArgument,
-            problem + "\n",
-        ));
-    }
     Cli::from_arg_matches(&Cli::command().try_get_matches_from(arguments)?)
 }
 

@@ -401,7 +401,7 @@ fn info_labels(machine: &Machine) -> Vec<(&'static str, String)> {
 }
 
 fn phase_number(phase: Option<&Phase>) -> i64 {
-    match phase {
+    match phase.map(Phase::base) {
         Some(Phase::Terminating) => -4,
         Some(Phase::Failed) => -3,
         Some(Phase::CrashLoopBackOff) => -2,

@@ -14,8 +14,8 @@ use mcm_driver::tls::{Tls, TlsFiles};
 
 pub use accepted::AcceptedOptions;
 pub use brake::BrakeOptions;
+pub use preservation::{PreservationDialect, PreservationOptions};
 pub use safety::SafetyOptions;
-pub use upstream::not_offered;
 
 /// Everything that can be set from the command line.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -91,6 +91,10 @@ pub struct Options {
     /// Limits of a machine's life.
     #[command(flatten)]
     pub machine: MachineOptions,
+
+    /// Preservation.
+    #[command(flatten)]
+    pub preservation: PreservationOptions,
 
     /// Safety.
     #[command(flatten)]
@@ -306,6 +310,7 @@ impl Default for Options {
             log_format: LogFormat::Text,
             driver_tls: DriverTlsOptions::default(),
             machine: MachineOptions::default(),
+            preservation: PreservationOptions::default(),
             safety: SafetyOptions::default(),
             brake: BrakeOptions::default(),
             accepted: AcceptedOptions::default(),
@@ -619,8 +624,8 @@ impl LeaderElectionOptions {
 
 mod accepted;
 mod brake;
+mod preservation;
 mod safety;
-mod upstream;
 
 #[cfg(test)]
 mod tests;

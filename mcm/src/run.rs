@@ -239,6 +239,8 @@ fn settings(options: &Options) -> Settings {
         in_place_update_timeout: options.machine.in_place_update_timeout.0,
         node_conditions: options.machine.node_conditions.clone(),
         bootstrap_token_extra_groups: options.machine.bootstrap_token_auth_extra_groups.clone(),
+        preserve_timeout: options.preservation.timeout.0,
+        preservation: options.preservation.dialect.dialect(),
         retry: Retry {
             conflict: retry.conflict.0,
             short: retry.short.0,

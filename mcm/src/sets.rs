@@ -58,7 +58,6 @@ impl Controllers {
             failure,
             #[cfg(feature = "mutants")]
             mutant: self.settings.mutant,
-            ..View::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use mcm_api::{Machine, MachineClass, MachineStatus, keys};
+use mcm_api::{Machine, MachineClass, MachineStatus, PreservationStage, keys};
 use mcm_core::class::secret_key;
 use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
 
@@ -44,6 +44,7 @@ pub(crate) fn view(world: &World, intents: &Intents, machine: Machine) -> View {
         class,
         target: world.target.is_some(),
         siblings: siblings(world, intents, &machine),
+        ledger: world.standing(&machine),
         machine,
         ..View::default()
     };
@@ -91,7 +92,9 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
         view.node_of_other = owner(world, &view.node).filter(|owner| *owner != view.machine.name_any());
     }
     let in_place = view.node.present().is_some_and(is_drained_in_place);
-    if in_place || view.machine.metadata.deletion_timestamp.is_some() {
+    let record = view.machine.status.preservation.as_ref();
+    let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
+    if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
         view.drain = world.drains.of(&view.machine);
         drain_view::look(view, target, &node);
     }
@@ -150,11 +153,12 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
         .filter(|other| other.name_any() != machine.name_any())
         .map(|other| {
             let status = intents.get(&Key::of(&*other));
-            let current = &status.as_ref().unwrap_or(&other.status).current_status;
+            let status = status.as_ref().unwrap_or(&other.status);
+            let current = &status.current_status;
             Sibling {
                 name: other.name_any(),
                 phase: current.phase.clone(),
-                preserved: current.preserve_expiry_time.is_some(),
+                preserved: status.is_preserved(),
             }
         })
         .collect()

@@ -96,7 +96,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Whether anything is to be known of sets and deployments.
-    fn owners(self) -> bool {
+    pub(crate) fn owners(self) -> bool {
         self.sets || self.deployments
     }
 

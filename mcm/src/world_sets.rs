@@ -117,6 +117,7 @@ impl World {
             triggers.push(quiet(Work::Set(Key::of(&**set))));
             triggers.extend(self.owners_of_set(set));
         }
+        triggers.extend(self.released(change, |set| &set.status.preservations));
         triggers.push(quiet(Work::Overshoot));
         dedup(triggers)
     }
@@ -132,6 +133,7 @@ impl World {
         let mut triggers: Vec<_> = deployment
             .map(|deployment| quiet(Work::Deployment(Key::of(&**deployment))))
             .collect();
+        triggers.extend(self.released(change, |deployment| &deployment.status.preservations));
         triggers.push(quiet(Work::Overshoot));
         triggers
     }

@@ -30,6 +30,8 @@ mod namespace_goes;
 mod node_annotated;
 mod node_deleted;
 mod node_template;
+mod preservation;
+mod preservation_limits;
 mod reserve_gives_way;
 mod rolling_restart;
 mod rollout_choices;
@@ -46,7 +48,7 @@ mod zone_outage;
 
 use harness::Scenario;
 use harness::StageKind;
-use harness::scenario::builder::{all, boot_delay, machine_gone, node_gone, slack, vm_count};
+use harness::scenario::builder::{all, boot_delay, create_machine, machine_gone, node_gone, slack, vm_count};
 use harness::scenario::{Condition, DurationExpression};
 
 /// All scenarios, in the order in which they are listed; each carries the name of its suite.
@@ -107,6 +109,8 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("machine", machine.into()))
         .chain(suite("workloads", workloads.into()))
         .chain(suite("rollout", rollouts))
+        .chain(suite("preservation", preservation::scenarios()))
+        .chain(suite("preservation", preservation_limits::scenarios()))
         .collect()
 }
 

@@ -68,7 +68,9 @@ fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
         return Some(format!("node {name} was cordoned, and is no longer"));
     }
     // With the controller's mark beside it the annotation is the controller's own.
-    let by_us = annotation(before, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
+    let of_a_rollout = annotation(before, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
+    let of_a_preservation = annotation(before, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION);
+    let by_us = of_a_rollout || of_a_preservation.is_some_and(|before| before != "true");
     let kept = |node: &Value| annotation(node, KEEP) == Some("true") && !by_us;
     (kept(before) && !kept(node)).then(|| format!("node {name} had the annotation {KEEP}, and has it no longer"))
 }

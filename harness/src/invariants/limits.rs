@@ -3,7 +3,7 @@
 //!
 //! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
 //! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
-//! waits for its turn (I12). Preservation and detaching have no deadline of their own here yet: no controller ends them.
+//! waits for its turn (I12). The ends of preservations and of detaching are not timed here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

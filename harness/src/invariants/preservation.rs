@@ -80,6 +80,9 @@ impl Check for Lives {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.applied("Machine") {
             let before = sight.before.filter(|before| is_preserved(before, sight))?;
+            if let Some(broken) = released_early(sight, before, machine) {
+                return Some(broken);
+            }
             let falls = is_deleting(machine) && !is_deleting(before);
             return (falls && !is_release_legal(sight, before)).then(|| {
                 format!(
@@ -102,8 +105,48 @@ impl Check for Lives {
     }
 }
 
+/// Draining or kept; one that is released already is judged when that begins.
 fn is_preserved(machine: &Value, sight: &Sight) -> bool {
-    time(machine, EXPIRY).is_some_and(|expiry| expiry > sight.at())
+    match stage(machine) {
+        "Draining" => true,
+        "Releasing" => false,
+        _ => time(machine, EXPIRY).is_some_and(|expiry| expiry > sight.at()),
+    }
+}
+
+fn stage(machine: &Value) -> &str {
+    let stage = machine.pointer("/status/preservation/stage");
+    stage.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A preservation that ends, and what its Machine says of it contradicts the reason.
+fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<String> {
+    if stage(machine) != "Releasing" || is_deleting(machine) {
+        return None;
+    }
+    let record = |field: &str| {
+        machine
+            .pointer(&format!("/status/preservation/{field}"))
+            .and_then(Value::as_str)
+    };
+    let asked = annotation(machine, PRESERVE);
+    let reason = record("reason").unwrap_or_default();
+    let legal = match reason {
+        "Expired" => time(machine, EXPIRY).is_some_and(|expiry| expiry <= sight.at()),
+        "Refused" => asked == Some("false"),
+        "Removed" => asked.is_none(),
+        "NotFailed" => asked == Some("when-failed"),
+        "MaximumLowered" => record("by") == Some("auto"),
+        "RollingOut" | "ExpiryRemoved" => true,
+        _ => false,
+    };
+    (!legal).then(|| {
+        format!(
+            "the preservation of machine {} ends because of {reason:?}, and its annotation is {asked:?}, its expiry {:?}",
+            name(machine),
+            time(before, EXPIRY)
+        )
+    })
 }
 
 fn is_release_legal(sight: &Sight, machine: &Value) -> bool {

@@ -215,6 +215,11 @@ pub fn api_timeout() -> DurationExpression {
     Named::ApiTimeout.into()
 }
 
+/// See [`Named::PreserveTimeout`].
+pub fn preserve_timeout() -> DurationExpression {
+    Named::PreserveTimeout.into()
+}
+
 /// See [`Named::Slack`].
 pub fn slack() -> DurationExpression {
     Named::Slack.into()

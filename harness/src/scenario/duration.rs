@@ -43,13 +43,15 @@ pub enum Named {
     OrphanPeriod,
     /// How long an API server may be away before the controller is frozen.
     ApiTimeout,
+    /// How long a preserved machine is kept.
+    PreserveTimeout,
     /// Room for processing and for what is counted in whole seconds.
     Slack,
 }
 
 impl Named {
     /// All names.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::HealthTimeout,
         Self::CreationTimeout,
         Self::DrainTimeout,
@@ -63,6 +65,7 @@ impl Named {
         Self::ForcedDetach,
         Self::OrphanPeriod,
         Self::ApiTimeout,
+        Self::PreserveTimeout,
         Self::Slack,
     ];
 
@@ -82,6 +85,7 @@ impl Named {
             Self::ForcedDetach => "forcedDetach",
             Self::OrphanPeriod => "orphanPeriod",
             Self::ApiTimeout => "apiTimeout",
+            Self::PreserveTimeout => "preserveTimeout",
             Self::Slack => "slack",
         }
     }
@@ -116,6 +120,8 @@ pub struct Timeouts {
     pub orphan_period: Duration,
     /// See [`Named::ApiTimeout`].
     pub api_timeout: Duration,
+    /// See [`Named::PreserveTimeout`].
+    pub preserve: Duration,
     /// See [`Named::Slack`].
     pub slack: Duration,
 }
@@ -137,6 +143,8 @@ impl Timeouts {
             pod_toleration: Duration::from_mins(5),
             orphan_period: Duration::from_mins(30),
             api_timeout: Duration::from_secs(30),
+            // Less than the 72 h of production: all leases are renewed meanwhile.
+            preserve: Duration::from_hours(1),
             slack: Duration::from_mins(1),
         }
     }
@@ -157,6 +165,7 @@ impl Timeouts {
             pod_toleration: Duration::from_secs(5),
             orphan_period: Duration::from_secs(12),
             api_timeout: Duration::from_secs(5),
+            preserve: Duration::from_secs(30),
             slack: Duration::from_secs(5),
         }
     }
@@ -198,6 +207,7 @@ impl Timeouts {
             Named::ForcedDetach => FORCED_DETACH,
             Named::OrphanPeriod => self.orphan_period,
             Named::ApiTimeout => self.api_timeout,
+            Named::PreserveTimeout => self.preserve,
             Named::Slack => self.slack,
         }
     }

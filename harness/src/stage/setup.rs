@@ -94,6 +94,7 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options.machine.creation_timeout = GoDuration(timeouts.creation);
     options.machine.health_timeout = GoDuration(timeouts.health);
     options.machine.drain_timeout = GoDuration(timeouts.drain);
+    options.preservation.timeout = GoDuration(timeouts.preserve);
     options.retry.short = GoDuration(timeouts.short_retry);
     options.retry.medium = GoDuration(timeouts.medium_retry);
     options.retry.long = GoDuration(timeouts.long_retry);
@@ -117,6 +118,7 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
         format!("--machine-creation-timeout={}", options.machine.creation_timeout),
         format!("--machine-health-timeout={}", options.machine.health_timeout),
         format!("--machine-drain-timeout={}", options.machine.drain_timeout),
+        format!("--machine-preserve-timeout={}", options.preservation.timeout),
         format!(
             "--machine-safety-orphan-vms-period={}",
             options.safety.orphan_vms_period

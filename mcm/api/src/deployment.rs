@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::MachineTemplateSpec;
+use crate::preservation::PreservationEntry;
 use crate::set::{MachineSummary, is_default};
 use crate::type_meta::{ApiVersion, Kind};
 
@@ -148,6 +149,15 @@ pub struct MachineDeploymentStatus {
     /// Machines that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_machines: Option<Vec<MachineSummary>>,
+    /// Failed machines that are kept; absent: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preservations: Vec<PreservationEntry>,
+    /// The maximum of automatic preservations that was acted on last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_auto_preserve_failed_max: Option<i32>,
+    /// Hash of the template that was rolled out last; another one: a rollout is under way.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rolled_out: String,
 }
 
 /// A condition of a deployment.

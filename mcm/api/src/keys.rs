@@ -80,7 +80,7 @@ pub const LAST_SCALE_ANNOTATION: &str = "machine.sapcloud.io/last-deployment-rep
 pub const MARKED_ANNOTATION: &str = "machine.sapcloud.io/marked-for-deletion-time";
 /// The priority of a machine that was chosen for the next scale-down.
 pub const CHOSEN_PRIORITY: &str = "1";
-/// Annotation on a Machine: whether it is preserved when it fails.
+/// Annotation on a Node or Machine that asks for its preservation (`now`, `when-failed`) or refuses it (`false`).
 pub const PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/preserve";
 /// Annotation of kubectl that is never copied.
 pub const LAST_APPLIED_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -100,3 +100,16 @@ pub const LAST_APPLIED_PROVIDER_SPEC_ANNOTATION: &str = "last-applied-providersp
 pub const INFLIGHT_PROVIDER_SPEC_ANNOTATION: &str = "inflight-providerspec-hash";
 /// Label on a Machine, exactly `True`: a drain outside a deletion goes without regard for pods.
 pub const FORCE_DRAIN_LABEL: &str = "force-drain";
+/// The same as it was called first: `true` means `when-failed`.
+pub const PRESERVE_WHEN_FAILED_ANNOTATION: &str = "node.machine.sapcloud.io/preserve-when-failed";
+/// Annotation on a Machine: its [`PRESERVE_ANNOTATION`] came from the Node, with this value.
+pub const LAST_APPLIED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-node-preserve-value";
+/// Annotation on a Machine: a value of [`PRESERVE_ANNOTATION`] that means nothing, which was told of.
+pub const IGNORED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/ignored-preserve-value";
+/// Annotation on the Node of a preserved machine: what [`SCALE_DOWN_DISABLED_ANNOTATION`] was before; empty: nothing.
+pub const SCALE_DOWN_DISABLED_BEFORE_ANNOTATION: &str =
+    "node.machine.sapcloud.io/scale-down-disabled-before-preservation";
+/// Taint on the Node of a failed machine that is kept: no new pods.
+pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
+/// Type of the Node condition that tells of a preservation.
+pub const PRESERVED_CONDITION: &str = "Preserved";

@@ -1,13 +1,12 @@
 //! Machine: one VM and the Node that joins from it.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{NodeAddress, NodeCondition, NodeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::duration::GoDuration;
+use crate::preservation::{Preservation, PreservationStage};
 use crate::type_meta::{ApiVersion, Kind};
 
 crate::kind!(Machine, "machines");
@@ -129,6 +128,17 @@ pub struct MachineStatus {
     /// The driver's memory between calls; opaque to the controller.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_known_state: String,
+    /// Who keeps the machine; absent: it is not preserved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preservation: Option<Preservation>,
+}
+
+impl MachineStatus {
+    /// Whether the machine is kept: it has an expiry, or it failed and its pods leave before it gets one.
+    pub fn is_preserved(&self) -> bool {
+        let draining = |record: &Preservation| record.stage == PreservationStage::Draining;
+        self.current_status.preserve_expiry_time.is_some() || self.preservation.as_ref().is_some_and(draining)
+    }
 }
 
 /// What was done last.
@@ -175,6 +185,11 @@ impl CurrentStatus {
         *self == Self::default()
     }
 
+    /// The phase, whether the machine is preserved in it or not; `None`: not processed yet.
+    pub fn base(&self) -> Option<&Phase> {
+        self.phase.as_ref().map(Phase::base)
+    }
+
     /// When the phase was entered, or `fallback` where that was never written.
     pub fn since(&self, fallback: Timestamp) -> Timestamp {
         self.last_update_time.as_ref().map_or(fallback, |time| time.0)
@@ -201,8 +216,8 @@ macro_rules! wire_enum {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.as_str())
             }
         }
@@ -216,19 +231,20 @@ macro_rules! wire_enum {
             }
         }
 
-        impl Serialize for $name {
+        impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
+        impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer).map(|text| Self::from(text.as_str()))
+                <String as serde::Deserialize>::deserialize(deserializer).map(|text| Self::from(text.as_str()))
             }
         }
     };
 }
+pub(crate) use wire_enum;
 
 wire_enum! {
     /// Where a machine stands in its life.
@@ -245,6 +261,10 @@ wire_enum! {
         Unknown = "Unknown",
         /// A timeout passed; its set replaces it.
         Failed = "Failed",
+        /// Running, and kept from being scaled down.
+        RunningPreserved = "Running:Preserved",
+        /// Failed, and kept for analysis.
+        FailedPreserved = "Failed:Preserved",
         /// Drained for an update in place.
         InPlaceUpdating = "InPlaceUpdating",
         /// The node reported that the update worked.
@@ -253,6 +273,26 @@ wire_enum! {
         InPlaceUpdateFailed = "InPlaceUpdateFailed",
         /// Being deleted.
         Terminating = "Terminating",
+    }
+}
+
+impl Phase {
+    /// The phase without the sub-phase Preserved.
+    pub fn base(&self) -> &Self {
+        match self {
+            Self::RunningPreserved => &Self::Running,
+            Self::FailedPreserved => &Self::Failed,
+            other => other,
+        }
+    }
+
+    /// The phase as it is shown of a preserved machine: Running and Failed alone have a text of their own.
+    pub fn preserved(&self) -> Self {
+        match self {
+            Self::Running => Self::RunningPreserved,
+            Self::Failed => Self::FailedPreserved,
+            other => other.clone(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{ClassSpec, LastOperation, MachineTemplateSpec};
+use crate::preservation::PreservationEntry;
 use crate::type_meta::{ApiVersion, Kind};
 
 crate::kind!(MachineSet, "machinesets");
@@ -82,6 +83,12 @@ pub struct MachineSetStatus {
     /// Machines that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_machines: Option<Vec<MachineSummary>>,
+    /// Failed machines that are kept; absent: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preservations: Vec<PreservationEntry>,
+    /// The maximum of automatic preservations that was acted on last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_auto_preserve_failed_max: Option<i32>,
 }
 
 /// A condition of a set.

@@ -15,6 +15,7 @@ pub mod machine;
 pub mod merge;
 pub mod overshoot;
 pub mod ownership;
+pub mod preservation;
 pub mod safety;
 pub mod selector;
 pub mod set;

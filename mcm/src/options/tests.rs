@@ -65,6 +65,8 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
     --machine-inplace-update-timeout=20m0s
     --node-conditions=KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable
     --bootstrap-token-auth-extra-groups=
+    --machine-preserve-timeout=72h0m0s
+    --preservation-dialect=v2
     --machine-safety-orphan-vms-period=30m0s
     --machine-safety-apiserver-statuscheck-timeout=30s
     --machine-safety-apiserver-statuscheck-period=1m0s
@@ -183,23 +185,9 @@ fn without_leader_election_its_periods_do_not_matter() {
 }
 
 #[rstest]
-#[case::upstreams(
-    "--machine-preserve-timeout=72h",
-    Some("--machine-preserve-timeout: mcm does not offer")
-)]
-#[case::without_a_value("--machine-preserve-timeout", Some("--machine-preserve-timeout: mcm does not offer"))]
-#[case::offered("--machine-health-timeout=10m", None)]
-#[case::nobodys("--elevator", None)]
-fn a_flag_of_upstreams_that_is_not_offered_is_named(#[case] flag: &str, #[case] expected: Option<&str>) {
-    let problem = not_offered([flag, "--namespace=shoot"]);
-    assert_eq!(problem.is_some(), expected.is_some());
-    assert!(problem.unwrap_or_default().starts_with(expected.unwrap_or_default()));
-}
-
-#[test]
-fn no_flag_that_is_offered_is_said_not_to_be() {
-    for argument in command().get_arguments() {
-        let flag = format!("--{}", argument.get_long().unwrap());
-        assert_eq!(not_offered([flag.as_str()]), None);
-    }
+#[case::v2("--preservation-dialect=v2", PreservationDialect::V2)]
+#[case::upstream("--preservation-dialect=upstream", PreservationDialect::Upstream)]
+#[case::off("--preservation-dialect=off", PreservationDialect::Off)]
+fn the_dialect_of_preservation_is_chosen(#[case] flag: &str, #[case] expected: PreservationDialect) {
+    assert_eq!(parse(&[flag]).unwrap().preservation.dialect, expected);
 }

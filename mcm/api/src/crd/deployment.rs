@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use serde_json::json;
 
-use super::machine::{HAS_SELECTOR, ONE_MAXIMUM, failed_machines, selector_that_names_labels, template};
+use super::machine::{HAS_SELECTOR, ONE_MAXIMUM, failed_machines, preservations, selector_that_names_labels, template};
 use super::schema::{Refine, boolean, int_or_string, int32, int64, list_of, object, string, time};
 use super::{Parts, age, column, status_and_scale};
 
@@ -170,5 +170,14 @@ fn status() -> JSONSchemaProps {
         ("conditions", list_of(condition)),
         ("collisionCount", int32()),
         ("failedMachines", failed_machines()),
+        ("preservations", preservations()),
+        (
+            "observedAutoPreserveFailedMax",
+            int32().described("The maximum of automatic preservations that was acted on last."),
+        ),
+        (
+            "rolledOut",
+            string().described("Hash of the template that was rolled out last."),
+        ),
     ])
 }

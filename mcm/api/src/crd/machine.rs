@@ -207,6 +207,36 @@ pub(super) const ONE_MAXIMUM: (&str, &str) = (
     "autoPreserveFailedMax and autoPreserveFailedMachineMax are two names of one number: remove one of them",
 );
 
+fn preservation() -> JSONSchemaProps {
+    object([
+        ("by", string().described("Who asked for it: auto, machine or node.")),
+        ("stage", string().described("Draining, Preserved or Releasing.")),
+        ("nodeUID", string().described("The uid of the machine's Node.")),
+        ("since", time().described("When the stage was entered.")),
+        (
+            "request",
+            string().described("The annotation's value that asked for it."),
+        ),
+        ("reason", string().described("Why it ends.")),
+    ])
+    .described("Who keeps the machine; absent: it is not preserved.")
+}
+
+/// Failed machines that are kept, in the status of their owner.
+pub(super) fn preservations() -> JSONSchemaProps {
+    list_of(object([
+        ("uid", string()),
+        ("name", string()),
+        ("by", string().described("Who asked for it: auto, machine or node.")),
+        ("created", time().described("When the machine was created.")),
+        (
+            "released",
+            boolean().described("True: the maximum was lowered, and this one is to end."),
+        ),
+    ]))
+    .described("Failed machines that are kept. Their number counts against the maximum.")
+}
+
 fn status() -> JSONSchemaProps {
     let address = object([("address", string()), ("type", string())]).required(&["address", "type"]);
     let condition = object([
@@ -224,7 +254,7 @@ fn status() -> JSONSchemaProps {
         ("lastUpdateTime", time()),
         (
             "preserveExpiryTime",
-            time().described("Set: the machine is preserved until then."),
+            time().described("Set: the machine is preserved until then. An edit is honoured at once."),
         ),
     ]);
     object([
@@ -245,6 +275,7 @@ fn status() -> JSONSchemaProps {
             "lastKnownState",
             string().described("The driver's memory between calls."),
         ),
+        ("preservation", preservation()),
     ])
     .described("The observed state of a machine.")
 }

@@ -3,7 +3,8 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
 use super::machine::{
-    HAS_SELECTOR, ONE_MAXIMUM, class_spec, failed_machines, last_operation, selector_that_names_labels, template,
+    HAS_SELECTOR, ONE_MAXIMUM, class_spec, failed_machines, last_operation, preservations, selector_that_names_labels,
+    template,
 };
 use super::schema::{Refine, int32, int64, list_of, object, string, time};
 use super::{Parts, age, column, status_and_scale};
@@ -89,5 +90,10 @@ fn status() -> JSONSchemaProps {
         ("machineSetCondition", list_of(condition)),
         ("lastOperation", last_operation()),
         ("failedMachines", failed_machines()),
+        ("preservations", preservations()),
+        (
+            "observedAutoPreserveFailedMax",
+            int32().described("The maximum of automatic preservations that was acted on last."),
+        ),
     ])
 }

@@ -43,7 +43,9 @@ pub const KINDS: [(&str, &str); 4] = [
         status.machineSetCondition[].reason: string
         status.machineSetCondition[].message: string
         status.lastOperation: LastOperation
-        status.failedMachines[]: MachineSummary",
+        status.failedMachines[]: MachineSummary
+        status.preservations[]: PreservationEntry
+        status.observedAutoPreserveFailedMax: int",
     ),
     (
         "MachineDeployment",
@@ -78,12 +80,19 @@ pub const KINDS: [(&str, &str); 4] = [
         status.conditions[].reason: string
         status.conditions[].message: string
         status.collisionCount: int
-        status.failedMachines[]: MachineSummary",
+        status.failedMachines[]: MachineSummary
+        status.preservations[]: PreservationEntry
+        status.observedAutoPreserveFailedMax: int
+        status.rolledOut: string",
     ),
 ];
 
 /// Types that several kinds have.
-pub const SHARED: [(&str, &str); 9] = [
+pub const SHARED: [(&str, &str); 10] = [
+    (
+        "PreservationEntry",
+        "uid: string\nname: string\nby: string\ncreated: time\nreleased: bool",
+    ),
     (
         "MachineSpec",
         "
@@ -115,7 +124,13 @@ pub const SHARED: [(&str, &str); 9] = [
         currentStatus.timeoutActive: bool
         currentStatus.lastUpdateTime: time
         currentStatus.preserveExpiryTime: time
-        lastKnownState: string",
+        lastKnownState: string
+        preservation.by: string
+        preservation.stage: string
+        preservation.nodeUID: string
+        preservation.since: time
+        preservation.request: string
+        preservation.reason: string",
     ),
     ("ClassSpec", "apiGroup: string\nkind: string\nname: string"),
     (

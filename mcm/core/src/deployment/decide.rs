@@ -11,15 +11,21 @@ use super::bounds::{IN_PLACE_UPDATE, RECREATE};
 use super::desk::Desk;
 use super::{
     Reason, Settings, View, history, in_place, nodes, problems, recreate, revision, rollback, rolling, scale, status,
-    trigger,
+    template_hash, trigger,
 };
 use crate::finalizer::{finalizer_patch, has_finalizer};
 use crate::machine::EventType;
 use crate::ownership::{Claim, adoption, claim, release};
+use crate::preservation::without_sub_phases;
 use crate::steps::{Act, Kind, Plan};
 
 /// What is to be done about the deployment.
 pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
+    let plain = without_sub_phases(&view.machines).map(|machines| View {
+        machines,
+        ..view.clone()
+    });
+    let view = plain.as_ref().unwrap_or(view);
     let deployment = &view.deployment;
     let leaving = deployment.metadata.deletion_timestamp.is_some();
     let problems = usable(view);
@@ -108,6 +114,7 @@ fn work(desk: &mut Desk) -> (MachineDeploymentStatus, Option<std::time::Duration
     let wake = status::progress(desk, Some(newest), &mut observed);
     let complete = status::is_complete(desk, &observed);
     if complete {
+        observed.rolled_out = template_hash(&desk.deployment.spec.template);
         nodes::let_autoscaler_back(desk);
         history::clean_up(desk, Some(newest));
     }

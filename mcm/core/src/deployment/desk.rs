@@ -298,7 +298,7 @@ fn draft(view: &View, original: Arc<MachineSet>) -> SetDraft {
         .filter(|machine| is_controlled_by(&machine.metadata, &original.metadata))
         .cloned()
         .collect();
-    rank(&mut machines, &view.preserved);
+    rank(&mut machines);
     SetDraft {
         set: MachineSet::clone(&original),
         original,

@@ -20,7 +20,7 @@ mod template;
 mod trigger;
 mod validation;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
@@ -29,7 +29,7 @@ use mcm_api::{Machine, MachineDeployment, MachineSet};
 pub use bounds::{Bounds, resolve};
 pub use decide::decide;
 pub use reason::Reason;
-pub use template::{hash, same_template, set_name};
+pub use template::{hash, same_template, set_name, template_hash};
 pub use validation::problems;
 
 /// What an operator sets for all deployments.
@@ -63,8 +63,6 @@ pub struct View {
     pub machines: Vec<Arc<Machine>>,
     /// Nodes of those machines by their names; `None`: there is no target cluster.
     pub nodes: Option<BTreeMap<String, Arc<Node>>>,
-    /// Names of the machines that are preserved.
-    pub preserved: BTreeSet<String>,
     /// Name of a set that could not be created because there is one.
     pub taken: Option<String>,
     /// The creation of a set that failed just now, in words. The plan then only tells of it.

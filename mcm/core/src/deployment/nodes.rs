@@ -87,7 +87,7 @@ pub(super) fn keep_autoscaler_away(desk: &mut Desk) {
 /// Lets it back to the nodes that it was kept away from here, but not to those of preserved machines.
 pub(super) fn let_autoscaler_back(desk: &mut Desk) {
     for machine in all_machines(desk) {
-        let preserved = machine.status.current_status.preserve_expiry_time.is_some();
+        let preserved = machine.status.is_preserved();
         let Some(node) = desk.node_of(&machine).filter(|_| !preserved) else {
             continue;
         };

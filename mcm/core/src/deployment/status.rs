@@ -7,7 +7,9 @@ use mcm_api::MachineDeployment;
 use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
 
 use super::desk::Desk;
-use crate::set::{INVALID, stamp};
+use super::template_hash;
+use crate::preservation::{Ledger, sweep};
+use crate::set::{INVALID, is_active, stamp};
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
@@ -42,6 +44,7 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
         failed_machines: (!failed.is_empty()).then_some(failed),
         ..known.clone()
     };
+    preservation(desk, newest, &mut status);
     remove(&mut status, INVALID);
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable - i64::from(preserved);
     let (value, reason, message) = if i64::from(available) >= least.max(0) {
@@ -59,6 +62,22 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
     };
     put(&mut status, AVAILABLE, value, reason, message, desk.now);
     status
+}
+
+/// What preservation goes by: which template was rolled out last, and the failed machines that are kept.
+fn preservation(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
+    let deployment = &desk.view.deployment;
+    if status.rolled_out.is_empty() {
+        let set = newest.and_then(|newest| desk.sets.get(newest)).or(desk.sets.last());
+        let template = set.map_or(&deployment.spec.template, |set| &set.set.spec.template);
+        status.rolled_out = template_hash(template);
+    }
+    let machines = desk.view.machines.iter().filter(|machine| is_active(machine));
+    let there = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+    let known = deployment.status.observed_auto_preserve_failed_max;
+    let swept = sweep(Ledger::Deployment(deployment), known, &there);
+    status.preservations = swept.entries;
+    status.observed_auto_preserve_failed_max = swept.observed;
 }
 
 /// How the rollout stands, and when its deadline passes.

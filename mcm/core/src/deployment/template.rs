@@ -45,6 +45,11 @@ pub fn hash(template: &MachineTemplateSpec, collisions: Option<i32>) -> u32 {
     bytes.fold(BASIS, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(PRIME))
 }
 
+/// The hash by which a template is told from the one that was rolled out last.
+pub fn template_hash(template: &MachineTemplateSpec) -> String {
+    hash(template, None).to_string()
+}
+
 /// The name of the set of a template with that hash. Its last part has neither vowels nor digits that look like them.
 pub fn set_name(deployment: &str, hash: u32) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

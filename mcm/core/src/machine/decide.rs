@@ -6,9 +6,10 @@ use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 use super::pass::Pass;
 use super::{
     Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, in_place,
-    migration, node, update, validation,
+    migration, node, preserve, update, validation,
 };
 use crate::finalizer::has_finalizer;
+use crate::preservation::without_sub_phase;
 
 /// What is to be done about a machine now.
 ///
@@ -22,7 +23,16 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
     }
     let corrected = corrected(view, settings);
     let view = corrected.as_ref().unwrap_or(view);
-    look(&Pass { view, settings, now })
+    let plain = without_sub_phase(&view.machine).map(|machine| View {
+        machine,
+        ..view.clone()
+    });
+    let pass = Pass {
+        view: plain.as_ref().unwrap_or(view),
+        settings,
+        now,
+    };
+    preserve::weave(&pass, look(&pass), view.machine.status.current_status.phase.as_ref())
 }
 
 /// The view without a Node that has turned out not to exist, or that is another machine's, and

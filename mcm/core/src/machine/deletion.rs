@@ -137,6 +137,7 @@ fn start(pass: &Pass) -> Plan {
     let status = pass.operation(Operation::Delete, State::Processing, Stage::FindVm.phrase());
     let mut status = pass.enter(status, Phase::Terminating, false);
     status.current_status.preserve_expiry_time = None;
+    status.preservation = None;
     if planted!(pass.settings, R29) {
         status.current_status.last_update_time = pass.machine().status.current_status.last_update_time.clone();
     }

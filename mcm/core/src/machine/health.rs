@@ -333,9 +333,10 @@ fn being_replaced(pass: &Pass) -> Option<String> {
         return others.into_iter().find(|name| set(name) != set(pass.name()));
     }
     let under_way = pass.view.siblings.iter().filter(|sibling| {
-        let settled = matches!(sibling.phase, Some(Phase::Running | Phase::Unknown))
-            || planted!(pass.settings, R19) && sibling.phase != Some(Phase::Failed)
-            || planted!(pass.settings, R19b) && sibling.phase == Some(Phase::Terminating);
+        let phase = sibling.phase.as_ref().map(Phase::base);
+        let settled = matches!(phase, Some(Phase::Running | Phase::Unknown))
+            || planted!(pass.settings, R19) && phase != Some(&Phase::Failed)
+            || planted!(pass.settings, R19b) && phase == Some(&Phase::Terminating);
         !settled && sibling.name != pass.name() && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
     });
     under_way.map(|sibling| sibling.name.clone()).min()

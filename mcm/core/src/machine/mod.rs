@@ -32,6 +32,7 @@ mod node_patch;
 mod node_template;
 mod pass;
 mod plan;
+mod preserve;
 mod reason;
 mod settings;
 mod similar;

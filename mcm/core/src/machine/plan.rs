@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use mcm_api::{Machine, MachineClass, MachineStatus, keys};
+use mcm_api::{Machine, MachineClass, MachineStatus, PreservedBy, keys};
 use serde_json::{Value, json};
 
 use super::{DrainMemory, NodePatch, Reason, SecretData};
@@ -19,7 +19,7 @@ use crate::finalizer::finalizer_patch;
 ///
 /// The shell performs `actions` in order. The first that fails ends the list: unless it
 /// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
-/// decides again at once. A [`Action::Call`], [`Action::AskVolumeIds`] or [`Action::EnsureBootstrapToken`] is always the last
+/// decides again at once. A [`Action::Claim`], [`Action::Call`], [`Action::AskVolumeIds`] or [`Action::EnsureBootstrapToken`] is always the last
 /// action of a plan without a status: its result goes into the view, and the shell decides again at
 /// once. Otherwise `status` is written, and the machine is looked at again after `wake`.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +116,27 @@ pub enum Action {
         /// For people.
         message: String,
     },
+    /// Sets the Node condition that tells of a preservation.
+    SetPreservedCondition {
+        /// The Node.
+        node: String,
+        /// Whether the machine is preserved.
+        status: bool,
+        /// In few words.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Enters the machine in its owner's list of preserved machines; answered by
+    /// [`View::claim`](super::View::claim).
+    Claim {
+        /// Who asks for its preservation.
+        by: PreservedBy,
+        /// Whether it is kept in any case: it was preserved before it failed.
+        again: bool,
+    },
+    /// Takes the machine out of its owner's list of preserved machines.
+    LeaveLedger,
     /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
     SetTerminatingCondition {
         /// The Node.
@@ -193,6 +214,7 @@ impl Action {
             Self::PatchNode { node, .. }
             | Self::SetNodeCapacity { node, .. }
             | Self::SetNodeCondition { node, .. }
+            | Self::SetPreservedCondition { node, .. }
             | Self::SetTerminatingCondition { node, .. }
             | Self::CordonNode { node }
             | Self::RemoveNodeFinalizer { node }
@@ -244,6 +266,8 @@ pub struct MachinePatch {
     pub provider_spec: Option<String>,
     /// The annotation that says that the VM may have parts of another spec; `Some(None)` removes it.
     pub inflight: Option<Option<String>>,
+    /// Other annotations; `None` as a value removes one.
+    pub annotations: BTreeMap<String, Option<String>>,
 }
 
 impl MachinePatch {
@@ -268,6 +292,9 @@ impl MachinePatch {
         }
         if let Some(hash) = &self.inflight {
             patch["metadata"]["annotations"][keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION] = json!(hash);
+        }
+        for (key, value) in &self.annotations {
+            patch["metadata"]["annotations"][key] = json!(value);
         }
         if let Some(provider_id) = &self.provider_id {
             patch["spec"] = json!({ "providerID": provider_id });

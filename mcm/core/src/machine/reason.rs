@@ -204,6 +204,10 @@ pub enum Reason {
     #[error("nothing is left of the machine: its finalizer goes")]
     Released,
 
+    /// A machine is kept.
+    #[error("preservation: {0}")]
+    Preservation(String),
+
     /// An action failed.
     #[error("an action failed: {0}")]
     ActionFailed(String),

@@ -6,6 +6,8 @@ use mcm_api::GoDuration;
 use mcm_api::Machine;
 use mcm_api::keys;
 
+use crate::preservation::Dialect;
+
 /// The controller's settings; the default is upstream's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -27,6 +29,10 @@ pub struct Settings {
     pub node_conditions: String,
     /// `auth-extra-groups` of bootstrap tokens.
     pub bootstrap_token_extra_groups: String,
+    /// How long a preserved machine is kept.
+    pub preserve_timeout: Duration,
+    /// Whose words and habits of preservation apply.
+    pub preservation: Dialect,
     /// How long to wait before trying again.
     pub retry: Retry,
     /// A defect that is planted on purpose.
@@ -46,6 +52,8 @@ impl Default for Settings {
             in_place_update_timeout: Duration::from_mins(20),
             node_conditions: "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable".to_owned(),
             bootstrap_token_extra_groups: String::new(),
+            preserve_timeout: Duration::from_hours(72),
+            preservation: Dialect::V2,
             retry: Retry::default(),
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -136,6 +144,15 @@ impl Settings {
             .configuration
             .in_place_update_timeout
             .map_or(self.in_place_update_timeout, |duration| duration.0)
+    }
+
+    /// How long the machine is kept once it is preserved.
+    pub fn preserve_timeout_of(&self, machine: &Machine) -> Duration {
+        machine
+            .spec
+            .configuration
+            .machine_preserve_timeout
+            .map_or(self.preserve_timeout, |duration| duration.0)
     }
 
     /// Types of Node conditions that must be False for the machine to be healthy.

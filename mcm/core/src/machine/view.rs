@@ -12,6 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use mcm_api::{DriverError, Machine, MachineClass, Phase, VmIdentity};
 
 use super::{Action, DrainMemory};
+use crate::preservation::{Gate, Standing};
 
 /// Everything that is known about one machine at one moment.
 ///
@@ -57,6 +58,10 @@ pub struct View {
     pub made: Option<VmIdentity>,
     /// When this process copied the Node's conditions last, without any other change; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,
+    /// What the list of preserved machines says that the machine's owner has.
+    pub ledger: Standing,
+    /// What became of a claim in that list, in this pass; `Ok`: the machine is entered.
+    pub claim: Option<Result<(), Gate>>,
     /// Whether this process knows that the driver has no UpdateMachine.
     pub cannot_update: bool,
     /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
@@ -116,7 +121,7 @@ pub struct Sibling {
     pub name: String,
     /// Its phase; `None`: not processed yet.
     pub phase: Option<Phase>,
-    /// Whether it has a preservation expiry.
+    /// Whether it is preserved.
     pub preserved: bool,
 }
 

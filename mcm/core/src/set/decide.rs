@@ -15,10 +15,16 @@ use crate::finalizer::{finalizer_patch, has_finalizer};
 use crate::machine::EventType;
 use crate::merge::difference;
 use crate::ownership::{Claim, adoption, claim, release};
+use crate::preservation::without_sub_phases;
 use crate::steps::{Act, Kind, Plan};
 
 /// What is to be done about the set.
 pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
+    let plain = without_sub_phases(&view.machines).map(|machines| View {
+        machines,
+        ..view.clone()
+    });
+    let view = plain.as_ref().unwrap_or(view);
     let set = &view.set;
     let mut plan = Plan::default();
     if planted!(view, R23) && label(set, keys::FREEZE_LABEL).is_some() {

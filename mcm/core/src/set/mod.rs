@@ -11,7 +11,6 @@ mod status;
 mod sync;
 mod validation;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcm_api::{Machine, MachineSet};
@@ -37,8 +36,6 @@ pub struct View {
     /// Machines that the set controls, and orphans, in any order; machines of others may be among them. What this
     /// process made or deleted and the watch has not shown yet is here as the answers said.
     pub machines: Vec<Arc<Machine>>,
-    /// Names of the machines that are preserved.
-    pub preserved: BTreeSet<String>,
     /// The step of the last plan that failed, in words. The plan then only tells of it.
     pub failure: Option<String>,
     /// A planted defect.

@@ -1,11 +1,10 @@
 //! Which machine of a set goes first.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use mcm_api::{Machine, Phase, keys};
+use mcm_api::{Machine, Phase, PreservedBy, keys};
 
 /// Whether a machine counts as one of its set: it is neither being deleted nor Terminating.
 pub fn is_active(machine: &Machine) -> bool {
@@ -16,19 +15,14 @@ pub fn is_active(machine: &Machine) -> bool {
 /// that the autoscaler marked before others, the earlier first; by phase, the less useful first; the older first; at
 /// last by name.
 ///
-/// Preserved ones among each other: chosen automatically before manually, then the earlier expiry.
-pub fn rank(machines: &mut [Arc<Machine>], preserved: &BTreeSet<String>) {
-    machines.sort_by(|a, b| compare(a, b, preserved));
+/// Preserved ones among each other: chosen automatically before manually, failed before others, then the earlier expiry,
+/// then the older.
+pub fn rank(machines: &mut [Arc<Machine>]) {
+    machines.sort_by(|a, b| compare(a, b));
 }
 
-fn compare(a: &Machine, b: &Machine, preserved: &BTreeSet<String>) -> Ordering {
-    let kept = |machine: &Machine| {
-        machine
-            .metadata
-            .name
-            .as_ref()
-            .is_some_and(|name| preserved.contains(name))
-    };
+fn compare(a: &Machine, b: &Machine) -> Ordering {
+    let kept = |machine: &Machine| machine.status.is_preserved();
     kept(a)
         .cmp(&kept(b))
         .then_with(|| {
@@ -45,11 +39,13 @@ fn compare(a: &Machine, b: &Machine, preserved: &BTreeSet<String>) -> Ordering {
         .then_with(|| a.metadata.name.cmp(&b.metadata.name))
 }
 
-/// Whether it was asked for by a person, and when it ends.
-fn preservation(machine: &Machine) -> (bool, Option<Timestamp>) {
-    let automatic = annotation(machine, keys::PRESERVE_ANNOTATION) == Some("auto-preserved");
+/// Whether it was asked for by a person, whether it did not fail, when it ends, and when it was made.
+fn preservation(machine: &Machine) -> (bool, bool, Option<Timestamp>, Option<Timestamp>) {
+    let record = machine.status.preservation.as_ref();
+    let automatic = record.is_some_and(|record| record.by == PreservedBy::Auto);
+    let failed = machine.status.current_status.base() == Some(&Phase::Failed);
     let expiry = machine.status.current_status.preserve_expiry_time.as_ref();
-    (!automatic, expiry.map(|time| time.0))
+    (!automatic, !failed, expiry.map(|time| time.0), created(machine))
 }
 
 /// The machine's priority; the default where there is none or it is no number.
@@ -72,7 +68,7 @@ pub(crate) fn marked(machine: &Machine) -> Option<Timestamp> {
 }
 
 fn usefulness(machine: &Machine) -> u8 {
-    match machine.status.current_status.phase.as_ref() {
+    match machine.status.current_status.base() {
         Some(Phase::Terminating) => 0,
         Some(Phase::Failed) => 1,
         Some(Phase::CrashLoopBackOff) => 2,
@@ -82,7 +78,7 @@ fn usefulness(machine: &Machine) -> u8 {
         Some(Phase::InPlaceUpdateFailed) => 5,
         Some(Phase::Available) => 6,
         Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful) => 7,
-        Some(Phase::Running | Phase::Other(_)) => 8,
+        Some(Phase::Running | Phase::RunningPreserved | Phase::FailedPreserved | Phase::Other(_)) => 8,
     }
 }
 

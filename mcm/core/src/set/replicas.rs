@@ -48,7 +48,7 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
 /// The surplus by rank, then those that the autoscaler marked, then those that failed.
 fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Machine>, Reason)> {
     let mut ranked: Vec<Arc<Machine>> = active.into_iter().filter(|machine| !is_handed_over(machine)).collect();
-    rank(&mut ranked, &view.preserved);
+    rank(&mut ranked);
     #[cfg(feature = "mutants")]
     misrank(view, &mut ranked);
     let there = ranked.len();
@@ -61,7 +61,7 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
             scaled_at.is_some_and(|scaled| mark <= scaled) && !planted!(view, R41 | R42) || planted!(view, R45)
         });
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
-        let kept = view.preserved.contains(&name);
+        let kept = machine.status.is_preserved();
         let reason = if position < surplus {
             Reason::TooMany {
                 there,

@@ -11,6 +11,8 @@ use mcm_api::{Machine, MachineSet, Phase, State};
 
 use super::View;
 use super::rank::is_active;
+use crate::ownership::controller;
+use crate::preservation::{Ledger, sweep};
 
 /// The condition of a set whose machines cannot be made or deleted.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -45,13 +47,7 @@ pub fn is_available(machine: &Machine, min_ready_seconds: i32, now: Timestamp) -
 pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (MachineSetStatus, Option<Duration>) {
     let set = &view.set;
     let count = |wanted: &dyn Fn(&Machine) -> bool| claimed.iter().filter(|machine| wanted(machine)).count() as i32;
-    let preserved = |machine: &Machine| {
-        machine
-            .metadata
-            .name
-            .as_ref()
-            .is_some_and(|name| view.preserved.contains(name))
-    };
+    let preserved = |machine: &Machine| machine.status.is_preserved();
     let failed = |machine: &Machine| machine.status.current_status.phase == Some(Phase::Failed);
     let labelled = |machine: &Machine| is_labelled(set, machine);
     let available = |machine: &Machine| is_available(machine, set.spec.min_ready_seconds, now).is_ok();
@@ -71,12 +67,26 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
         failed_machines: (!summaries.is_empty()).then_some(summaries),
         ..set.status.clone()
     };
+    count_preserved(set, claimed, &mut status);
     remove(&mut status, INVALID);
     replica_failure(view, claimed, &mut status, now);
     let waits = claimed
         .iter()
         .filter_map(|machine| is_available(machine, set.spec.min_ready_seconds, now).err().flatten());
     (status, waits.min())
+}
+
+/// The list of failed machines that are kept follows what there is and what is allowed. That of a deployment's set is the
+/// deployment's.
+fn count_preserved(set: &MachineSet, claimed: &[Arc<Machine>], status: &mut MachineSetStatus) {
+    if controller(&set.metadata).is_some() {
+        return;
+    }
+    let staying = claimed.iter().filter(|machine| is_active(machine));
+    let there = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+    let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &there);
+    status.preservations = swept.entries;
+    status.observed_auto_preserve_failed_max = swept.observed;
 }
 
 /// The status of a set that is not usable.

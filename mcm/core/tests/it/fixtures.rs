@@ -282,7 +282,8 @@ pub fn actions(plan: &Plan) -> Vec<String> {
                 .join_duration
                 .as_ref()
                 .map(|value| format!(" joined={value}"))
-                .unwrap_or_default(),
+                .unwrap_or_default()
+                + &texts(&patch.annotations),
         ),
         Action::MigrateClass { kind, name } => format!("migrate {kind} {name}"),
         Action::DeleteMachine => "delete machine".to_owned(),
@@ -301,6 +302,9 @@ pub fn actions(plan: &Plan) -> Vec<String> {
             format!("capacity{}", amounts.collect::<String>())
         }
         Action::SetNodeCondition { type_, reason, .. } => format!("condition {type_} {reason}"),
+        Action::SetPreservedCondition { status, reason, .. } => format!("preserved condition {status} {reason}"),
+        Action::Claim { by, again } => format!("claim {by}{}", if *again { " again" } else { "" }),
+        Action::LeaveLedger => "leave the list".to_owned(),
         Action::SetTerminatingCondition { reason, .. } => format!("terminating condition {reason}"),
         Action::CordonNode { .. } => "cordon".to_owned(),
         Action::EvictPod { name, .. } => format!("evict {name}"),
@@ -313,15 +317,16 @@ pub fn actions(plan: &Plan) -> Vec<String> {
     plan.actions.iter().map(word).filter(|word| !word.is_empty()).collect()
 }
 
+fn texts(values: &BTreeMap<String, Option<String>>) -> String {
+    let each = values
+        .iter()
+        .filter(|(key, _)| !key.contains("last-applied-"))
+        .map(|(key, value)| format!(" {key}={}", value.as_deref().unwrap_or_default()));
+    each.collect()
+}
+
 /// What of a Node changes.
 fn node_word(patch: &NodePatch) -> String {
-    let texts = |values: &BTreeMap<String, Option<String>>| {
-        let each = values
-            .iter()
-            .filter(|(key, _)| !key.contains("last-applied"))
-            .map(|(key, value)| format!(" {key}={}", value.as_deref().unwrap_or_default()));
-        each.collect::<String>()
-    };
     let taints = patch.taints.as_ref().map(|taints| {
         let each = taints.iter().map(|taint| {
             format!(

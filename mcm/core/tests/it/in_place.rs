@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Operation, Phase, keys};
+use mcm_api::{Operation, Phase, Preservation, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{EvictionOutcome, NodeView, View, is_drained_in_place};
 use rstest::rstest;
 
@@ -172,6 +172,11 @@ fn the_result_on_the_node_is_the_machines_phase(#[case] phase: Phase, #[case] re
     let node = labelled(result, Some("ReadyForUpdate"));
     let mut view = on(phase, node);
     view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(90)));
+    view.machine.status.preservation = Some(Preservation {
+        by: PreservedBy::Auto,
+        stage: PreservationStage::Preserved,
+        ..Preservation::default()
+    });
     let plan = decided(&view, minute(1));
     assert_eq!(written(&plan).0, expected);
     if let Some(status) = plan.status {

@@ -19,6 +19,8 @@ mod node;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]
+mod preservation;
+#[cfg(test)]
 mod rollout;
 #[cfg(test)]
 mod update;

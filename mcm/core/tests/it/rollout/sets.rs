@@ -1,6 +1,6 @@
 //! Tables of sets: validity, claims, numbers, ranking, what is handed on, status.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -218,6 +218,12 @@ fn a_frozen_set_deletes_nothing_and_tells_its_status() {
     assert_eq!(status(&plan)["replicas"], 1);
 }
 
+/// The machine with an expiry in an hour.
+fn preserved(mut machine: Machine) -> Machine {
+    machine.status.current_status.preserve_expiry_time = Some(Time(at(60)));
+    machine
+}
+
 fn at(minutes: i64) -> Timestamp {
     start().checked_add(SignedDuration::from_mins(minutes)).unwrap()
 }
@@ -261,7 +267,7 @@ fn the_order_in_which_machines_go() {
     let mut older = machine("z-older", Phase::Running);
     older.metadata.creation_timestamp = Some(Time(at(-5)));
     let machines = [
-        machine("k-failed-preserved", Phase::Failed),
+        preserved(machine("k-failed-preserved", Phase::FailedPreserved)),
         prioritised("j-five", "5"),
         machine("h-running", Phase::Running),
         older,
@@ -275,9 +281,8 @@ fn the_order_in_which_machines_go() {
         marked("a-marked", Phase::Running, 0),
         prioritised("a-one", "1"),
     ];
-    let preserved = BTreeSet::from(["k-failed-preserved".to_owned()]);
     let mut ranked: Vec<_> = machines.into_iter().map(Arc::new).collect();
-    rank(&mut ranked, &preserved);
+    rank(&mut ranked);
     let names: Vec<_> = ranked
         .iter()
         .map(|machine| machine.metadata.name.clone().unwrap())
@@ -289,8 +294,8 @@ fn the_order_in_which_machines_go() {
         "b-running-later",
         "c-failed",
         "d-crash",
-        "e-unknown",
         "f-pending",
+        "e-unknown",
         "g-available",
         "z-older",
         "h-running",
@@ -304,26 +309,21 @@ fn the_order_in_which_machines_go() {
 #[case::one(1, &["m-1"])]
 #[case::both(0, &["m-1", "m-2"])]
 fn a_preserved_machine_goes_last(#[case] wanted: i32, #[case] expected: &[&str]) {
-    let machines = vec![machine("m-1", Phase::Running), machine("m-2", Phase::Failed)];
-    let view = View {
-        preserved: BTreeSet::from(["m-2".to_owned()]),
-        ..view(set(wanted), machines)
-    };
-    assert_eq!(deleted(&plan(&view)), expected);
+    let machines = vec![
+        machine("m-1", Phase::Running),
+        preserved(machine("m-2", Phase::FailedPreserved)),
+    ];
+    assert_eq!(deleted(&plan(&view(set(wanted), machines))), expected);
 }
 
 #[test]
 fn a_failed_machine_that_is_preserved_stays_and_is_counted_apart() {
-    let mut failed = machine("m-1", Phase::Failed);
+    let mut failed = preserved(machine("m-1", Phase::FailedPreserved));
     failed.status.last_operation = Some(LastOperation {
         state: Some(State::Failed),
         ..LastOperation::default()
     });
-    let view = View {
-        preserved: BTreeSet::from(["m-1".to_owned()]),
-        ..view(set(1), vec![failed])
-    };
-    let plan = plan(&view);
+    let plan = plan(&view(set(1), vec![failed]));
     assert_eq!(deleted(&plan), Vec::<String>::new());
     assert_eq!(status(&plan)["preservedFailedReplicas"], 1);
     assert_eq!(status(&plan)["failedMachines"], Value::Null);

@@ -1,0 +1,84 @@
+//! The pods of a machine that failed and is kept leave its Node, all but those of DaemonSets.
+//!
+//! What must not live here: how pods are asked to go, which is the deletion's as well.
+
+use std::time::Duration;
+
+use mcm_api::{MachineStatus, Phase, PreservationStage, keys};
+
+use super::super::drain::{Limit, concerned, deletions, is_dead, step};
+use super::super::pass::Pass;
+use super::super::{Plan, Reason};
+use super::Facts;
+use super::keep::settle;
+use super::marks::{Marks, node_patch};
+
+const DRAINED: &str = "Preserved node drained successfully.";
+const NOT_DRAINED: &str = "Preserved node could not be drained.";
+
+/// The next step: first no new pods come, then those that are there go.
+pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
+    let Some(record) = &facts.record else {
+        let status = MachineStatus {
+            preservation: Some(facts.entering(pass, PreservationStage::Draining)),
+            ..pass.machine().status.clone()
+        };
+        let text = "a preservation that was begun elsewhere goes on".to_owned();
+        return Plan {
+            status: Some(status),
+            ..Plan::new(Reason::Preservation(text)).after(Duration::ZERO)
+        };
+    };
+    if pass.phase() != Some(&Phase::Failed) || pass.view.node.present().is_none() {
+        return settle(pass, facts, None);
+    }
+    let text = || Reason::Preservation("no new pods come to the node".to_owned());
+    if let Some(patch) = node_patch(pass, Marks::Failed, false) {
+        return Plan::new(text()).act(patch).after(Duration::ZERO);
+    }
+    if let Some(patch) = super::marks::machine_patch(pass, facts, true) {
+        return Plan::new(text()).act(patch).after(Duration::ZERO);
+    }
+    let Some(pods) = &pass.view.pods else {
+        return Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
+    };
+    let pods = concerned(pods);
+    let timeout = pass.settings.drain_timeout_of(pass.machine());
+    let left = timeout.saturating_sub(pass.since(record.since.as_ref()));
+    if is_forced(pass) || is_dead(pass) {
+        let mut plan = settle(pass, facts, Some(DRAINED));
+        plan.actions.splice(0..0, deletions(pods));
+        return plan;
+    }
+    if left.is_zero() {
+        let drained = if pods.is_empty() { DRAINED } else { NOT_DRAINED };
+        return settle(pass, facts, Some(drained));
+    }
+    let limit = Limit {
+        left,
+        evictions: pass.settings.max_evict_retries_of(pass.machine()),
+    };
+    let step = step(pass, &pods, &limit);
+    let mut plan = if step.is_done() {
+        settle(pass, facts, Some(DRAINED))
+    } else if step.asks_the_driver() {
+        Plan::new(Reason::Draining { waiting: step.waiting })
+    } else {
+        let retry = pass.settings.retry.short;
+        let wake = if step.errors.is_empty() {
+            step.wake
+        } else {
+            step.wake.max(retry)
+        };
+        Plan::new(Reason::Draining { waiting: step.waiting }).after(wake.min(left))
+    };
+    plan.actions.splice(0..0, step.actions);
+    plan.drain = Some(step.memory);
+    plan
+}
+
+fn is_forced(pass: &Pass) -> bool {
+    let labels = pass.machine().metadata.labels.as_ref();
+    let value = labels.and_then(|all| all.get(keys::FORCE_DRAIN_LABEL));
+    value.is_some_and(|value| value == "True")
+}

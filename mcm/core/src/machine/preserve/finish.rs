@@ -1,0 +1,65 @@
+//! The end of a preservation: first the status says so, then what it left is taken back, at last the status is without it.
+//!
+//! Every step is decided from what is there, so that any process can go on from it.
+
+use std::time::Duration;
+
+use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage};
+
+use super::super::pass::Pass;
+use super::super::{Action, EventType, Plan, Reason};
+use super::marks::{Marks, condition, machine_patch, node_patch};
+use super::{Facts, event, is_standalone};
+use crate::preservation::Release;
+
+/// The first write.
+pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
+    let status = MachineStatus {
+        preservation: Some(Preservation {
+            reason: why.word().to_owned(),
+            by: facts.now.by.clone().unwrap_or_else(|| facts.by()),
+            ..facts.entering(pass, PreservationStage::Releasing)
+        }),
+        ..pass.machine().status.clone()
+    };
+    let message = format!("the preservation of {} ends: {why}", pass.name());
+    Plan {
+        status: Some(status),
+        ..Plan::new(Reason::Preservation(message.clone())).after(Duration::ZERO)
+    }
+    .act(event(EventType::Normal, "PreservationEnded", message))
+}
+
+/// The next step to the end.
+pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
+    let mut actions: Vec<Action> = condition(pass, facts, false, "").into_iter().collect();
+    actions.extend(node_patch(pass, Marks::None, facts.now.expired_before));
+    actions.extend(machine_patch(pass, facts, false));
+    let reason = || Reason::Preservation("what the preservation left is taken back".to_owned());
+    if !actions.is_empty() {
+        return Plan {
+            actions,
+            ..Plan::new(reason()).after(Duration::ZERO)
+        };
+    }
+    let failed = pass.phase() == Some(&Phase::Failed);
+    let known = &pass.machine().status;
+    let mut status = known.clone();
+    status.current_status.preserve_expiry_time = None;
+    if !failed {
+        status.preservation = None;
+    }
+    if status != *known {
+        return Plan {
+            status: Some(status),
+            ..Plan::new(Reason::Preservation("the preservation is over".to_owned())).after(Duration::ZERO)
+        };
+    }
+    if failed && is_standalone(pass) {
+        let text = "the machine failed, and its preservation is over: it is deleted".to_owned();
+        return Plan::new(Reason::Preservation(text))
+            .act(Action::DeleteMachine)
+            .after(pass.settings.retry.short);
+    }
+    Plan::new(Reason::Nothing)
+}

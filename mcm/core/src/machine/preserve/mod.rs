@@ -1,0 +1,301 @@
+//! Preservation in a machine's plan: what its rule says becomes status, Node and events.
+//!
+//! It comes last and stands in nobody's way: a plan that writes a status or asks the cloud goes first, and only what
+//! fails or recovers in it is changed. What must not live here: the rule, which is [`crate::preservation`]'s.
+
+mod drain;
+mod finish;
+mod keep;
+mod marks;
+mod turn;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, PreservedBy};
+
+use super::pass::Pass;
+use super::{Action, MachinePatch, Plan, Reason};
+use crate::ownership::controller;
+use crate::preservation::{
+    Asked, Expiry, Gate, Origin, Release, Request, Resolved, Situation, Standing, Step, Track, resolve, shown, standing,
+};
+
+/// `plan`, with what preservation makes of it. `written` is the machine's phase as it stands in the API.
+pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
+    let mut plan = if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(&plan) {
+        plan
+    } else {
+        let facts = Facts::of(pass);
+        match plan.status.as_ref().map(|status| status.current_status.phase.clone()) {
+            Some(Some(Phase::Failed)) if pass.phase() != Some(&Phase::Failed) => turn::failing(pass, &facts, plan),
+            Some(Some(Phase::Running)) if pass.phase() == Some(&Phase::Failed) => turn::recovering(pass, &facts, plan),
+            Some(_) => plan,
+            None if pass.view.failure.is_some() || asks(&plan) => plan,
+            None => beside(pass, &facts, plan, written),
+        }
+    };
+    if let Some(status) = &mut plan.status {
+        status.current_status.phase = shown(status, pass.settings.preservation);
+        // Whatever the status waits for, the expiry is not to be missed.
+        if let Some(ends) = &status.current_status.preserve_expiry_time {
+            let left = std::time::Duration::try_from(ends.0.duration_since(pass.now)).unwrap_or_default();
+            plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
+        }
+    }
+    plan
+}
+
+fn is_deletion(plan: &Plan) -> bool {
+    plan.actions.contains(&Action::DeleteMachine)
+}
+
+/// Whether the plan ends with a question: its answer comes first.
+fn asks(plan: &Plan) -> bool {
+    matches!(
+        plan.actions.last(),
+        Some(Action::Call(_) | Action::AskVolumeIds(_) | Action::EnsureBootstrapToken(_))
+    )
+}
+
+/// A plan that writes no status leaves room for preservation.
+fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Plan {
+    let Some(own) = own(pass, facts, written) else {
+        return plan;
+    };
+    let wake = match (plan.wake, own.wake) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    if own.actions.is_empty() && own.status.is_none() {
+        return Plan { wake, ..plan };
+    }
+    if !plan.actions.is_empty() {
+        // Both may change the Node: one after the other.
+        return plan.after(std::time::Duration::ZERO);
+    }
+    Plan { wake, ..own }
+}
+
+/// What preservation does by itself; `None`: nothing.
+fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
+    if !facts.resolved.annotations.is_empty() {
+        return Some(facts.noted());
+    }
+    let step = standing(&facts.now);
+    let plan = match step {
+        Step::Nothing => None,
+        Step::Start => Some(keep::start(pass, facts)),
+        Step::StartFailed => turn::start_failed(pass, facts),
+        Step::Drain => Some(drain::decide(pass, facts)),
+        Step::Keep => Some(keep::keep(pass, facts)),
+        Step::Release(why) => Some(finish::release(pass, facts, why)),
+        Step::Finish => Some(finish::finish(pass, facts)),
+    };
+    let idle = plan
+        .as_ref()
+        .is_none_or(|plan| plan.actions.is_empty() && plan.status.is_none());
+    if !idle {
+        return plan;
+    }
+    let wake = plan.and_then(|plan| plan.wake);
+    let todo = counted(pass, facts).or_else(|| rewritten(pass, written));
+    todo.or_else(|| wake.map(|wake| Plan::new(Reason::Nothing).after(wake)))
+}
+
+/// The owner's list has the machine while it is Failed and kept, and then alone.
+fn counted(pass: &Pass, facts: &Facts) -> Option<Plan> {
+    let Standing::Known { rolling, entry, .. } = &pass.view.ledger else {
+        return None;
+    };
+    let failed = pass.phase() == Some(&Phase::Failed);
+    let kept = failed && pass.machine().status.is_preserved();
+    let action = match entry {
+        Some(_) if !kept => Action::LeaveLedger,
+        Some(entry) if entry.by == facts.by() => return None,
+        _ if !kept || *rolling || pass.view.claim.is_some() => return None,
+        _ => Action::Claim {
+            by: facts.by(),
+            again: true,
+        },
+    };
+    let text = "the list of the machine's owner follows it".to_owned();
+    Some(
+        Plan::new(Reason::Preservation(text))
+            .act(action)
+            .after(std::time::Duration::ZERO),
+    )
+}
+
+/// A phase that another dialect or controller wrote is shown as this one shows it.
+fn rewritten(pass: &Pass, written: Option<&Phase>) -> Option<Plan> {
+    let status = &pass.machine().status;
+    let wanted = shown(status, pass.settings.preservation);
+    (wanted.as_ref() != written && wanted.is_some()).then(|| Plan {
+        status: Some(status.clone()),
+        ..Plan::new(Reason::Preservation("the phase is shown anew".to_owned())).after(std::time::Duration::ZERO)
+    })
+}
+
+/// What is known of the machine's preservation.
+struct Facts {
+    resolved: Resolved,
+    now: Situation,
+    record: Option<Preservation>,
+}
+
+impl Facts {
+    fn of(pass: &Pass) -> Self {
+        let machine = pass.machine();
+        let status = &machine.status;
+        let record = status.preservation.clone();
+        let node = pass.view.node.present().map(|node| &node.metadata);
+        let known = record
+            .as_ref()
+            .map(|record| record.node_uid.as_str())
+            .unwrap_or_default();
+        let same_node = known.is_empty() || node.is_none_or(|node| node.uid.as_deref() == Some(known));
+        let dialect = pass.settings.preservation;
+        let resolved = resolve(&machine.metadata, node, same_node, dialect);
+        let ends = status.current_status.preserve_expiry_time.as_ref().map(|time| time.0);
+        let expiry = match ends {
+            None => Expiry::None,
+            Some(ends) if ends <= pass.now => Expiry::Over,
+            Some(_) => Expiry::Ahead,
+        };
+        let failed = pass.phase() == Some(&Phase::Failed);
+        let track = match record.as_ref().map(|record| &record.stage) {
+            Some(PreservationStage::Draining) => Track::Draining,
+            Some(PreservationStage::Preserved) => Track::Preserved,
+            Some(PreservationStage::Releasing) => Track::Releasing,
+            Some(PreservationStage::Other(_)) | None => match expiry {
+                Expiry::None => Track::Free,
+                _ if failed => Track::Draining,
+                _ => Track::Preserved,
+            },
+        };
+        let by = match &record {
+            Some(record) => Some(record.by.clone()),
+            None if expiry == Expiry::None => None,
+            None if resolved.automatic => Some(PreservedBy::Auto),
+            None => Some(asker(resolved.origin)),
+        };
+        let now = Situation {
+            dialect,
+            phase: pass.phase().cloned(),
+            track,
+            by,
+            asked: record.as_ref().and_then(|record| Asked::of(&record.request)),
+            expiry,
+            request: resolved.request,
+            marked: pass.view.ledger.entry().is_some_and(|entry| entry.released),
+            expired_before: record
+                .as_ref()
+                .is_some_and(|record| record.reason == Release::Expired.word()),
+            vm: !machine.spec.provider_id.is_empty(),
+        };
+        Self { resolved, now, record }
+    }
+
+    /// Who asks for the preservation, now or before.
+    fn by(&self) -> PreservedBy {
+        match (self.resolved.request.asked(), &self.now.by) {
+            (Some(_), _) => asker(self.resolved.origin),
+            (None, Some(by)) => by.clone(),
+            (None, None) => PreservedBy::Auto,
+        }
+    }
+
+    /// The record of a stage that is entered now.
+    fn entering(&self, pass: &Pass, stage: PreservationStage) -> Preservation {
+        let node = pass.view.node.present();
+        let uid = node.and_then(|node| node.metadata.uid.clone());
+        let before = self.record.as_ref().map(|record| record.node_uid.clone());
+        Preservation {
+            by: self.by(),
+            stage,
+            node_uid: uid.or(before).unwrap_or_default(),
+            since: Some(pass.stamp()),
+            request: self.asked().map(|asked| asked.as_str().to_owned()).unwrap_or_default(),
+            reason: String::new(),
+        }
+    }
+
+    /// The word that asks, or that asked where nothing that can be understood does now.
+    fn asked(&self) -> Option<Asked> {
+        let before = self.now.asked.filter(|_| self.resolved.request == Request::Ignored);
+        self.resolved.request.asked().or(before)
+    }
+
+    /// What the annotations ask for is written to the Machine.
+    fn noted(&self) -> Plan {
+        let patch = MachinePatch {
+            annotations: self.resolved.annotations.clone(),
+            ..MachinePatch::default()
+        };
+        let text = "the machine's annotations follow those of its Node".to_owned();
+        let mut plan = Plan::new(Reason::Preservation(text)).after(std::time::Duration::ZERO);
+        for (type_, reason, message) in &self.resolved.events {
+            plan = plan.act(event(*type_, reason, message.clone()));
+        }
+        plan.act(Action::PatchMachine(patch))
+    }
+}
+
+fn asker(origin: Origin) -> PreservedBy {
+    match origin {
+        Origin::Machine => PreservedBy::Machine,
+        Origin::Node => PreservedBy::Node,
+    }
+}
+
+fn event(type_: super::EventType, reason: &str, message: String) -> Action {
+    Action::RecordEvent {
+        type_,
+        reason: reason.to_owned(),
+        message,
+    }
+}
+
+/// Gives the status its expiry, unless it has one.
+fn with_expiry(pass: &Pass, mut status: MachineStatus) -> MachineStatus {
+    let current = &mut status.current_status;
+    current.preserve_expiry_time.get_or_insert_with(|| expiry(pass));
+    status
+}
+
+/// The end of a preservation that begins now: a whole second, and not earlier.
+fn expiry(pass: &Pass) -> Time {
+    let timeout = pass.settings.preserve_timeout_of(pass.machine());
+    let whole = if pass.now.subsec_nanosecond() > 0 {
+        pass.now.as_second() + 1
+    } else {
+        pass.now.as_second()
+    };
+    let begin = Timestamp::from_second(whole).unwrap_or(pass.now);
+    Time(begin.checked_add(timeout).unwrap_or(Timestamp::MAX))
+}
+
+fn text(status: &MachineStatus) -> String {
+    let ends = status.current_status.preserve_expiry_time.as_ref();
+    ends.map(|ends| format!("Machine preserved until {}.", ends.0))
+        .unwrap_or_default()
+}
+
+/// Nobody controls the machine.
+fn is_standalone(pass: &Pass) -> bool {
+    controller(&pass.machine().metadata).is_none()
+}
+
+/// Whether the owner's list already says that a failing machine is replaced; otherwise the list has to be asked.
+fn known_gate(pass: &Pass, asked: bool) -> Option<Gate> {
+    if let Some(claim) = pass.view.claim {
+        return Some(claim.err().unwrap_or(Gate::Open));
+    }
+    match &pass.view.ledger {
+        _ if is_standalone(pass) => Some(Gate::Nobody),
+        Standing::Nobody => Some(Gate::Nobody),
+        ledger if ledger.is_rolling() => Some(Gate::RollingOut),
+        ledger if !asked && ledger.excludes_automatic() => Some(Gate::Full),
+        _ => None,
+    }
+}

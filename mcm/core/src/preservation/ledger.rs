@@ -1,0 +1,352 @@
+//! The list of failed machines that are kept, in the status of the deployment that answers for them, or of the set where
+//! there is none. Its length is what counts against the maximum of automatic preservations.
+//!
+//! Every change is decided on one version of that object and written to that version alone. What must not live here: when
+//! a machine is entered.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use mcm_api::{MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
+use serde_json::{Value, json};
+
+use super::Gate;
+use crate::deployment::template_hash;
+
+/// The object that has the list.
+#[derive(Clone, Copy, Debug)]
+pub enum Ledger<'a> {
+    /// A deployment.
+    Deployment(&'a MachineDeployment),
+    /// A set that no deployment controls.
+    Set(&'a MachineSet),
+}
+
+/// What becomes of a machine that wants to be entered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// It is entered.
+    Entered,
+    /// It may be, with this patch of the status, which other versions of the object refuse.
+    Enter(Value),
+    /// It may not be.
+    Refused(Gate),
+}
+
+/// What a machine has to know of its owner's list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Standing {
+    /// The list is not known here; it has to be asked.
+    #[default]
+    Unknown,
+    /// Nobody has one.
+    Nobody,
+    /// As it is in the cache.
+    Known {
+        /// How many may be kept automatically.
+        maximum: usize,
+        /// Whether a rollout is under way.
+        rolling: bool,
+        /// The machine's own entry.
+        entry: Option<PreservationEntry>,
+    },
+}
+
+impl Standing {
+    /// Whether the cache already says that nothing can come of asking, for a machine that nobody asks for.
+    pub(crate) fn excludes_automatic(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Nobody => true,
+            Self::Known { maximum, entry, .. } => *maximum == 0 && entry.is_none(),
+        }
+    }
+
+    pub(crate) fn is_rolling(&self) -> bool {
+        matches!(self, Self::Known { rolling: true, .. })
+    }
+
+    pub(crate) fn entry(&self) -> Option<&PreservationEntry> {
+        match self {
+            Self::Known { entry, .. } => entry.as_ref(),
+            Self::Unknown | Self::Nobody => None,
+        }
+    }
+}
+
+impl Ledger<'_> {
+    fn metadata(&self) -> &ObjectMeta {
+        match self {
+            Self::Deployment(one) => &one.metadata,
+            Self::Set(one) => &one.metadata,
+        }
+    }
+
+    fn entries(&self) -> &[PreservationEntry] {
+        match self {
+            Self::Deployment(one) => &one.status.preservations,
+            Self::Set(one) => &one.status.preservations,
+        }
+    }
+
+    fn specified(&self) -> Option<i32> {
+        match self {
+            Self::Deployment(one) => one
+                .spec
+                .auto_preserve_failed_max
+                .or(one.spec.auto_preserve_failed_machine_max),
+            Self::Set(one) => one
+                .spec
+                .auto_preserve_failed_max
+                .or(one.spec.auto_preserve_failed_machine_max),
+        }
+    }
+
+    /// How many failed machines may be kept automatically.
+    pub fn maximum(&self) -> usize {
+        usize::try_from(self.specified().unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Whether machines that fail are replaced by those of another template. A set alone has one template.
+    pub fn is_rolling(&self) -> bool {
+        match self {
+            Self::Deployment(one) => {
+                let known = &one.status.rolled_out;
+                !one.spec.paused && !known.is_empty() && *known != template_hash(&one.spec.template)
+            }
+            Self::Set(_) => false,
+        }
+    }
+
+    /// What the machine of that uid has to know.
+    pub fn standing(&self, uid: &str) -> Standing {
+        Standing::Known {
+            maximum: self.maximum(),
+            rolling: self.is_rolling(),
+            entry: self.entry(uid).cloned(),
+        }
+    }
+
+    fn entry(&self, uid: &str) -> Option<&PreservationEntry> {
+        self.entries().iter().find(|entry| entry.uid == uid)
+    }
+
+    /// Enters a machine that fails: without limit if somebody asks for it, or if it is kept `again`.
+    pub fn claim(&self, entry: &PreservationEntry, again: bool) -> Claim {
+        if self.is_rolling() {
+            return Claim::Refused(Gate::RollingOut);
+        }
+        if self.entry(&entry.uid).is_some_and(|known| known.by == entry.by) {
+            return Claim::Entered;
+        }
+        let mut entries: Vec<_> = self.entries().to_vec();
+        let full = entry.by == PreservedBy::Auto && !again && entries.len() >= self.maximum();
+        match entries.iter_mut().find(|known| known.uid == entry.uid) {
+            Some(known) => *known = entry.clone(),
+            None if full => return Claim::Refused(Gate::Full),
+            None => entries.push(entry.clone()),
+        }
+        Claim::Enter(self.written(&entries))
+    }
+
+    /// The patch that takes a machine out of the list; `None`: it is not in it.
+    pub fn leave(&self, uid: &str) -> Option<Value> {
+        self.entry(uid)?;
+        let left: Vec<_> = self.entries().iter().filter(|entry| entry.uid != uid).collect();
+        Some(self.written(&left))
+    }
+
+    fn written<T: serde::Serialize>(&self, entries: &[T]) -> Value {
+        let entries = if entries.is_empty() {
+            Value::Null
+        } else {
+            json!(entries)
+        };
+        json!({
+            "metadata": { "resourceVersion": self.metadata().resource_version },
+            "status": { "preservations": entries },
+        })
+    }
+}
+
+/// The list and the number beside it, as they are to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Swept {
+    pub entries: Vec<PreservationEntry>,
+    pub observed: Option<i32>,
+}
+
+/// The list without machines that are gone; and after the maximum was lowered, with marks on the automatic ones that are to
+/// end: those created first go first, until the others fit.
+pub(crate) fn sweep(ledger: Ledger<'_>, observed: Option<i32>, there: &BTreeSet<&str>) -> Swept {
+    let mut entries: Vec<PreservationEntry> = ledger
+        .entries()
+        .iter()
+        .filter(|entry| there.contains(entry.uid.as_str()))
+        .cloned()
+        .collect();
+    let maximum = ledger.specified().unwrap_or_default().max(0);
+    if observed.is_some_and(|observed| maximum < observed) {
+        release_surplus(&mut entries, ledger.maximum());
+    }
+    let used = ledger.specified().is_some() || observed.is_some();
+    Swept {
+        entries,
+        observed: used.then_some(maximum),
+    }
+}
+
+fn release_surplus(entries: &mut [PreservationEntry], maximum: usize) {
+    let staying = entries.iter().filter(|entry| !entry.released).count();
+    let age = |entry: &PreservationEntry| {
+        let created: Option<&Time> = entry.created.as_ref();
+        (created.map(|time| time.0), entry.name.clone())
+    };
+    let mut automatic: Vec<&mut PreservationEntry> = entries
+        .iter_mut()
+        .filter(|entry| entry.by == PreservedBy::Auto && !entry.released)
+        .collect();
+    automatic.sort_by_key(|entry| age(entry));
+    for entry in automatic.into_iter().take(staying.saturating_sub(maximum)) {
+        entry.released = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn entry(name: &str, by: PreservedBy) -> PreservationEntry {
+        let age = i64::from(name.bytes().last().unwrap_or_default());
+        PreservationEntry {
+            uid: format!("uid-{name}"),
+            name: name.to_owned(),
+            by,
+            created: Some(Time(Timestamp::from_second(age).unwrap())),
+            released: false,
+        }
+    }
+
+    fn set(maximum: Option<i32>, entries: &[(&str, PreservedBy)]) -> MachineSet {
+        let mut set = MachineSet::default();
+        set.metadata.resource_version = Some("7".to_owned());
+        set.spec.auto_preserve_failed_max = maximum;
+        set.status.preservations = entries.iter().map(|(name, by)| entry(name, by.clone())).collect();
+        set
+    }
+
+    const AUTO: PreservedBy = PreservedBy::Auto;
+    const ASKED: PreservedBy = PreservedBy::Node;
+
+    #[rstest]
+    #[case::room(1, &[], AUTO, "entered")]
+    #[case::none_allowed(0, &[], AUTO, "Full")]
+    #[case::negative(-1, &[], AUTO, "Full")]
+    #[case::full(1, &[("a", AUTO)], AUTO, "Full")]
+    #[case::full_by_those_that_were_asked_for(1, &[("a", ASKED)], AUTO, "Full")]
+    #[case::asked_for(0, &[], ASKED, "entered")]
+    #[case::asked_for_and_full(1, &[("a", AUTO)], ASKED, "entered")]
+    #[case::there_already(1, &[("m", AUTO)], AUTO, "known")]
+    #[case::asked_for_after_all(1, &[("m", AUTO)], ASKED, "entered")]
+    fn the_maximum_is_for_those_that_nobody_asks_for(
+        #[case] maximum: i32,
+        #[case] entries: &[(&str, PreservedBy)],
+        #[case] by: PreservedBy,
+        #[case] expected: &str,
+    ) {
+        let set = set(Some(maximum), entries);
+        let claim = Ledger::Set(&set).claim(&entry("m", by), false);
+        match (claim, expected) {
+            (Claim::Entered, "known") => {}
+            (Claim::Refused(gate), expected) => assert_eq!(format!("{gate:?}"), expected),
+            (Claim::Enter(patch), "entered") => {
+                assert_eq!(patch["metadata"]["resourceVersion"], "7");
+                let others = entries.iter().filter(|(name, _)| *name != "m").count();
+                assert_eq!(patch["status"]["preservations"].as_array().unwrap().len(), others + 1);
+            }
+            (claim, expected) => panic!("{claim:?} is not {expected}"),
+        }
+    }
+
+    #[test]
+    fn one_that_was_kept_before_is_kept_again_whatever_the_maximum() {
+        let full = set(Some(1), &[("a", AUTO)]);
+        let claim = Ledger::Set(&full).claim(&entry("m", AUTO), true);
+        assert!(matches!(claim, Claim::Enter(_)), "{claim:?}");
+    }
+
+    #[rstest]
+    #[case::never_rolled("", false, false)]
+    #[case::same(&template_hash(&<_>::default()), false, false)]
+    #[case::another("1", false, true)]
+    #[case::paused("1", true, false)]
+    fn while_a_rollout_is_under_way_nobody_enters(
+        #[case] rolled_out: &str,
+        #[case] paused: bool,
+        #[case] refused: bool,
+    ) {
+        let mut deployment = MachineDeployment::default();
+        deployment.spec.auto_preserve_failed_max = Some(5);
+        deployment.spec.paused = paused;
+        deployment.status.rolled_out = rolled_out.to_owned();
+        for by in [AUTO, ASKED] {
+            let claim = Ledger::Deployment(&deployment).claim(&entry("m", by), true);
+            assert_eq!(claim == Claim::Refused(Gate::RollingOut), refused);
+        }
+    }
+
+    #[test]
+    fn who_leaves_is_taken_out_of_the_list() {
+        let two = set(Some(2), &[("a", AUTO), ("b", AUTO)]);
+        let patch = Ledger::Set(&two).leave("uid-a").unwrap();
+        assert_eq!(patch["status"]["preservations"][0]["name"], "b");
+        assert_eq!(Ledger::Set(&two).leave("uid-c"), None);
+        let one = set(Some(2), &[("a", AUTO)]);
+        let patch = Ledger::Set(&one).leave("uid-a").unwrap();
+        assert_eq!(patch["status"]["preservations"], Value::Null);
+    }
+
+    #[rstest]
+    #[case::not_used(None, None, &[], "", None)]
+    #[case::first_seen(Some(1), None, &[("a", AUTO), ("b", AUTO)], "", Some(1))]
+    #[case::lowered(Some(1), Some(3), &[("c", AUTO), ("a", AUTO), ("b", AUTO)], "a b", Some(1))]
+    #[case::lowered_with_room(Some(2), Some(3), &[("a", AUTO)], "", Some(2))]
+    #[case::asked_for_ones_stay(Some(0), Some(2), &[("a", ASKED), ("b", AUTO)], "b", Some(0))]
+    #[case::above_for_another_reason(Some(1), Some(1), &[("a", ASKED), ("b", AUTO)], "", Some(1))]
+    #[case::raised(Some(3), Some(1), &[("a", AUTO)], "", Some(3))]
+    #[case::taken_away(None, Some(2), &[("a", AUTO)], "a", Some(0))]
+    fn a_lowered_maximum_releases_the_automatic_ones_that_were_created_first(
+        #[case] maximum: Option<i32>,
+        #[case] observed: Option<i32>,
+        #[case] entries: &[(&str, PreservedBy)],
+        #[case] released: &str,
+        #[case] noted: Option<i32>,
+    ) {
+        let set = set(maximum, entries);
+        let there: BTreeSet<&str> = set
+            .status
+            .preservations
+            .iter()
+            .map(|entry| entry.uid.as_str())
+            .collect();
+        let swept = sweep(Ledger::Set(&set), observed, &there);
+        let mut names: Vec<_> = swept
+            .entries
+            .iter()
+            .filter(|entry| entry.released)
+            .map(|entry| &*entry.name)
+            .collect();
+        names.sort_unstable();
+        assert_eq!((names.join(" ").as_str(), swept.observed), (released, noted));
+    }
+
+    #[test]
+    fn machines_that_are_gone_leave_the_list() {
+        let set = set(Some(2), &[("a", AUTO), ("b", AUTO)]);
+        let swept = sweep(Ledger::Set(&set), Some(2), &BTreeSet::from(["uid-b"]));
+        assert_eq!(swept.entries.len(), 1);
+    }
+}

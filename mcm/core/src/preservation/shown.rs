@@ -1,0 +1,83 @@
+//! How a phase is shown of a preserved machine, and how it is read.
+//!
+//! Every other rule knows phases without the sub-phase: they are read without it, and it is added to what is written.
+
+use std::sync::Arc;
+
+use mcm_api::{Machine, MachineStatus, Phase, PreservationStage};
+
+use super::Dialect;
+
+/// The phase as it is written: with the sub-phase while there is an expiry, but not before the pods of a Failed machine
+/// have left.
+pub fn shown(status: &MachineStatus, dialect: Dialect) -> Option<Phase> {
+    let phase = status.current_status.base()?;
+    let kept = status.current_status.preserve_expiry_time.is_some();
+    let draining = status
+        .preservation
+        .as_ref()
+        .is_some_and(|record| record.stage == PreservationStage::Draining);
+    Some(if kept && !draining && dialect.shows_sub_phase() {
+        phase.preserved()
+    } else {
+        phase.clone()
+    })
+}
+
+/// The machine as all other rules know it.
+pub(crate) fn without_sub_phase(machine: &Machine) -> Option<Machine> {
+    let phase = machine.status.current_status.phase.as_ref()?;
+    (phase.base() != phase).then(|| {
+        let mut plain = machine.clone();
+        plain.status.current_status.phase = Some(phase.base().clone());
+        plain
+    })
+}
+
+/// The same for many; `None`: all are as they should be.
+pub(crate) fn without_sub_phases(machines: &[Arc<Machine>]) -> Option<Vec<Arc<Machine>>> {
+    let plain: Vec<Option<Machine>> = machines.iter().map(|machine| without_sub_phase(machine)).collect();
+    if plain.iter().all(Option::is_none) {
+        return None;
+    }
+    let both = machines.iter().zip(plain);
+    Some(
+        both.map(|(machine, plain)| plain.map_or_else(|| Arc::clone(machine), Arc::new))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use mcm_api::Preservation;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::not_preserved(Phase::Failed, false, None, "Failed")]
+    #[case::draining(Phase::Failed, false, Some(PreservationStage::Draining), "Failed")]
+    #[case::draining_again(Phase::Failed, true, Some(PreservationStage::Draining), "Failed")]
+    #[case::failed(Phase::Failed, true, Some(PreservationStage::Preserved), "Failed:Preserved")]
+    #[case::running(Phase::Running, true, Some(PreservationStage::Preserved), "Running:Preserved")]
+    #[case::unknown(Phase::Unknown, true, Some(PreservationStage::Preserved), "Unknown")]
+    #[case::pending(Phase::Pending, true, Some(PreservationStage::Preserved), "Pending")]
+    #[case::over(Phase::FailedPreserved, false, Some(PreservationStage::Releasing), "Failed")]
+    fn the_phase_tells_of_a_preservation(
+        #[case] phase: Phase,
+        #[case] expiry: bool,
+        #[case] stage: Option<PreservationStage>,
+        #[case] expected: &str,
+    ) {
+        let mut status = MachineStatus::default();
+        status.current_status.phase = Some(phase.clone());
+        status.current_status.preserve_expiry_time = expiry.then_some(Time(jiff::Timestamp::UNIX_EPOCH));
+        status.preservation = stage.map(|stage| Preservation {
+            stage,
+            ..Preservation::default()
+        });
+        assert_eq!(shown(&status, Dialect::V2).unwrap().as_str(), expected);
+        assert_eq!(shown(&status, Dialect::Upstream).unwrap(), *phase.base());
+    }
+}

@@ -1,0 +1,95 @@
+//! A machine that nobody preserves is reconciled exactly as with preservation switched off.
+
+use jiff::SignedDuration;
+use mcm_api::{Phase, PreservationEntry, keys};
+use mcm_core::machine::{Plan, Settings, View, decide};
+use mcm_core::ownership::reference;
+use mcm_core::preservation::{Dialect, Gate, Standing};
+use rstest::rstest;
+
+use crate::fixtures::*;
+
+fn decided_by(view: &View, dialect: Dialect, minutes: i64) -> Plan {
+    let settings = Settings {
+        preservation: dialect,
+        ..Settings::default()
+    };
+    decide(
+        view,
+        &settings,
+        start().checked_add(SignedDuration::from_mins(minutes)).unwrap(),
+    )
+}
+
+/// A machine of a set whose list is that.
+fn owned(mut view: View, maximum: usize, entry: Option<PreservationEntry>) -> View {
+    view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
+    view.ledger = Standing::Known {
+        maximum,
+        rolling: false,
+        entry,
+    };
+    view
+}
+
+fn failed() -> View {
+    with_conditions(with_vm(Phase::Failed), &unhealthy())
+}
+
+#[rstest]
+#[case::new(new_machine())]
+#[case::pending(with_vm(Phase::Pending))]
+#[case::crash_loop(with_vm(Phase::CrashLoopBackOff))]
+#[case::running(running())]
+#[case::running_without_node(with_vm(Phase::Running))]
+#[case::unhealthy(with_conditions(with_vm(Phase::Running), &unhealthy()))]
+#[case::unknown(with_conditions(with_vm(Phase::Unknown), &unhealthy()))]
+#[case::recovered(with_conditions(with_vm(Phase::Unknown), &healthy()))]
+#[case::failed(failed())]
+#[case::failed_and_healthy(with_conditions(with_vm(Phase::Failed), &healthy()))]
+#[case::updated_in_place(with_conditions(with_vm(Phase::InPlaceUpdating), &unhealthy()))]
+#[case::going(deleting("Initiate node drain"))]
+fn without_a_request_and_a_maximum_every_plan_is_as_with_the_dialect_off(#[case] view: View) {
+    let every = [view.clone(), owned(view, 0, None)];
+    for view in &every {
+        for minutes in [1, 11, 21, 60 * 24 * 4] {
+            let off = decided_by(view, Dialect::Off, minutes);
+            for dialect in [Dialect::V2, Dialect::Upstream] {
+                assert_eq!(decided_by(view, dialect, minutes), off, "{dialect} after {minutes} min");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_machine_that_is_refused_by_a_full_list_fails_as_with_the_dialect_off() {
+    let view = owned(with_conditions(with_vm(Phase::Unknown), &unhealthy()), 1, None);
+    let asked = decided_by(&view, Dialect::V2, 11);
+    assert_eq!(actions(&asked), ["claim auto"]);
+    assert_eq!(asked.status, None);
+    let refused = View {
+        claim: Some(Err(Gate::Full)),
+        ..view.clone()
+    };
+    assert_eq!(
+        decided_by(&refused, Dialect::V2, 11),
+        decided_by(&view, Dialect::Off, 11)
+    );
+}
+
+#[test]
+fn a_standalone_machine_is_never_preserved_automatically() {
+    let view = with_conditions(with_vm(Phase::Unknown), &unhealthy());
+    let plan = decided_by(&view, Dialect::V2, 11);
+    assert_eq!((written(&plan).0.as_str(), actions(&plan).len()), ("Failed", 0));
+    assert_eq!(plan.status.unwrap().preservation, None);
+}
+
+#[test]
+fn an_annotation_means_nothing_where_the_dialect_is_off() {
+    let mut view = running();
+    let annotations = view.machine.metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "now".to_owned());
+    let plan = decided_by(&view, Dialect::Off, 1);
+    assert_eq!((actions(&plan).len(), plan.status), (0, None));
+}

@@ -1,0 +1,6 @@
+//! Preservation: the rule against a table, and what becomes of it in a machine's plans.
+
+mod inert;
+mod oracle;
+mod plans;
+mod table;

@@ -1,0 +1,608 @@
+//! Preservation as a machine lives it: plans are carried out on a view until nothing is left to do.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{NodeCondition, NodeSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{Machine, Phase, PreservationEntry, PreservationStage, PreservedBy, keys};
+use mcm_core::machine::{Action, NodeView, Settings, View, decide};
+use mcm_core::ownership::reference;
+use mcm_core::preservation::{Dialect, Gate, Standing};
+use rstest::rstest;
+
+use crate::fixtures::*;
+
+const CA: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
+
+/// A machine of a set, and what the set's list would answer.
+struct Lab {
+    view: View,
+    settings: Settings,
+    now: Timestamp,
+    answer: Result<(), Gate>,
+    told: Vec<String>,
+}
+
+impl Lab {
+    fn new(view: View) -> Self {
+        let mut view = view;
+        view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
+        view.pods = Some(Vec::new());
+        view.ledger = Standing::Known {
+            maximum: 1,
+            rolling: false,
+            entry: None,
+        };
+        Self {
+            view,
+            settings: Settings::default(),
+            now: minute(1),
+            answer: Ok(()),
+            told: Vec::new(),
+        }
+    }
+
+    /// Carries plans out until there is nothing to do at this moment; answers what was done.
+    fn settle(&mut self) -> Vec<String> {
+        self.told.clear();
+        for _ in 0..30 {
+            let plan = decide(&self.view, &self.settings, self.now);
+            if plan.actions.is_empty() && plan.status.is_none() {
+                return std::mem::take(&mut self.told);
+            }
+            self.told.extend(actions(&plan));
+            for action in &plan.actions {
+                self.perform(action);
+            }
+            let claimed = matches!(plan.actions.last(), Some(Action::Claim { .. }));
+            if let Some(status) = plan.status {
+                let phase = status.current_status.phase.clone().unwrap();
+                let stage = status.preservation.as_ref().map(|record| format!(" {}", record.stage));
+                self.told.push(format!("[{phase}{}]", stage.unwrap_or_default()));
+                self.view.machine.status = status;
+            }
+            self.view.claim = claimed.then_some(self.answer);
+        }
+        panic!("it does not come to rest: {:?}", self.told);
+    }
+
+    fn perform(&mut self, action: &Action) {
+        match action {
+            Action::PatchMachine(patch) => {
+                let own = self.view.machine.metadata.annotations.get_or_insert_default();
+                change(own, &patch.annotations);
+            }
+            Action::PatchNode { patch, .. } => {
+                let NodeView::Present(node) = &mut self.view.node else {
+                    return;
+                };
+                change(node.metadata.annotations.get_or_insert_default(), &patch.annotations);
+                if let Some(taints) = &patch.taints {
+                    node.spec.get_or_insert_default().taints = Some(taints.clone());
+                }
+            }
+            Action::SetPreservedCondition {
+                status,
+                reason,
+                message,
+                ..
+            } => {
+                let condition = NodeCondition {
+                    reason: Some(reason.clone()),
+                    message: Some(message.clone()),
+                    ..condition(keys::PRESERVED_CONDITION, if *status { "True" } else { "False" })
+                };
+                let mut conditions = self.view.machine.status.conditions.clone();
+                conditions.retain(|known| known.type_ != keys::PRESERVED_CONDITION);
+                conditions.push(condition);
+                self.conditions(&conditions);
+            }
+            Action::Claim { by, .. } if self.answer.is_ok() => self.entry(Some(PreservationEntry {
+                by: by.clone(),
+                ..PreservationEntry::default()
+            })),
+            Action::LeaveLedger => self.entry(None),
+            _ => {}
+        }
+    }
+
+    fn entry(&mut self, entered: Option<PreservationEntry>) {
+        if let Standing::Known { entry, .. } = &mut self.view.ledger {
+            *entry = entered;
+        }
+    }
+
+    /// The node reports these, and the machine has copied them.
+    fn conditions(&mut self, conditions: &[NodeCondition]) {
+        self.view.machine.status.conditions = conditions.to_vec();
+        if let NodeView::Present(node) = &mut self.view.node {
+            node.status.get_or_insert_default().conditions = Some(conditions.to_vec());
+        }
+    }
+
+    fn reports(&mut self, conditions: Vec<NodeCondition>) {
+        let known = self.view.machine.status.conditions.iter();
+        let told = known.filter(|known| known.type_ == keys::PRESERVED_CONDITION).cloned();
+        let all: Vec<_> = conditions.into_iter().chain(told).collect();
+        self.conditions(&all);
+    }
+
+    fn annotate(&mut self, kind: &str, key: &str, value: Option<&str>) {
+        let changes = BTreeMap::from([(key.to_owned(), value.map(str::to_owned))]);
+        let metadata = match (kind, &mut self.view.node) {
+            ("Node", NodeView::Present(node)) => &mut node.metadata,
+            _ => &mut self.view.machine.metadata,
+        };
+        change(metadata.annotations.get_or_insert_default(), &changes);
+    }
+
+    fn ask(&mut self, kind: &str, value: &str) {
+        self.annotate(kind, keys::PRESERVE_ANNOTATION, Some(value));
+    }
+
+    fn node(&self, key: &str) -> Option<String> {
+        self.view
+            .node
+            .present()?
+            .metadata
+            .annotations
+            .as_ref()?
+            .get(key)
+            .cloned()
+    }
+
+    fn own(&self, key: &str) -> Option<String> {
+        self.view.machine.metadata.annotations.as_ref()?.get(key).cloned()
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.view.machine
+    }
+
+    fn phase(&self) -> String {
+        self.machine().status.current_status.phase.as_ref().unwrap().to_string()
+    }
+
+    fn expiry(&self) -> Option<Timestamp> {
+        self.machine()
+            .status
+            .current_status
+            .preserve_expiry_time
+            .as_ref()
+            .map(|time| time.0)
+    }
+
+    fn is_tainted(&self) -> bool {
+        let spec = self.view.node.present().and_then(|node| node.spec.as_ref());
+        let mut taints = spec.into_iter().flat_map(|spec| spec.taints.iter().flatten());
+        taints.any(|taint| taint.key == keys::PRESERVED_TAINT)
+    }
+}
+
+fn change(annotations: &mut BTreeMap<String, String>, changes: &BTreeMap<String, Option<String>>) {
+    for (key, value) in changes {
+        match value {
+            Some(value) => annotations.insert(key.clone(), value.clone()),
+            None => annotations.remove(key),
+        };
+    }
+}
+
+/// Unknown for longer than it may be.
+fn failing() -> Lab {
+    let mut lab = Lab::new(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
+    lab.now = minute(11);
+    lab
+}
+
+fn kept() -> Lab {
+    let mut lab = failing();
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    lab
+}
+
+#[test]
+fn a_failing_machine_is_entered_then_protected_then_drained_then_kept() {
+    let mut lab = failing();
+    let done = lab.settle();
+    let patch = format!(
+        "patch node {CA}=true {}= taints [{}=:NoSchedule]",
+        keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION,
+        keys::PRESERVED_TAINT
+    );
+    let expected = [
+        "claim auto",
+        "[Failed Draining]",
+        &patch,
+        "preserved condition true Preserved by MCM.",
+        "[Failed:Preserved Preserved]",
+        // The node's new condition is copied.
+        "[Failed:Preserved Preserved]",
+    ];
+    assert_eq!(done, expected);
+    assert_eq!(lab.expiry(), Some(minute(11 + 72 * 60)));
+}
+
+#[test]
+fn pods_leave_before_the_expiry_is_counted_but_those_of_daemons_stay() {
+    let mut lab = failing();
+    // A node that still ends its pods: its disk is full.
+    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
+    let daemon = mcm_core::machine::Pod {
+        daemon: true,
+        ..pod("daemon")
+    };
+    lab.view.pods = Some(vec![pod("web"), daemon]);
+    let mut told = Vec::new();
+    for _ in 0..6 {
+        let plan = decide(&lab.view, &lab.settings, lab.now);
+        told.extend(actions(&plan));
+        for action in &plan.actions {
+            lab.perform(action);
+        }
+        let claimed = matches!(plan.actions.last(), Some(Action::Claim { .. }));
+        lab.view.claim = claimed.then_some(Ok(()));
+        if let Some(status) = plan.status {
+            lab.view.machine.status = status;
+        }
+        if told.iter().any(|word| word == "evict web") {
+            break;
+        }
+    }
+    assert_eq!(told.last().unwrap(), "evict web", "{told:?}");
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    lab.view.pods = Some(Vec::new());
+    lab.now = minute(15);
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry()),
+        ("Failed:Preserved", Some(minute(15 + 72 * 60)))
+    );
+}
+
+#[test]
+fn a_drain_that_takes_too_long_does_not_hold_the_preservation_up() {
+    let mut lab = failing();
+    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
+    lab.view.pods = Some(vec![mcm_core::machine::Pod {
+        ends: Some(minute(500)),
+        ..pod("web")
+    }]);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed");
+    lab.now = minute(11 + 119);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed");
+    lab.now = minute(11 + 120);
+    let done = lab.settle().join(" ");
+    assert_eq!(lab.phase(), "Failed:Preserved", "{done}");
+}
+
+#[test]
+fn a_request_of_a_person_asks_the_list_without_limit() {
+    for (kind, by) in [("Node", PreservedBy::Node), ("Machine", PreservedBy::Machine)] {
+        let mut lab = failing();
+        lab.ask(kind, "when-failed");
+        let done = lab.settle();
+        assert!(done.contains(&format!("claim {by} again")), "{done:?}");
+        assert_eq!(lab.machine().status.preservation.as_ref().unwrap().by, by);
+        assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    }
+}
+
+#[test]
+fn a_running_machine_is_kept_from_the_autoscaler_until_its_time_is_over() {
+    let mut lab = Lab::new(running());
+    lab.ask("Node", "now");
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.node(CA).as_deref()),
+        ("Running:Preserved", Some("true"))
+    );
+    assert!(!lab.is_tainted());
+    lab.annotate("Node", CA, Some("false"));
+    lab.settle();
+    assert_eq!(
+        lab.node(CA).as_deref(),
+        Some("true"),
+        "a person's change is overwritten"
+    );
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.node(CA)),
+        ("Running", None, None)
+    );
+    assert_eq!(lab.machine().status.preservation, None);
+    assert_eq!(
+        (lab.node(keys::PRESERVE_ANNOTATION), lab.own(keys::PRESERVE_ANNOTATION)),
+        (None, None)
+    );
+    assert_eq!(lab.settle(), [""; 0]);
+}
+
+#[rstest]
+#[case::refused(Some("false"))]
+#[case::removed(None)]
+fn what_ended_a_preservation_stays_as_the_person_left_it(#[case] value: Option<&str>) {
+    let mut lab = Lab::new(running());
+    lab.ask("Node", "now");
+    lab.settle();
+    lab.annotate("Node", keys::PRESERVE_ANNOTATION, value);
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.node(CA)),
+        ("Running", None, None)
+    );
+    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION).as_deref(), value);
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), value);
+}
+
+#[rstest]
+#[case::not_set(None)]
+#[case::kept_away("true")]
+#[case::let_in("false")]
+fn the_autoscalers_annotation_comes_back_as_it_was<'a>(#[case] before: impl Into<Option<&'a str>>) {
+    let before = before.into();
+    let mut lab = Lab::new(running());
+    lab.annotate("Node", CA, before);
+    lab.ask("Machine", "now");
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    lab.ask("Machine", "false");
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), before);
+    assert_eq!(lab.node(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION), None);
+}
+
+#[test]
+fn the_autoscalers_annotation_of_a_rollout_stays() {
+    let mut lab = Lab::new(running());
+    lab.annotate("Node", CA, Some("true"));
+    lab.annotate("Node", keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION, Some("true"));
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.ask("Machine", "false");
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+}
+
+#[test]
+fn a_cordon_is_never_touched() {
+    let mut lab = failing();
+    if let NodeView::Present(node) = &mut lab.view.node {
+        node.spec = Some(NodeSpec {
+            unschedulable: Some(true),
+            ..NodeSpec::default()
+        });
+    }
+    let mut done = lab.settle();
+    lab.reports(healthy());
+    done.extend(lab.settle());
+    lab.now = lab.expiry().unwrap();
+    done.extend(lab.settle());
+    assert!(!done.iter().any(|word| word.contains("cordon")), "{done:?}");
+    let node = lab.view.node.present().unwrap();
+    assert_eq!(node.spec.as_ref().unwrap().unschedulable, Some(true));
+}
+
+#[test]
+fn what_recovers_stays_preserved_until_its_time_is_over_and_leaves_the_list() {
+    let mut lab = kept();
+    let ends = lab.expiry();
+    lab.now = minute(60);
+    lab.reports(healthy());
+    let done = lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running:Preserved", ends));
+    assert!(done.contains(&"leave the list".to_owned()), "{done:?}");
+    assert!(!lab.is_tainted());
+    lab.now = ends.unwrap();
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.node(CA)), ("Running", None));
+}
+
+#[test]
+fn a_relapse_is_drained_again_and_keeps_its_expiry() {
+    let mut lab = kept();
+    let ends = lab.expiry();
+    lab.now = minute(60);
+    lab.reports(healthy());
+    lab.settle();
+    lab.reports(unhealthy());
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Unknown", ends));
+    lab.answer = Ok(());
+    lab.now = minute(71);
+    let done = lab.settle();
+    assert!(done.contains(&"claim auto again".to_owned()), "{done:?}");
+    assert!(done.contains(&"[Failed Draining]".to_owned()), "{done:?}");
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.is_tainted()),
+        ("Failed:Preserved", ends, true)
+    );
+}
+
+#[test]
+fn a_failed_machine_whose_time_is_over_waits_for_its_owner() {
+    let mut lab = kept();
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    let status = &lab.machine().status;
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert_eq!(
+        status.preservation.as_ref().unwrap().stage,
+        PreservationStage::Releasing
+    );
+    assert!(!status.is_preserved());
+    assert!(!lab.is_tainted());
+}
+
+#[test]
+fn a_failed_standalone_machine_whose_time_is_over_is_deleted() {
+    let mut lab = failing();
+    lab.view.machine.metadata.owner_references = None;
+    lab.view.ledger = Standing::Nobody;
+    lab.ask("Machine", "when-failed");
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    lab.now = lab.expiry().unwrap();
+    let mut last = None;
+    for _ in 0..10 {
+        let plan = decide(&lab.view, &lab.settings, lab.now);
+        for action in &plan.actions {
+            lab.perform(action);
+        }
+        last = actions(&plan).pop();
+        if let Some(status) = plan.status {
+            lab.view.machine.status = status;
+        }
+        if last.as_deref() == Some("delete machine") {
+            break;
+        }
+    }
+    assert_eq!(last.as_deref(), Some("delete machine"));
+}
+
+#[test]
+fn while_a_rollout_is_under_way_a_failing_machine_is_replaced_whoever_asks() {
+    let mut lab = failing();
+    lab.answer = Err(Gate::RollingOut);
+    lab.ask("Machine", "when-failed");
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert!(!lab.machine().status.is_preserved());
+}
+
+#[test]
+fn a_lowered_maximum_releases_what_is_marked() {
+    let mut lab = kept();
+    if let Standing::Known { entry, .. } = &mut lab.view.ledger {
+        entry.as_mut().unwrap().released = true;
+    }
+    let done = lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert!(done.contains(&"leave the list".to_owned()), "{done:?}");
+}
+
+#[test]
+fn an_automatic_preservation_becomes_a_persons_and_keeps_its_expiry() {
+    let mut lab = kept();
+    let ends = lab.expiry();
+    lab.now = minute(30);
+    lab.ask("Node", "now");
+    lab.settle();
+    assert_eq!(lab.expiry(), ends);
+    assert_eq!(
+        lab.machine().status.preservation.as_ref().unwrap().by,
+        PreservedBy::Node
+    );
+}
+
+#[test]
+fn a_machine_without_a_node_is_kept_without_a_drain() {
+    let mut view = with_vm(Phase::Pending);
+    view.node = NodeView::Absent;
+    let mut lab = Lab::new(view);
+    lab.now = minute(21);
+    lab.ask("Machine", "when-failed");
+    let done = lab.settle();
+    assert_eq!(
+        done,
+        [
+            "claim machine again",
+            "[Failed Draining]",
+            "[Failed:Preserved Preserved]"
+        ]
+    );
+}
+
+#[test]
+fn now_is_honoured_in_every_phase_and_shown_when_there_is_a_word_for_it() {
+    let mut view = with_vm(Phase::Pending);
+    view.node = NodeView::Absent;
+    let mut lab = Lab::new(view);
+    lab.ask("Machine", "now");
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry()),
+        ("Pending", Some(minute(1 + 72 * 60)))
+    );
+    lab.view = with_node(lab.view.clone(), node(&healthy()));
+    lab.settle();
+    assert_eq!(lab.phase(), "Running:Preserved");
+}
+
+#[test]
+fn an_edited_expiry_is_waited_for() {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(5)));
+    lab.settle();
+    let plan = decide(&lab.view, &lab.settings, minute(3));
+    assert_eq!(plan.wake, Some(mins(2)));
+    lab.now = minute(5);
+    lab.settle();
+    assert_eq!(lab.phase(), "Running");
+}
+
+#[test]
+fn the_dialect_of_upstream_keeps_the_phases_and_marks_automatic_ones() {
+    let mut lab = failing();
+    lab.settings.preservation = Dialect::Upstream;
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry().is_some()), ("Failed", true));
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("auto-preserved"));
+    lab.reports(healthy());
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry(), lab.own(keys::PRESERVE_ANNOTATION)),
+        ("Running", None, None)
+    );
+}
+
+#[rstest]
+#[case::to_upstream(Dialect::Upstream, "Failed", true)]
+#[case::to_off(Dialect::Off, "Failed", false)]
+fn another_dialect_takes_over_what_is_preserved(#[case] dialect: Dialect, #[case] phase: &str, #[case] kept_on: bool) {
+    let mut lab = kept();
+    lab.settings.preservation = dialect;
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry().is_some()), (phase, kept_on));
+    if kept_on {
+        lab.settings.preservation = Dialect::V2;
+        lab.settle();
+        assert_eq!(
+            (lab.phase().as_str(), lab.own(keys::PRESERVE_ANNOTATION)),
+            ("Failed:Preserved", None)
+        );
+    }
+}
+
+#[test]
+fn a_deletion_ends_a_preservation_at_once() {
+    let mut lab = kept();
+    lab.view.machine.metadata.deletion_timestamp = Some(Time(minute(20)));
+    let plan = decide(&lab.view, &lab.settings, minute(20));
+    let status = plan.status.unwrap();
+    assert_eq!(status.current_status.phase, Some(Phase::Terminating));
+    assert_eq!(
+        (status.current_status.preserve_expiry_time, status.preservation),
+        (None, None)
+    );
+}
+
+#[test]
+fn a_preserved_machine_that_turns_unknown_is_looked_at_when_its_time_is_over() {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.view.machine.status.current_status.preserve_expiry_time = Some(Time(minute(5)));
+    lab.settle();
+    lab.reports(unhealthy());
+    let plan = decide(&lab.view, &lab.settings, minute(3));
+    assert_eq!(written(&plan).0, "Unknown");
+    assert_eq!(plan.wake, Some(mins(2)));
+}

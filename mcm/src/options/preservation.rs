@@ -1,0 +1,57 @@
+//! Flags of preservation.
+
+use clap::{Args, ValueEnum};
+use mcm_api::GoDuration;
+use mcm_core::preservation::Dialect;
+
+use super::seconds;
+
+/// How machines are kept for analysis.
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(next_help_heading = "Preservation")]
+pub struct PreservationOptions {
+    /// How long a preserved machine is kept (duration)
+    #[arg(long = "machine-preserve-timeout", value_name = "DURATION", default_value_t = PreservationOptions::default().timeout)]
+    pub timeout: GoDuration,
+
+    /// Whose words and habits apply
+    #[arg(long = "preservation-dialect", value_enum, default_value_t = PreservationOptions::default().dialect)]
+    pub dialect: PreservationDialect,
+}
+
+/// A value of `--preservation-dialect`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PreservationDialect {
+    /// Running:Preserved and Failed:Preserved are phases.
+    #[default]
+    V2,
+    /// Phases stay as they are, as upstream has them.
+    Upstream,
+    /// Nothing is preserved, and what is preserved ends.
+    Off,
+}
+
+impl PreservationDialect {
+    pub(crate) fn dialect(self) -> Dialect {
+        match self {
+            Self::V2 => Dialect::V2,
+            Self::Upstream => Dialect::Upstream,
+            Self::Off => Dialect::Off,
+        }
+    }
+}
+
+impl std::fmt::Display for PreservationDialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.dialect().fmt(f)
+    }
+}
+
+impl Default for PreservationOptions {
+    fn default() -> Self {
+        Self {
+            timeout: seconds(72 * 3600),
+            dialect: PreservationDialect::V2,
+        }
+    }
+}

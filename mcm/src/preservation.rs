@@ -1,0 +1,161 @@
+//! The list of preserved machines, as the shell knows and changes it: in the status of a machine's deployment, or of its set
+//! where there is none.
+//!
+//! It is changed on the version that a live read gave, and decided anew when somebody else wrote meanwhile. What must not
+//! live here: who may be entered.
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
+use mcm_core::ownership::{controller, is_controlled_by};
+use mcm_core::preservation::{Claim, Gate, Ledger, Standing};
+use serde_json::Value;
+
+use crate::act::{Hands, refused};
+use crate::cache::{Change, Key};
+use crate::error::{is_conflict, is_not_found};
+use crate::world::{Trigger, Work, World, quiet};
+
+/// How often a change is decided anew when others write the same object.
+const TRIES: usize = 8;
+
+/// The object with the list, as the server has it.
+enum Owner {
+    Deployment(Box<MachineDeployment>),
+    Set(Box<MachineSet>),
+}
+
+impl Owner {
+    fn ledger(&self) -> Ledger<'_> {
+        match self {
+            Self::Deployment(one) => Ledger::Deployment(one),
+            Self::Set(one) => Ledger::Set(one),
+        }
+    }
+}
+
+impl Hands {
+    /// Enters the machine in its owner's list, if it may be; the error says why not.
+    pub(crate) async fn claim(
+        &self,
+        machine: &Machine,
+        by: &PreservedBy,
+        again: bool,
+    ) -> kube::Result<Result<(), Gate>> {
+        let entry = PreservationEntry {
+            uid: machine.uid().unwrap_or_default(),
+            name: machine.name_any(),
+            by: by.clone(),
+            created: machine.metadata.creation_timestamp.clone(),
+            released: false,
+        };
+        for _ in 0..TRIES {
+            let Some(owner) = self.owner(machine).await? else {
+                return Ok(Err(Gate::Nobody));
+            };
+            let patch = match owner.ledger().claim(&entry, again) {
+                Claim::Entered => return Ok(Ok(())),
+                Claim::Refused(gate) => return Ok(Err(gate)),
+                Claim::Enter(patch) => patch,
+            };
+            match self.write_list(&owner, patch).await {
+                Ok(()) => return Ok(Ok(())),
+                Err(error) if is_conflict(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused("others write the list of preserved machines all the time"))
+    }
+
+    /// Takes the machine out of its owner's list.
+    pub(crate) async fn leave_ledger(&self, machine: &Machine) -> kube::Result<()> {
+        for _ in 0..TRIES {
+            let Some(owner) = self.owner(machine).await? else {
+                return Ok(());
+            };
+            let Some(patch) = owner.ledger().leave(&machine.uid().unwrap_or_default()) else {
+                return Ok(());
+            };
+            match self.write_list(&owner, patch).await {
+                Err(error) if is_conflict(&error) => {}
+                written => return written,
+            }
+        }
+        Err(refused("others write the list of preserved machines all the time"))
+    }
+
+    /// The machine's deployment, or its set where there is none; `None`: nobody controls it.
+    async fn owner(&self, machine: &Machine) -> kube::Result<Option<Owner>> {
+        let Some(reference) = controller(&machine.metadata) else {
+            return Ok(None);
+        };
+        let sets: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.world.namespace);
+        let set = sets.get_opt(&reference.name).await?;
+        let Some(set) = set.filter(|set| is_controlled_by(&machine.metadata, &set.metadata)) else {
+            return Ok(None);
+        };
+        self.world.sets.wrote(set.clone());
+        let Some(reference) = controller(&set.metadata) else {
+            return Ok(Some(Owner::Set(Box::new(set))));
+        };
+        let deployments: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.world.namespace);
+        let deployment = deployments.get_opt(&reference.name).await?;
+        let owner = deployment.filter(|deployment| is_controlled_by(&set.metadata, &deployment.metadata));
+        Ok(owner.map(|deployment| {
+            self.world.deployments.wrote(deployment.clone());
+            Owner::Deployment(Box::new(deployment))
+        }))
+    }
+
+    async fn write_list(&self, owner: &Owner, patch: Value) -> kube::Result<()> {
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let gone = |error: kube::Error| if is_not_found(&error) { Ok(()) } else { Err(error) };
+        match owner {
+            Owner::Deployment(one) => {
+                let api: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.world.namespace);
+                let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
+                self.learn(&api, &one.name_any(), &self.world.deployments, written)
+                    .await
+                    .map(|_| ())
+                    .or_else(gone)
+            }
+            Owner::Set(one) => {
+                let api: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.world.namespace);
+                let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
+                self.learn(&api, &one.name_any(), &self.world.sets, written)
+                    .await
+                    .map(|_| ())
+                    .or_else(gone)
+            }
+        }
+    }
+}
+
+impl World {
+    /// What the machine's owner says in its list, as the caches have it.
+    pub(crate) fn standing(&self, machine: &Machine) -> Standing {
+        let Some(reference) = controller(&machine.metadata) else {
+            return Standing::Nobody;
+        };
+        if !self.chosen.owners() {
+            return Standing::Unknown;
+        }
+        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        let Some(set) = self.sets.get(&Key::new(&self.namespace, &reference.name)) else {
+            return Standing::Unknown;
+        };
+        let Some(reference) = controller(&set.metadata) else {
+            return Ledger::Set(&set).standing(uid);
+        };
+        let deployment = self.deployments.get(&Key::new(&self.namespace, &reference.name));
+        deployment.map_or(Standing::Unknown, |one| Ledger::Deployment(&one).standing(uid))
+    }
+
+    /// The machines that a list says are to be released.
+    pub(crate) fn released<K>(&self, change: &Change<K>, entries: impl Fn(&K) -> &[PreservationEntry]) -> Vec<Trigger> {
+        let new = change.new.iter().flat_map(|new| entries(new));
+        new.filter(|entry| entry.released)
+            .map(|entry| quiet(Work::Machine(Key::new(&self.namespace, &entry.name))))
+            .collect()
+    }
+}
