@@ -24,12 +24,18 @@ pub(super) struct Size {
     before: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when machines of it went that a person deleted.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
+    /// By deployment: how many Machines it might have before, and when that changed.
+    limits: BTreeMap<String, (i64, Timestamp)>,
+    /// Who leads, and since when.
+    leader: Option<(String, Timestamp)>,
 }
 
 impl Check for Size {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        self.look_for_leader(sight);
         if let Some(deployment) = sight.applied("MachineDeployment") {
             let before = sight.before?;
+            self.limit_changed(sight, before, deployment);
             if before["spec"]["replicas"] != deployment["spec"]["replicas"] {
                 let (wanted, ..) = numbers(before);
                 let until = after(sight.at(), sight.terms.pass());
@@ -64,6 +70,42 @@ impl Check for Size {
 }
 
 impl Size {
+    fn look_for_leader(&mut self, sight: &Sight) {
+        let Some(lease) = &sight.world.leadership else { return };
+        if self.leader.as_ref().is_none_or(|(leader, _)| *leader != lease.holder) {
+            self.leader = Some((lease.holder.clone(), sight.at()));
+        }
+    }
+
+    fn limit_changed(&mut self, sight: &Sight, before: &Value, after: &Value) {
+        let limit = |deployment: &Value| {
+            let (replicas, surge, _) = numbers(deployment);
+            replicas + surge
+        };
+        if limit(before) == limit(after) {
+            return;
+        }
+        let unseen = self.limits.get(name(after)).filter(|(_, at)| !self.is_seen(*at));
+        let most = unseen.map_or(limit(before), |(most, _)| limit(before).max(*most));
+        self.limits.insert(name(after).to_owned(), (most, sight.at()));
+    }
+
+    /// Whether who leads now led at that time already.
+    fn is_seen(&self, at: Timestamp) -> bool {
+        self.leader.as_ref().is_some_and(|(_, since)| *since <= at)
+    }
+
+    /// What a deployment might have before it was changed, for a pass of a leader that was not there then: sets of before
+    /// are worked on beside it.
+    fn limit_before(&self, sight: &Sight, deployment: &str) -> i64 {
+        let known = self.limits.get(deployment).filter(|(_, at)| !self.is_seen(*at));
+        let new = self
+            .leader
+            .as_ref()
+            .is_some_and(|(_, since)| sight.at() <= after(*since, sight.terms.pass()));
+        known.filter(|_| new).map_or(0, |(most, _)| *most)
+    }
+
     fn too_few(&self, sight: &Sight, deployment: &Value) -> Option<String> {
         // Recreate promises nothing, and neither does a deployment that goes.
         if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
@@ -101,7 +143,7 @@ impl Size {
             .filter(|machine| !is_deleting(machine))
             .count() as i64;
         let most = replicas + surge;
-        if live > most {
+        if live > most.max(self.limit_before(sight, called)) {
             return Some(format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
             ));
