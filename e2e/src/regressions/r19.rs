@@ -3,13 +3,12 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, any, fail_zone, mend_zone, seconds, struck, wait};
+use harness::scenario::builder::{all, any, fail_zone, mend_zone, seconds, struck, vm_count, wait};
 use harness::scenario::disturb::api::Verb;
-
 use harness::scenario::step::ZoneFailure;
 
+use super::story;
 use super::worlds::{Pool, api_recovers, api_trouble, case, class, pool, refusal, settled, status};
-use super::{story, well};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -49,11 +48,11 @@ fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
     let names = pools[0].names();
     let but = |lost: usize| {
         let others = names.iter().enumerate().filter(|(index, _)| *index != lost);
-        all(others.map(|(_, name)| well(name)).collect::<Vec<_>>())
+        all(others.map(|(_, name)| vm_count(name, 1)).collect::<Vec<_>>())
     };
     story
+        .eventually(seconds(1), any((0..names.len()).map(but)))
         .step(mend_zone("z1"))
-        .eventually(seconds(300), any((0..names.len()).map(but)))
         .eventually(
             seconds(3600),
             all(POOLS.map(|(name, _)| status(name, "availableReplicas", 4))),

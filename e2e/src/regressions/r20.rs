@@ -36,5 +36,5 @@ fn decreased() -> Scenario {
         .step(wait(seconds(82 * 60)))
         .eventually(seconds(1), status(POOL, "replicas", 3))
         .step(mend_zone("z1"))
-        .eventually(seconds(300), at_size(3))
+        .eventually(seconds(1800), at_size(3))
 }

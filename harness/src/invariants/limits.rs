@@ -36,6 +36,8 @@ struct Running {
     limit: Limit,
     since: Timestamp,
     time: Duration,
+    /// Whether it waited for its turn when it was looked at last.
+    waits: bool,
 }
 
 /// By Machine uid.
@@ -63,12 +65,19 @@ impl Check for Limits {
             });
         }
         let machine = sight.applied("Machine")?;
+        self.wait_for_turns(sight.at(), sight.world);
         let early = self.too_early(machine, sight);
         match running(machine, sight) {
             Some(running) => {
                 let known = self.0.get(uid(machine)).filter(|known| known.limit == running.limit);
                 let since = known.map_or(running.since, |known| known.since);
-                self.0.insert(uid(machine).to_owned(), Running { since, ..running });
+                let waits = known.is_some_and(|known| known.waits);
+                let running = Running {
+                    since,
+                    waits,
+                    ..running
+                };
+                self.0.insert(uid(machine).to_owned(), running);
             }
             None => drop(self.0.remove(uid(machine))),
         }
@@ -81,12 +90,7 @@ impl Check for Limits {
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
         // One that waits for its turn is looked at again when its turn may have come.
-        for running in self.0.values_mut() {
-            if running.limit == Limit::Health && waits_for_turn(running, world) {
-                let began = now.checked_sub(jiff::SignedDuration::try_from(running.time).unwrap_or_default());
-                running.since = running.since.max(began.unwrap_or(now));
-            }
-        }
+        self.wait_for_turns(now, world);
         let late = self
             .0
             .values()
@@ -119,6 +123,18 @@ impl Running {
 }
 
 impl Limits {
+    /// The timeout of one that waits for its turn has as long left as it takes to see that the turn has come.
+    fn wait_for_turns(&mut self, now: Timestamp, world: &WorldState) {
+        for running in self.0.values_mut() {
+            let waits = running.limit == Limit::Health && waits_for_turn(running, world);
+            if waits || running.waits {
+                let began = now.checked_sub(jiff::SignedDuration::try_from(running.time).unwrap_or_default());
+                running.since = running.since.max(began.unwrap_or(now));
+            }
+            running.waits = waits;
+        }
+    }
+
     /// A phase that a timeout ends, before it is over.
     fn too_early(&self, machine: &Value, sight: &Sight) -> Option<String> {
         let before = sight
@@ -188,6 +204,7 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
         limit,
         since,
         time,
+        waits: false,
     })
 }
 
