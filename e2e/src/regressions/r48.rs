@@ -9,7 +9,7 @@ use harness::scenario::builder::{seconds, struck};
 use harness::scenario::disturb::api::{Action, At, Verb};
 
 use super::story;
-use super::worlds::{api_trouble_times, at_size, case, class, pool, settled, to_class};
+use super::worlds::{api_trouble_times, case, class, pool, rolled, settled, to_class};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -31,7 +31,7 @@ fn rolls(name: &str, about: &str, verbs: &[Verb], action: Action, times: Option<
     settled(story, &[pool(3)])
         .step(api_trouble_times(verbs, "machinesets", action, times))
         .step(to_class("class-b"))
-        .eventually(seconds(30 * 60), at_size(3))
+        .eventually(seconds(30 * 60), rolled(3))
         .eventually(seconds(1), struck("api", 1))
 }
 

@@ -7,7 +7,7 @@ use harness::scenario::builder::seconds;
 use mcm_api::keys;
 use serde_json::json;
 
-use super::worlds::{at_size, case, class, merge, pool, settled, to_class};
+use super::worlds::{case, class, merge, pool, rolled, settled, to_class};
 use super::{joining, story};
 
 pub(super) fn entry() -> Entry {
@@ -33,6 +33,6 @@ fn out_of_date() -> Scenario {
     settled(story, &[usual.clone()])
         .step(merge("MachineSet", &usual.set(), noted))
         .step(to_class("class-b"))
-        .eventually(seconds(30 * 60), at_size(3))
+        .eventually(seconds(30 * 60), rolled(3))
         .quiet_end(joining())
 }

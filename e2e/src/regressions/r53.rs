@@ -9,7 +9,7 @@ use harness::scenario::builder::{seconds, struck};
 use harness::scenario::disturb::api::{Action, At, Verb};
 
 use super::story;
-use super::worlds::{Pool, api_trouble, at_size, case, class, pool, rolling, settled, to_class};
+use super::worlds::{Pool, api_trouble, case, class, pool, rolled, rolling, settled, to_class};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -40,6 +40,6 @@ fn ordered_twice() -> Scenario {
     settled(story, &[usual])
         .step(api_trouble(&[Verb::Delete], "machines", late))
         .step(to_class("class-b"))
-        .eventually(seconds(3600), at_size(6))
+        .eventually(seconds(3600), rolled(6))
         .eventually(seconds(1), struck("api", 1))
 }

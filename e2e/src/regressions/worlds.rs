@@ -133,6 +133,12 @@ pub(crate) fn at_size(replicas: u32) -> Condition {
     all(numbers.map(|name| status(POOL, name, replicas)))
 }
 
+/// The same, and nothing is left of its first set.
+pub(crate) fn rolled(replicas: u32) -> Condition {
+    let old = pool(replicas).set();
+    all([at_size(replicas), field("MachineSet", &old, "/spec/replicas", 0)])
+}
+
 /// So many machines of the usual pool are of the newest template.
 pub(crate) fn updated(machines: u32) -> Condition {
     status(POOL, "updatedReplicas", machines)
