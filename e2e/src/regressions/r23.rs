@@ -31,7 +31,7 @@ fn scaled_down(name: &str) -> Scenario {
         name,
         "Of 40 machines 38 are to go, and drain for three minutes: the set is frozen meanwhile, and grows again later.",
     );
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())
         .step(scale(2))
         .eventually(seconds(90), frozen(json!("True")))

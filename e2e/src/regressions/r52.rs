@@ -30,7 +30,7 @@ fn out_of_date() -> Scenario {
         "A set notes another size of its deployment than there is, and has the right one: a rollout goes on all the same.",
     )
     .step(class("class-b", "z1"));
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(merge("MachineSet", &usual.set(), noted))
         .step(to_class("class-b"))
         .eventually(seconds(30 * 60), rolled(3))

@@ -32,7 +32,7 @@ fn there_and_back() -> Scenario {
         "A rollout is taken back after its first machine: no node keeps the taint of an old set.",
     )
     .step(class("class-b", "z1"));
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(to_class("class-b"))
         .eventually(slack(), all([updated(1), not(clean(&"md-a-1".to_owned()))]))
         .step(to_class("class-a"))

@@ -40,7 +40,7 @@ fn three_in_place() -> Scenario {
         "Three machines are updated in place: each changes its set when it has succeeded, and none fails.",
     )
     .step(class("class-b", "z1"));
-    let mut story = settled(story, &[usual.clone()])
+    let mut story = settled(story, std::slice::from_ref(&usual))
         .step(api_trouble(&[Verb::Watch], "nodes", lag))
         .step(to_class("class-b"));
     let succeeded = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });

@@ -27,7 +27,7 @@ fn never_joins() -> Scenario {
         "Machines of a new class never join: for six hours every old one stays, and then the class is taken back.",
     )
     .steps(bad_class());
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(to_class("class-bad"))
         .step(wait(seconds(6 * 3600)))
         .eventually(seconds(1), usual.runs())

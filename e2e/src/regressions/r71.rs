@@ -15,11 +15,8 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#686, MCM#382",
         group: Group::Loops,
         confidence: Confidence::Cause,
-        cases: vec![
-            case("R71", refused("r71-forbidden", refusal(403)), &["I18"]),
-            case("R71/conflict", refused("r71-conflict", refusal(409)), &[]),
-        ],
-        open: "",
+        cases: vec![case("R71", refused("r71-refused", refusal(500)), &["I18"])],
+        open: "writes that conflict for ever are tried again every 200 ms",
     }
 }
 

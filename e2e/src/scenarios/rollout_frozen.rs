@@ -15,7 +15,7 @@ pub(super) fn scenario() -> Scenario {
         "too_many_machines",
         "A set gets three machines too many, which are slow to go: it is frozen, thaws when they are gone, and grows.",
     );
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())
         .steps(extra)
         .eventually(2 * slack(), frozen(json!("True")))

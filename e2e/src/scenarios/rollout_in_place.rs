@@ -18,7 +18,7 @@ pub(super) fn scenario() -> Scenario {
         "Two machines are updated in place, one after the other: none is made and none goes.",
     )
     .step(class("class-b", "z1"));
-    let mut story = settled(story, &[usual.clone()]).step(to_class("class-b"));
+    let mut story = settled(story, std::slice::from_ref(&usual)).step(to_class("class-b"));
     let succeeded = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });
     for (name, done) in usual.names().iter().zip(1..) {
         story = story

@@ -20,7 +20,7 @@ fn without_capacity() -> Scenario {
         "The cloud has no room for new machines: the old ones stay until it has.",
     )
     .step(class("class-b", "z1"));
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(fail_calls(
             "full",
             CloudCall::CreateMachine,
@@ -54,7 +54,7 @@ fn never_ready() -> Scenario {
         "New nodes never lose the taint of missing components: the old machines stay, and the rollout is taken back.",
     )
     .step(class);
-    settled(story, &[usual.clone()])
+    settled(story, std::slice::from_ref(&usual))
         .step(to_class("class-c"))
         .step(wait(creation_timeout() + joining()))
         .eventually(slack(), usual.runs())
