@@ -20,8 +20,8 @@ pub(super) fn entry() -> Entry {
         origin: "MCM PR#1020",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R59", three_in_place(), &["I19", "I11"])],
-        open: "",
+        cases: vec![case("R59", three_in_place(), &[])],
+        open: "a mutant that hands a machine over too early: the machine controller always looks first",
     }
 }
 

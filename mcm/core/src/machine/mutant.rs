@@ -128,8 +128,6 @@ pub enum Mutant {
     R57,
     /// A machine is Terminating before its deletion is ordered.
     R58,
-    /// A machine changes its set while its update in place goes on.
-    R59,
     /// New machines count as available as soon as they boot.
     R60,
     /// A deletion knows the machine's node by the machine's label alone.
@@ -158,7 +156,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 73] = [
+    pub const ALL: [Self; 72] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -219,7 +217,6 @@ impl Mutant {
         Self::R56,
         Self::R57,
         Self::R58,
-        Self::R59,
         Self::R60,
         Self::R62,
         Self::R63,
@@ -297,7 +294,6 @@ impl Mutant {
             Self::R56 => "R56",
             Self::R57 => "R57",
             Self::R58 => "R58",
-            Self::R59 => "R59",
             Self::R60 => "R60",
             Self::R62 => "R62",
             Self::R63 => "R63",
