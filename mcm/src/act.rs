@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, PersistentVolumeSpec, Pod,
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, keys};
@@ -66,6 +66,8 @@ pub(crate) enum Done {
     Nothing,
     Answer(Answer),
     Token(String),
+    /// The pods on a node, as the API server has them.
+    Pods(Vec<Pod>),
     /// Whether the machine is in its owner's list of preserved ones now; if not, why.
     Claim(Result<(), Gate>),
 }
@@ -101,6 +103,7 @@ impl Hands {
             Action::AskVolumeIds(volumes) => {
                 return Ok(Done::Answer(Answer::VolumeIds(self.volume_ids(volumes).await)));
             }
+            Action::ListPods { node } => return self.list_pods(node).await.map(Done::Pods),
             Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
             Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
             Action::PatchNode { node, .. } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
@@ -476,6 +479,12 @@ impl Hands {
             Some(node) => Ok(node),
             None => api.get(name).await.map(Arc::new),
         }
+    }
+
+    async fn list_pods(&self, node: &str) -> kube::Result<Vec<Pod>> {
+        let api: Api<Pod> = Api::all(self.target()?);
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        api.list(&on_node).await.map(|list| list.items)
     }
 
     async fn learn_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<()> {

@@ -12,6 +12,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
 use kube::Client;
+use k8s_openapi::api::core::v1::Pod;
 use mcm_api::Machine;
 use mcm_core::machine::{Action, Answer, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::act::{Done, Hands};
 use crate::cache::Key;
 use crate::copies::Copies;
+use crate::drain_view;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::made::Made;
 use crate::overshoot::Brake;
@@ -245,6 +247,10 @@ impl Controllers {
 
     fn view(&self, machine: &Machine, pass: &Pass) -> View {
         let world = &self.hands.world;
+        let mut seen = view(world, &self.intents, machine.clone());
+        if let (Some(pods), Some(target)) = (&pass.pods, &world.target) {
+            drain_view::listed(&mut seen, target, pods);
+        }
         View {
             answered_node_exists: answered_node_exists(world, &pass.answers),
             answers: pass.answers.clone(),
@@ -255,7 +261,7 @@ impl Controllers {
             made: self.made.unrecorded(machine),
             cannot_update: self.updates.is_missing(machine, world),
             conditions_copied: self.copies.last(&Key::of(machine)),
-            ..view(world, &self.intents, machine.clone())
+            ..seen
         }
     }
 
@@ -307,6 +313,10 @@ impl Controllers {
                 }
                 Ok(Done::Claim(claim)) => {
                     pass.claim = Some(claim);
+                    return Next::Decide;
+                }
+                Ok(Done::Pods(pods)) => {
+                    pass.pods = Some(pods);
                     return Next::Decide;
                 }
                 Ok(Done::Token(secret)) => {
@@ -429,6 +439,8 @@ struct Pass {
     answers: Vec<Answer>,
     token: TokenView,
     failure: Option<Failure>,
+    /// The pods on the machine's Node, where they were asked for.
+    pods: Option<Vec<Pod>>,
     /// What became of a claim in the owner's list of preserved machines.
     claim: Option<Result<(), Gate>>,
     hurry: bool,

@@ -21,10 +21,20 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 /// Fills in what is known of the pods on `node`.
 pub(crate) fn look(view: &mut View, target: &Target, node: &str) {
     let pods = target.pods_on(node);
-    let mut specs = BTreeMap::new();
-    view.pods = Some(pods.iter().map(|pod| pod_view(target, pod, &mut specs)).collect());
-    view.volumes = specs;
+    show(view, target, pods.iter().map(|pod| &**pod));
     view.attached_elsewhere = attached_elsewhere(target, &view.drain, node);
+}
+
+/// Fills in the pods that the API server has just shown.
+pub(crate) fn listed(view: &mut View, target: &Target, pods: &[v1::Pod]) {
+    show(view, target, pods.iter());
+    view.pods_listed = true;
+}
+
+fn show<'a>(view: &mut View, target: &Target, pods: impl Iterator<Item = &'a v1::Pod>) {
+    let mut specs = BTreeMap::new();
+    view.pods = Some(pods.map(|pod| pod_view(target, pod, &mut specs)).collect());
+    view.volumes = specs;
 }
 
 fn pod_view(target: &Target, pod: &v1::Pod, specs: &mut BTreeMap<String, PersistentVolumeSpec>) -> Pod {

@@ -129,7 +129,7 @@ fn drained(pass: &Pass, node: &Node) -> Plan {
     let step = drain::step(pass, &pods, &limit.limit);
     let mut plan = if step.is_done() {
         over(pass, node)
-    } else if step.asks_the_driver() {
+    } else if step.asks() {
         Plan::new(Reason::Draining { waiting: step.waiting })
     } else if step.errors.is_empty() {
         Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)

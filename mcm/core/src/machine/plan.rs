@@ -19,7 +19,7 @@ use crate::finalizer::finalizer_patch;
 ///
 /// The shell performs `actions` in order. The first that fails ends the list: unless it
 /// [may fail](Action::may_fail), the shell puts it in [`View::failure`](super::View::failure) and
-/// decides again at once. A [`Action::Claim`], [`Action::Call`], [`Action::AskVolumeIds`] or [`Action::EnsureBootstrapToken`] is always the last
+/// decides again at once. A [`Action::Claim`], [`Action::Call`], [`Action::AskVolumeIds`], [`Action::ListPods`] or [`Action::EnsureBootstrapToken`] is always the last
 /// action of a plan without a status: its result goes into the view, and the shell decides again at
 /// once. Otherwise `status` is written, and the machine is looked at again after `wake`.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +84,11 @@ pub enum Action {
     /// Asks the driver for the cloud's names of these PersistentVolumes, one call for each; answered by
     /// [`Answer::VolumeIds`](super::Answer::VolumeIds).
     AskVolumeIds(BTreeMap<String, PersistentVolumeSpec>),
+    /// Asks the API server for the pods on the Node; what it shows is in [`View::pods`](super::View::pods) then.
+    ListPods {
+        /// The Node.
+        node: String,
+    },
     /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
     /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
     /// machine's is an error: it goes when that machine has joined.

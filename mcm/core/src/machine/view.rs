@@ -44,6 +44,9 @@ pub struct View {
     pub bootstrap_token: TokenView,
     /// The pods on the machine's Node; `None`: not known.
     pub pods: Option<Vec<Pod>>,
+    /// Whether these are the pods that the API server showed in this pass. Those of a cache may lag, so that no drain ends
+    /// on them.
+    pub pods_listed: bool,
     /// The PersistentVolumes of these pods by name.
     pub volumes: BTreeMap<String, PersistentVolumeSpec>,
     /// Of the volumes that are on their way from the Node, those that are attached to another one.

@@ -42,6 +42,24 @@ fn at(seconds: i64) -> Timestamp {
     start().checked_add(SignedDuration::from_secs(seconds)).unwrap()
 }
 
+#[test]
+fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
+    let cached = View {
+        pods_listed: false,
+        ..draining(&[])
+    };
+    let plan = decided(&cached, at(1));
+    let node = NAME.to_owned();
+    assert_eq!(plan.actions.last(), Some(&Action::ListPods { node }));
+    assert!(plan.status.is_none(), "its answer comes first");
+    let late = View {
+        pods_listed: true,
+        ..draining(&[pod("a")])
+    };
+    let plan = decided(&late, at(1));
+    assert!(matches!(plan.actions.last(), Some(Action::EvictPod { .. })), "{plan:?}");
+}
+
 /// A drain over a small node: evictions take effect as `answers` say, everything else as it should.
 struct Drain {
     view: View,

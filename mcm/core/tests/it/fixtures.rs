@@ -92,6 +92,7 @@ pub fn new_machine() -> View {
         secret: secret(),
         target: true,
         bootstrap_token: TokenView::Present("0123456789abcdef".to_owned()),
+        pods_listed: true,
         ..View::default()
     }
 }
@@ -288,6 +289,7 @@ pub fn actions(plan: &Plan) -> Vec<String> {
         Action::MigrateClass { kind, name } => format!("migrate {kind} {name}"),
         Action::DeleteMachine => "delete machine".to_owned(),
         Action::Call(call) => format!("call {:?}", call.kind),
+        Action::ListPods { node } => format!("list pods of {node}"),
         Action::AskVolumeIds(volumes) => {
             let names: Vec<_> = volumes.keys().cloned().collect();
             format!("ask for {}", names.join(" "))

@@ -166,6 +166,7 @@ impl World {
             node,
             bootstrap_token,
             pods: Some(self.pods.clone()),
+            pods_listed: true,
             answers,
             failure,
             ..View::default()

@@ -41,12 +41,19 @@ pub(in super::super) struct Step {
 impl Step {
     /// Whether nothing is left to wait for.
     pub fn is_done(&self) -> bool {
-        self.waiting == 0 && self.errors.is_empty()
+        self.is_empty() && !self.asks()
     }
 
-    /// Whether it ends with a question to the driver.
-    pub fn asks_the_driver(&self) -> bool {
-        matches!(self.actions.last(), Some(Action::AskVolumeIds(_)))
+    /// Whether it ends with a question, to the driver or to the API server.
+    pub fn asks(&self) -> bool {
+        matches!(
+            self.actions.last(),
+            Some(Action::AskVolumeIds(_) | Action::ListPods { .. })
+        )
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting == 0 && self.errors.is_empty()
     }
 }
 
@@ -89,7 +96,15 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
             .as_ref()
             .is_some_and(|moving| !there(&moving.uid)),
     );
-    drain.step
+    let mut step = drain.step;
+    // What a cache does not show may be there all the same.
+    if step.is_done()
+        && !pass.view.pods_listed
+        && let Some(node) = pass.node_name()
+    {
+        step.actions.push(Action::ListPods { node: node.to_owned() });
+    }
+    step
 }
 
 /// A step under way.

@@ -100,8 +100,8 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
         let wake = step.wake.max(pass.settings.retry.short).min(left);
         advance(pass, State::Failed, Stage::Drain.describe(&text), wake)
     };
-    // An answer of the driver is the last thing in a plan: there is no status to be written before it.
-    if step.asks_the_driver() {
+    // A question is the last thing in a plan: there is no status to be written before its answer.
+    if step.asks() {
         plan = Plan::new(Reason::Draining { waiting: step.waiting });
     }
     plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));

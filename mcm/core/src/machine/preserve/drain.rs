@@ -61,7 +61,7 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     let step = step(pass, &pods, &limit);
     let mut plan = if step.is_done() {
         settle(pass, facts, Some(DRAINED))
-    } else if step.asks_the_driver() {
+    } else if step.asks() {
         Plan::new(Reason::Draining { waiting: step.waiting })
     } else {
         let retry = pass.settings.retry.short;
