@@ -60,6 +60,27 @@ fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
     assert!(matches!(plan.actions.last(), Some(Action::EvictPod { .. })), "{plan:?}");
 }
 
+#[test]
+fn a_pod_that_the_cache_does_not_show_is_not_asked_again_at_once() {
+    let mut view = draining(&[pod("a")]);
+    view.drain = decided(&view, at(1)).drain.unwrap();
+    let uid = pod("a").uid;
+    view.drain.attempted(&uid, at(1), EvictionOutcome::Refused);
+    let cached = View {
+        pods_listed: false,
+        pods: Some(Vec::new()),
+        ..view.clone()
+    };
+    let plan = decided(&cached, at(2));
+    assert!(matches!(plan.actions.last(), Some(Action::ListPods { .. })), "{plan:?}");
+    view.drain = plan.drain.unwrap();
+    let plan = decided(&view, at(2));
+    assert!(
+        !plan.actions.iter().any(|action| matches!(action, Action::EvictPod { .. })),
+        "{plan:?}"
+    );
+}
+
 /// A drain over a small node: evictions take effect as `answers` say, everything else as it should.
 struct Drain {
     view: View,

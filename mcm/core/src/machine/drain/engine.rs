@@ -64,8 +64,11 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
         memory.volume_ids.extend(ids.clone());
     }
     let there = |uid: &String| pods.iter().any(|pod| pod.uid == *uid);
-    memory.attempts.retain(|uid, _| there(uid));
-    memory.given_up.retain(there);
+    // A cache may not show yet whom this drain has asked.
+    if pass.view.pods_listed {
+        memory.attempts.retain(|uid, _| there(uid));
+        memory.given_up.retain(there);
+    }
     let mut drain = Drain {
         pass,
         limit,
