@@ -84,7 +84,6 @@ fn by_labels(node: &Node) -> Option<(&'static str, String)> {
     match (reason, result) {
         (None, _) | (Some(SUCCESSFUL), None) => Some((CANDIDATE, "Node is a candidate for in-place update".to_owned())),
         (Some(CANDIDATE), _) if selected => Some((SELECTED, "Node is selected for in-place update".to_owned())),
-        (Some(SELECTED), _) if selected => None,
         (Some(reason), Some("successful")) if reason != SUCCESSFUL => {
             Some((SUCCESSFUL, "Node in-place update successful".to_owned()))
         }
