@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use jiff::Timestamp;
-use kube::Client;
 use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 use mcm_api::Machine;
 use mcm_core::machine::{Action, Answer, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide};
 #[cfg(feature = "mutants")]

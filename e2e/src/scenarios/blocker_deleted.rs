@@ -37,7 +37,7 @@ pub(super) fn scenario() -> Scenario {
     .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
     .step(delete_machine("m-1"))
     .eventually(slack(), phase("m-1", Phase::Terminating))
-    .always(slack(), all([exists("Pod", "worker"), vm_count("m-1", 1)]))
+    .always(slack() / 2, all([exists("Pod", "worker"), vm_count("m-1", 1)]))
     .step(delete("Pod", "worker"))
     .eventually(slack(), nothing_left("m-1"))
 }

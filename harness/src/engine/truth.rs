@@ -13,25 +13,26 @@ use crate::stage::cloud::CloudEvent;
 use crate::stage::{LEASE, Stage};
 
 impl<S: Stage> Engine<'_, S> {
-    /// Of a call that deleted a VM: the Machine as the server has it now, unless it is known to be on its way out. Two
+    /// Of a call that deleted a VM, or of a VM that goes: the Machine as the server has it now, unless it is known to be on its way out. Two
     /// streams have no order between them.
     pub(super) async fn machine_of_deletion(
         &mut self,
         observation: &Observation,
     ) -> Result<Option<Option<Value>>, Failure> {
-        let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
-            return Ok(None);
+        let name = match &observation.what {
+            Seen::Cloud(CloudEvent::Call(call)) if call.call == "DeleteMachine" => &call.machine,
+            Seen::Cloud(CloudEvent::Vm(vm)) if !vm.state.is_live() => &vm.machine,
+            _ => return Ok(None),
         };
-        let known = self.world.object("Machine", &call.machine);
-        if call.call != "DeleteMachine" || known.is_none_or(is_deleting) {
+        if self.world.object("Machine", name).is_none_or(is_deleting) {
             return Ok(None);
         }
         let namespace = self.stage.namespace().to_owned();
         let kind = kinds::find("Machine").map_err(|reason| self.failed(reason))?;
-        let read = kind.api(&self.stage.client(), &namespace).get_opt(&call.machine).await;
+        let read = kind.api(&self.stage.client(), &namespace).get_opt(name).await;
         match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
             Ok(machine) => Ok(Some(machine)),
-            Err(error) => Err(self.failed(format!("cannot read machine {}: {error}", call.machine))),
+            Err(error) => Err(self.failed(format!("cannot read machine {name}: {error}"))),
         }
     }
 

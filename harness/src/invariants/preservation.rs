@@ -94,14 +94,13 @@ impl Check for Lives {
         }
         let vm = sight.vm().filter(|vm| !vm.state.is_live())?;
         let machine = sight.world.object("Machine", &vm.machine)?;
-        (is_preserved(machine, sight) && !is_deleting(machine) && !sight.terms.is_by_user("VM", &vm.machine)).then(
-            || {
-                format!(
-                    "VM {} of machine {}, which is preserved, was deleted",
-                    vm.id, vm.machine
-                )
-            },
-        )
+        let goes = is_deleting(machine) || sight.truth.is_some_and(|truth| truth.is_none_or(is_deleting));
+        (is_preserved(machine, sight) && !goes && !sight.terms.is_by_user("VM", &vm.machine)).then(|| {
+            format!(
+                "VM {} of machine {}, which is preserved, was deleted",
+                vm.id, vm.machine
+            )
+        })
     }
 }
 

@@ -76,7 +76,10 @@ fn a_pod_that_the_cache_does_not_show_is_not_asked_again_at_once() {
     view.drain = plan.drain.unwrap();
     let plan = decided(&view, at(2));
     assert!(
-        !plan.actions.iter().any(|action| matches!(action, Action::EvictPod { .. })),
+        !plan
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::EvictPod { .. })),
         "{plan:?}"
     );
 }

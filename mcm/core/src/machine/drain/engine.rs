@@ -139,9 +139,8 @@ impl Drain<'_> {
             if std::mem::replace(&mut attempt.judged, true) || attempt.outcome != EvictionOutcome::Refused {
                 continue;
             }
-            let first = attempt.refusals == 0;
             attempt.refusals += u32::from(misconfigured(self.pass, pod).is_none());
-            if first {
+            if !std::mem::replace(&mut attempt.told, true) {
                 self.step.actions.push(blocked(pod, self.pass, self.limit));
             }
         }

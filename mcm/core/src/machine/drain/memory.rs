@@ -32,8 +32,10 @@ pub struct Attempt {
     /// How often a budget refused it, that is whether it has had its chances; refusals of a budget that can never be
     /// met are not counted.
     pub refusals: u32,
-    /// Whether the last refusal is counted and told of.
+    /// Whether the last refusal is counted.
     pub judged: bool,
+    /// Whether a refusal was told of: once is enough.
+    pub told: bool,
 }
 
 /// What an eviction or deletion was answered with.
@@ -65,13 +67,16 @@ pub struct Moving {
 impl DrainMemory {
     /// Takes over what came of an eviction or deletion.
     pub fn attempted(&mut self, uid: &str, now: Timestamp, outcome: EvictionOutcome) {
-        let refusals = self.attempts.get(uid).map_or(0, |attempt| attempt.refusals);
+        let before = self.attempts.get(uid);
+        let refusals = before.map_or(0, |attempt| attempt.refusals);
+        let told = before.is_some_and(|attempt| attempt.told);
         let judged = outcome == EvictionOutcome::Accepted;
         let attempt = Attempt {
             last: now,
             outcome,
             refusals,
             judged,
+            told,
         };
         self.attempts.insert(uid.to_owned(), attempt);
     }

@@ -53,9 +53,7 @@ fn is_deletion(plan: &Plan) -> bool {
 fn asks(plan: &Plan) -> bool {
     matches!(
         plan.actions.last(),
-        Some(
-            Action::Call(_) | Action::AskVolumeIds(_) | Action::ListPods { .. } | Action::EnsureBootstrapToken(_)
-        )
+        Some(Action::Call(_) | Action::AskVolumeIds(_) | Action::ListPods { .. } | Action::EnsureBootstrapToken(_))
     )
 }
 
