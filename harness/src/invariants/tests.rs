@@ -546,6 +546,7 @@ fn nothing_is_made_to_be_removed(#[case] generation: u32, #[case] replicas: u32,
         json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } }),
     );
     Story::new()
+        .vm("a", VmState::Running)
         .apply("MachineSet", set(1))
         .apply("Machine", owned.clone())
         .apply(
