@@ -151,15 +151,63 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
     let others = world.machines_of_deployment(deployment).into_iter();
     others
         .filter(|other| other.name_any() != machine.name_any())
-        .map(|other| {
-            let status = intents.get(&Key::of(&*other));
-            let status = status.as_ref().unwrap_or(&other.status);
-            let current = &status.current_status;
-            Sibling {
+        .flat_map(|other| {
+            // What is being written does not hold yet, and what holds may be over: both count.
+            let intended = intents.get(&Key::of(&*other));
+            let as_of = |status: &MachineStatus| Sibling {
                 name: other.name_any(),
-                phase: current.phase.clone(),
+                phase: status.current_status.phase.clone(),
                 preserved: status.is_preserved(),
-            }
+            };
+            [Some(as_of(&other.status)), intended.as_ref().map(as_of)]
         })
+        .flatten()
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::world::Chosen;
+
+    fn machine(name: &str) -> Machine {
+        let machine = json!({
+            "metadata": { "name": name, "namespace": "garden", "uid": name, "labels": { "name": "pool" } },
+            "spec": { "class": { "kind": "MachineClass", "name": "small" } },
+            "status": { "currentStatus": { "phase": "Failed" } },
+        });
+        serde_json::from_value(machine).unwrap()
+    }
+
+    #[test]
+    fn a_sibling_counts_as_what_it_is_and_as_what_it_is_about_to_be() {
+        let chosen = Chosen {
+            machines: true,
+            sets: false,
+            deployments: false,
+        };
+        let world = World::new("garden", false, chosen);
+        let failed = world.machines.wrote(machine("a"));
+        let intents = Intents::default();
+        let mut status = failed.status.clone();
+        status.preservation = Some(mcm_api::Preservation {
+            stage: PreservationStage::Draining,
+            ..mcm_api::Preservation::default()
+        });
+        let preserved = |intents| -> Vec<bool> {
+            let all = siblings(&world, intents, &machine("b"));
+            all.iter().map(|sibling| sibling.preserved).collect()
+        };
+        assert_eq!(preserved(&intents), [false]);
+        intents.set(Key::of(&*failed), status);
+        assert_eq!(
+            preserved(&intents),
+            [false, true],
+            "until the write is answered it is not preserved"
+        );
+        intents.clear(&Key::of(&*failed));
+        assert_eq!(preserved(&intents), [false]);
+    }
 }
