@@ -157,7 +157,7 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
             let as_of = |status: &MachineStatus| Sibling {
                 name: other.name_any(),
                 phase: status.current_status.phase.clone(),
-                preserved: status.is_preserved(),
+                preserved: status.is_preserved() && other.status.is_preserved(),
             };
             [Some(as_of(&other.status)), intended.as_ref().map(as_of)]
         })
@@ -167,47 +167,60 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
 
 #[cfg(test)]
 mod tests {
+    use mcm_api::{Phase, Preservation};
+    use rstest::rstest;
     use serde_json::json;
 
     use super::*;
     use crate::world::Chosen;
 
-    fn machine(name: &str) -> Machine {
+    fn machine(name: &str, status: MachineStatus) -> Machine {
         let machine = json!({
             "metadata": { "name": name, "namespace": "garden", "uid": name, "labels": { "name": "pool" } },
             "spec": { "class": { "kind": "MachineClass", "name": "small" } },
-            "status": { "currentStatus": { "phase": "Failed" } },
         });
-        serde_json::from_value(machine).unwrap()
+        let machine: Machine = serde_json::from_value(machine).unwrap();
+        Machine { status, ..machine }
     }
 
-    #[test]
-    fn a_sibling_counts_as_what_it_is_and_as_what_it_is_about_to_be() {
+    fn in_phase(phase: Phase, preserved: bool) -> MachineStatus {
+        let draining = || Preservation {
+            stage: PreservationStage::Draining,
+            ..Preservation::default()
+        };
+        let mut status = MachineStatus {
+            preservation: preserved.then(draining),
+            ..MachineStatus::default()
+        };
+        status.current_status.phase = Some(phase);
+        status
+    }
+
+    /// Two machines fail in one moment: whichever write the server takes first, the other one is not there yet.
+    #[rstest]
+    #[case::nothing_is_written((Phase::Failed, true), None, &[true])]
+    #[case::it_fails_and_is_to_be_preserved((Phase::Unknown, false), Some((Phase::Failed, true)), &[false, false])]
+    #[case::it_failed_and_is_to_be_preserved((Phase::Failed, false), Some((Phase::Failed, true)), &[false, false])]
+    #[case::it_is_released((Phase::Failed, true), Some((Phase::Failed, false)), &[true, false])]
+    #[case::it_stays_preserved((Phase::Failed, true), Some((Phase::Failed, true)), &[true, true])]
+    fn a_sibling_is_preserved_when_it_is_now_and_will_be(
+        #[case] (phase, preserved): (Phase, bool),
+        #[case] intended: Option<(Phase, bool)>,
+        #[case] expected: &[bool],
+    ) {
         let chosen = Chosen {
             machines: true,
             sets: false,
             deployments: false,
         };
         let world = World::new("garden", false, chosen);
-        let failed = world.machines.wrote(machine("a"));
+        let other = world.machines.wrote(machine("a", in_phase(phase, preserved)));
         let intents = Intents::default();
-        let mut status = failed.status.clone();
-        status.preservation = Some(mcm_api::Preservation {
-            stage: PreservationStage::Draining,
-            ..mcm_api::Preservation::default()
-        });
-        let preserved = |intents| -> Vec<bool> {
-            let all = siblings(&world, intents, &machine("b"));
-            all.iter().map(|sibling| sibling.preserved).collect()
-        };
-        assert_eq!(preserved(&intents), [false]);
-        intents.set(Key::of(&*failed), status);
-        assert_eq!(
-            preserved(&intents),
-            [false, true],
-            "until the write is answered it is not preserved"
-        );
-        intents.clear(&Key::of(&*failed));
-        assert_eq!(preserved(&intents), [false]);
+        if let Some((phase, preserved)) = intended {
+            intents.set(Key::of(&*other), in_phase(phase, preserved));
+        }
+        let seen = siblings(&world, &intents, &machine("b", MachineStatus::default()));
+        let seen: Vec<bool> = seen.iter().map(|sibling| sibling.preserved).collect();
+        assert_eq!(seen, expected);
     }
 }
