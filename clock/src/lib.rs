@@ -1,12 +1,14 @@
 //! The one clock and the one source of randomness of the whole project.
 //!
-//! What lives here: [`Clock`] (wall or virtual time) and [`Seed`] (named, independent random
-//! streams). What must not: anything that knows of Kubernetes, machines or clouds. Everything
+//! What lives here: [`Clock`] (wall or virtual time), [`Seed`] (named, independent random
+//! streams) and [`Pulses`] (regular signs of life). What must not: anything that knows of Kubernetes, machines or clouds. Everything
 //! else in the workspace takes a `Clock` and a `Seed` as arguments, which is what makes a
 //! simulated run replay exactly; clippy's `disallowed-methods` holds that.
 
+mod pulse;
 mod random;
 mod time;
 
+pub use pulse::Pulses;
 pub use random::{Seed, Stream};
 pub use time::Clock;

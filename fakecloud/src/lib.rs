@@ -24,9 +24,9 @@ mod tls;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use clock::{Clock, Seed};
+use clock::{Clock, Pulses, Seed};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -76,6 +76,8 @@ struct Shared {
     instance: String,
     /// None: the ledger ends with the process.
     journal: Option<Journal>,
+    /// Where kubelets in good health beat unheard.
+    pulses: OnceLock<Pulses>,
 }
 
 /// Why a cloud cannot go on from a folder.
@@ -116,6 +118,7 @@ impl Fakecloud {
             opened,
             instance,
             journal: None,
+            pulses: OnceLock::new(),
         }))
     }
 
@@ -143,6 +146,7 @@ impl Fakecloud {
             opened,
             instance,
             journal: Some(journal),
+            pulses: OnceLock::new(),
         }));
         Ok((fakecloud, writer))
     }
@@ -219,6 +223,18 @@ impl Fakecloud {
     /// When the ledger began.
     pub(crate) fn opened(&self) -> Timestamp {
         self.0.opened
+    }
+
+    /// Kubelets in good health say there that they live, under the uids of their Nodes, instead of renewing their Leases
+    /// every few seconds. To be called once and before they run.
+    #[must_use]
+    pub fn with_pulses(self, pulses: Pulses) -> Self {
+        self.0.pulses.get_or_init(|| pulses);
+        self
+    }
+
+    pub(crate) fn pulses(&self) -> Option<Pulses> {
+        self.0.pulses.get().cloned()
     }
 
     /// What tells this cloud from all others, its own predecessors too.

@@ -42,6 +42,9 @@ pub struct Job {
     /// Iterates once in hash order on purpose, to show that a comparison of traces finds it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hash_order: bool,
+    /// Whether kubelets renew their Leases in virtual time also where nobody would miss it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub every_renewal: bool,
     /// Arguments of its stage, as a command line has them; for replaying.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub on: String,
@@ -70,6 +73,7 @@ impl Job {
             stage,
             narrate: false,
             hash_order: false,
+            every_renewal: false,
             on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),

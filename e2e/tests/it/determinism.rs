@@ -1,6 +1,6 @@
 //! One seed, one trace; another seed, another trace; and what would break that is noticed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harness::runner::{Job, RunResult};
 use harness::{Scenario, StageKind};
@@ -57,4 +57,44 @@ fn an_iteration_in_hash_order_is_noticed() {
     let entries = |result: &RunResult| result.trace.as_ref().unwrap().entries;
     assert_eq!(entries(&first), entries(&second));
     assert_ne!(first.trace, second.trace);
+}
+
+/// What happened in a run and how it ended, without how many renewals there were.
+fn story(result: RunResult) -> (Vec<String>, f64, BTreeMap<String, String>, u64) {
+    assert!(result.failure.is_none(), "{:?}", result.failure);
+    (
+        result.narrative,
+        result.stage_seconds,
+        result.end,
+        result.trace.unwrap().entries,
+    )
+}
+
+/// A kubelet in good health does not renew its Lease in virtual time unless somebody would miss it.
+#[test]
+fn a_run_goes_the_same_way_whether_every_lease_is_renewed_or_not() {
+    let names = ["kubelet_pause", "vm_dies", "unreachable_node", "preserve_recovers"];
+    let mut saved = 0;
+    for scenario in e2e::scenarios() {
+        if !names.contains(&scenario.name.as_str()) {
+            continue;
+        }
+        let name = scenario.name.clone();
+        let job = Job {
+            narrate: true,
+            ..Job::new(scenario, StageKind::Sim, 7)
+        };
+        let every_renewal = Job {
+            every_renewal: true,
+            ..job.clone()
+        };
+        let (narrative, seconds, end, entries) = story(perform(&every_renewal));
+        let (unheard, unheard_seconds, unheard_end, fewer) = story(perform(&job));
+        assert_eq!(narrative, unheard, "{name}");
+        assert_eq!((seconds, end), (unheard_seconds, unheard_end), "{name}");
+        assert!(
+            fewer < entries,
+            "{name}: {fewer} entries of the trace instead of {entries}"
+        );
+    }
 }

@@ -6,10 +6,11 @@ use super::calls::{Outcome, Request, backoff};
 use super::conditions::{self, Readiness, Wanted};
 use super::fleet::{Fleet, Kubelet, Stage, Timer};
 use super::objects::Renewal;
-use crate::model::{Availability, later};
+use crate::model::{Availability, KubeletFaults, later};
 
 impl Fleet {
     pub(super) fn renew_lease(&mut self, vm: u64, now: Timestamp) {
+        self.speak_up(vm, now);
         let Some(kubelet) = self.kubelets.get(&vm) else { return };
         let Some(known) = kubelet.registered() else { return };
         let time = kubelet.faults.clock(now);
@@ -34,12 +35,32 @@ impl Fleet {
         kubelet.lease_known = *outcome == Outcome::Done;
         let wait = if kubelet.lease_known {
             kubelet.failures.lease = 0;
+            if let Some(until) = self.beats_unheard(vm, now) {
+                return self.wheel.set(Timer::Lease(vm), until);
+            }
             period
         } else {
             kubelet.failures.lease += 1;
             backoff(kubelet.failures.lease, period)
         };
         self.wheel.set(Timer::Lease(vm), later(now, wait));
+    }
+
+    /// A kubelet in good health needs not renew its Lease until then.
+    fn beats_unheard(&self, vm: u64, now: Timestamp) -> Option<Timestamp> {
+        let (pulses, kubelet) = (self.pulses.as_ref()?, self.kubelets.get(&vm)?);
+        let sound = kubelet.availability == Availability::Up && kubelet.faults == KubeletFaults::default();
+        let node = kubelet.registered().filter(|_| sound)?;
+        pulses.begin(&node.uid, now, self.settings.lease_period.0)
+    }
+
+    /// From now on the kubelet renews its Lease every time, if it can.
+    pub(super) fn speak_up(&mut self, vm: u64, now: Timestamp) {
+        let Some(pulses) = &self.pulses else { return };
+        let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
+        if let Some(next) = node.and_then(|node| pulses.end(&node.uid, now)) {
+            self.wheel.set(Timer::Lease(vm), next);
+        }
     }
 
     /// The status has changed: it is written now, or once the write that is under way is done.

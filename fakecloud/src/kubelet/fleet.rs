@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clock::Pulses;
 use jiff::Timestamp;
 
 use super::calls::{Effect, Outcome, Request, Run};
@@ -100,11 +101,14 @@ pub(crate) struct Fleet {
     /// Calls of kubelets that do not reach the API server.
     pub(super) unreachable: Vec<(Run, Request)>,
     pub(super) numbers: u64,
+    /// Where a kubelet in good health says once that it lives; `None`: it renews its Lease every time.
+    pub(super) pulses: Option<Pulses>,
 }
 
 impl Fleet {
     pub(super) fn new(settings: KubeletSettings, cloud: String) -> Self {
         Self {
+            pulses: None,
             settings,
             cloud,
             kubelets: BTreeMap::new(),
@@ -155,7 +159,13 @@ impl Fleet {
         };
         kubelet.joined |= vm.joined;
         kubelet.host.boot_id.clone_from(&vm.boot_id);
-        kubelet.faults.clone_from(&vm.kubelet);
+        if kubelet.faults != vm.kubelet {
+            kubelet.faults.clone_from(&vm.kubelet);
+            self.speak_up(number, now);
+        }
+        let Some(kubelet) = self.kubelets.get_mut(&number) else {
+            return;
+        };
         if kubelet.conditions != vm.conditions {
             kubelet.conditions.clone_from(&vm.conditions);
             self.status_soon(number, now);
@@ -219,6 +229,9 @@ impl Fleet {
 
     /// A Node of that uid is there no more.
     pub(super) fn node_gone(&mut self, name: &str, uid: &str, now: Timestamp) {
+        if let Some(pulses) = &self.pulses {
+            pulses.forget(uid);
+        }
         let vms: Vec<u64> = self.nodes.get(name).into_iter().flatten().copied().collect();
         for vm in vms {
             let Some(kubelet) = self.kubelets.get_mut(&vm) else {

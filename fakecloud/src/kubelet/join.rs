@@ -128,6 +128,7 @@ impl Fleet {
 
     /// The Node was deleted under the kubelet.
     pub(super) fn lose_node(&mut self, vm: u64, now: Timestamp) {
+        self.speak_up(vm, now);
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };

@@ -31,6 +31,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use clock::Clock;
 use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
@@ -103,12 +104,18 @@ impl Kubelets {
     }
 }
 
-/// Takes the fleet away when the loop ends or is dropped.
-struct Running(Kubelets);
+/// Takes the fleet away when the loop ends or is dropped: nobody is alive any more.
+struct Running {
+    kubelets: Kubelets,
+    clock: Clock,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        *self.0.lock() = None;
+        let fleet = self.kubelets.lock().take();
+        if let Some(pulses) = fleet.and_then(|fleet| fleet.pulses) {
+            pulses.end_all(self.clock.now());
+        }
     }
 }
 
@@ -118,8 +125,13 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
     let settings = cloud.step(|cloud, _| cloud.config().kubelet.clone());
     let concurrency = settings.concurrency;
     let kubelets = cloud.kubelets().clone();
-    *kubelets.lock() = Some(Fleet::new(settings, cloud.instance()));
-    let _running = Running(kubelets.clone());
+    let mut fleet = Fleet::new(settings, cloud.instance());
+    fleet.pulses = cloud.pulses();
+    *kubelets.lock() = Some(fleet);
+    let _running = Running {
+        kubelets: kubelets.clone(),
+        clock: cloud.clock().clone(),
+    };
     let mut follower = Follower::default();
     let mut nodes = Listing::default();
     let mut pods = Listing::default();

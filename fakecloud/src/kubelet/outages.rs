@@ -25,6 +25,9 @@ impl Fleet {
             None => self.wheel.cancel(&timer),
         }
         let before = std::mem::replace(&mut kubelet.availability, target);
+        if before != target {
+            self.speak_up(vm, now);
+        }
         match (before, target) {
             (before, target) if before == target => {}
             (Availability::Stopped, _) => {
@@ -100,6 +103,7 @@ impl Fleet {
 
     /// The VM stops: the kubelet ends, and all containers.
     pub(super) fn power_off(&mut self, vm: u64, now: Timestamp) {
+        self.speak_up(vm, now);
         self.stop(vm);
         self.wheel.cancel(&Timer::Outage(vm));
         if let Some(node) = self.kubelets.get(&vm).map(|kubelet| kubelet.host.node.clone()) {

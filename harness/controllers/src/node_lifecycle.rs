@@ -13,6 +13,8 @@ pub mod zones;
 
 use std::time::Duration;
 
+use clock::Pulses;
+
 pub use controller::{NodeLifecycle, Reason};
 pub use decide::{Decision, NodeView, Plan, Silence, decide};
 pub use observe::Observations;
@@ -29,6 +31,8 @@ pub struct Settings {
     pub startup_grace: Duration,
     /// How fast nodes of one zone get the taints that drive their pods away.
     pub limits: zones::Limits,
+    /// Where kubelets, by the uids of their Nodes, are said to be alive without renewing their Leases; absent: nowhere.
+    pub pulses: Option<Pulses>,
 }
 
 impl Default for Settings {
@@ -39,6 +43,7 @@ impl Default for Settings {
             grace: Duration::from_secs(50),
             startup_grace: Duration::from_secs(60),
             limits: zones::Limits::default(),
+            pulses: None,
         }
     }
 }

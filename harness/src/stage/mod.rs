@@ -16,6 +16,7 @@ mod naming;
 pub mod plane;
 pub mod processes;
 mod proxy;
+mod pulses;
 mod replicas;
 pub mod setup;
 pub mod sim;

@@ -25,7 +25,7 @@ use super::cloud::CloudClient;
 use super::naming::{Calling, agents_named, name_agent};
 use super::supervised::{self, RESTART_DELAY, Supervised, crash_at, tell_of_process};
 use super::traced::Traced;
-use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, setup};
+use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, pulses, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
 use crate::engine::observe::Request;
@@ -147,7 +147,10 @@ impl SimStage {
         setup::install(&client, NAMESPACE).await?;
         setup::install_fixtures(&client, NAMESPACE).await?;
         let mut parts = JoinSet::new();
-        let builtin = Part::controllers(&gate("controllers"), &server, &clock, &seed, &timeouts, &mut parts);
+        let mut settings = controllers::settings(&timeouts, "");
+        settings.node_lifecycle.pulses = pulses::unheard(job, clock.now(), &timeouts);
+        let pulses = settings.node_lifecycle.pulses.clone();
+        let builtin = Part::controllers(&gate("controllers"), &server, &clock, &seed, settings, &mut parts);
         controllers::furnished(&client, NAMESPACE).await?;
 
         let fakecloud = fakecloud::Fakecloud::new(
@@ -155,6 +158,10 @@ impl SimStage {
             clock.clone(),
             seed.child("fakecloud"),
         );
+        let fakecloud = match pulses {
+            Some(pulses) => fakecloud.with_pulses(pulses),
+            None => fakecloud,
+        };
         let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
         let kubelets = Part::kubelets(&gate("kubelets").forgetful(), &server, &fakecloud, &mut parts);
 
@@ -259,11 +266,10 @@ impl Part {
         server: &apiserver::Server,
         clock: &Clock,
         seed: &Seed,
-        timeouts: &Timeouts,
+        settings: ::controllers::Settings,
         parts: &mut JoinSet<String>,
     ) -> Self {
         let (at, server, clock, seed) = (gate.clone(), server.clone(), clock.clone(), seed.clone());
-        let settings = controllers::settings(timeouts, "");
         let process = ::sim::process("controllers", gate.clone(), move || {
             let service = at.api().layer(server.service(Identity::admin()));
             let seed = seed.child(&format!("controllers {}", at.incarnation()));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clock::Pulses;
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -14,6 +15,24 @@ fn leases(world: &mut World) -> Vec<i64> {
     let told = world.told();
     let leases = told.iter().filter_map(|line| line.strip_suffix(" lease a"));
     leases.map(|second| second.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_kubelet_in_good_health_beats_unheard_until_something_is_wrong() {
+    let mut world = World::with_machine("");
+    let pulses = Pulses::default();
+    world.fleet.pulses = Some(pulses.clone());
+    world.until(3600);
+    assert_eq!(leases(&mut world).len(), 1);
+    let last = |now| pulses.last(&world.nodes["a"].uid, now);
+    assert_eq!(last(at(3600)), Some(at(3595)));
+    world.breaks(KubeletFault::Stopped);
+    world.until(3700);
+    assert_eq!(pulses.last(&world.nodes["a"].uid, at(3700)), Some(at(3595)));
+    assert_eq!(leases(&mut world), [0; 0]);
+    world.mend();
+    world.until(3800);
+    assert_eq!(leases(&mut world).len(), 1, "after its start it renews the Lease once");
 }
 
 #[test]

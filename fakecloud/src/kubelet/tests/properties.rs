@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use clock::Pulses;
 use proptest::prelude::*;
 
 use super::world::World;
@@ -96,8 +97,35 @@ fn running(world: &World) -> bool {
     })
 }
 
+/// When the kubelet of machine `a` gave the last sign of life that came through, and all that it said besides.
+fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Vec<String>) {
+    let uid = world.nodes.get("a").map(|node| node.uid.clone()).unwrap_or_default();
+    let beat = world
+        .fleet
+        .pulses
+        .as_ref()
+        .and_then(|pulses| pulses.last(&uid, world.now));
+    let mut told = world.told();
+    told.retain(|line| !line.ends_with(" lease a"));
+    (world.renewals.last().copied().max(beat), told)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whether_a_kubelet_renews_its_lease_or_beats_unheard_its_signs_of_life_are_the_same(
+        events in proptest::collection::vec(event(), 1..40),
+    ) {
+        let (mut heard, mut unheard) = (World::joined(), World::joined());
+        unheard.fleet.pulses = Some(Pulses::default());
+        let (mut seconds, mut same) = (10, 10);
+        for event in &events {
+            happen(&mut heard, event, &mut seconds);
+            happen(&mut unheard, event, &mut same);
+            prop_assert_eq!(signs(&mut heard), signs(&mut unheard), "after {:?} at {} s", event, seconds);
+        }
+    }
 
     #[test]
     fn times_and_restarts_only_grow_and_a_kubelet_that_is_down_writes_nothing(

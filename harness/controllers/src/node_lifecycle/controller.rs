@@ -54,7 +54,7 @@ impl NodeLifecycle {
     /// A controller that has seen nothing yet.
     pub fn new(settings: Settings, now: Timestamp) -> Self {
         Self {
-            observations: Observations::new(now, settings.monitor_period),
+            observations: Observations::new(now, settings.monitor_period).asking(settings.pulses.clone()),
             settings,
             zones: Zones::default(),
             looked: None,
@@ -67,7 +67,7 @@ impl NodeLifecycle {
         self.looked = Some(view.now);
         let mut sights = Vec::with_capacity(view.caches.nodes.len());
         for (key, node) in view.caches.nodes.iter() {
-            let Some(seen) = self.observations.view(node) else {
+            let Some(seen) = self.observations.view(node, view.now) else {
                 continue;
             };
             sights.push(Sight {
@@ -100,7 +100,7 @@ impl NodeLifecycle {
         let Some(node) = view.caches.nodes.get(&ObjectKey::cluster(name)) else {
             return Plan::nothing();
         };
-        let Some(seen) = self.observations.view(node) else {
+        let Some(seen) = self.observations.view(node, view.now) else {
             return Plan::nothing();
         };
         let decided = decide(&seen, view.now, &self.settings);

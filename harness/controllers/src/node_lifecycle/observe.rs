@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clock::Pulses;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
@@ -22,6 +23,7 @@ pub struct Observations {
     monitor_period: Duration,
     nodes: BTreeMap<String, Observed>,
     renewals: BTreeMap<String, Timestamp>,
+    pulses: Option<Pulses>,
 }
 
 #[derive(Debug)]
@@ -42,7 +44,15 @@ impl Observations {
             monitor_period,
             nodes: BTreeMap::new(),
             renewals: BTreeMap::new(),
+            pulses: None,
         }
+    }
+
+    /// The same, and it asks there for signs of life that nobody writes down.
+    #[must_use]
+    pub fn asking(mut self, pulses: Option<Pulses>) -> Self {
+        self.pulses = pulses;
+        self
     }
 
     /// The first look at or after `moment`.
@@ -152,12 +162,15 @@ impl Observations {
     }
 
     /// What the decision about a node needs.
-    pub fn view<'a>(&self, node: &'a Node) -> Option<NodeView<'a>> {
+    pub fn view<'a>(&self, node: &'a Node, now: Timestamp) -> Option<NodeView<'a>> {
         let known = self.nodes.get(node.metadata.name.as_deref()?)?;
+        let uid = known.uid.as_deref().unwrap_or_default();
+        let beat = self.pulses.as_ref().and_then(|pulses| pulses.last(uid, now));
+        let heard = beat.map(|beat| self.look_at_or_after(beat));
         Some(NodeView {
             node,
             posted: known.heartbeat.is_some(),
-            last_sign: known.last_sign,
+            last_sign: heard.map_or(known.last_sign, |heard| heard.max(known.last_sign)),
             pods_marked_for: known.pods_marked_for,
             permission: known.permission,
         })

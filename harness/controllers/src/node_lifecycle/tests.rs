@@ -92,7 +92,7 @@ impl World {
     }
 
     fn step(&mut self, second: i64) -> bool {
-        let view = self.observations.view(&self.node).unwrap();
+        let view = self.observations.view(&self.node, at(second)).unwrap();
         let Some(action) = decide(&view, at(second), &self.settings).decisions.into_iter().next() else {
             return false;
         };
@@ -157,6 +157,22 @@ fn a_kubelet_that_falls_silent_and_comes_back() {
             "201 taints []",
         ]
     );
+}
+
+#[test]
+fn beats_that_nobody_hears_count_as_renewals_until_they_end() {
+    let pulses = clock::Pulses::default();
+    let mut world = World::new();
+    world.observations = Observations::new(START, world.settings.monitor_period).asking(Some(pulses.clone()));
+    world.show(START);
+    world.post(2, "True");
+    pulses.begin("first", at(2), Duration::from_secs(10));
+    world.run(0..=600);
+    assert!(world.narrative.is_empty(), "{:?}", world.narrative);
+    pulses.end("first", at(609));
+    world.run(601..=700);
+    // The last beat came at 602, and is noted at the look at 605, over 50 s before.
+    assert_eq!(world.narrative[0], "655 StoppedPosting");
 }
 
 #[test]
