@@ -33,10 +33,11 @@ struct Pulse {
 }
 
 impl Pulse {
-    /// The last beat at or before `now`.
-    fn last(&self, now: Timestamp) -> Timestamp {
+    /// The last beat at or before `now`; `None`: none has come.
+    fn last(&self, now: Timestamp) -> Option<Timestamp> {
         let now = self.ended.map_or(now, |ended| ended.min(now));
-        self.beat(self.beats_until(now))
+        let beats = self.beats_until(now);
+        (beats > 0).then(|| self.beat(beats))
     }
 
     /// How many beats come after the first one and not after `moment`.
@@ -73,7 +74,7 @@ impl Pulses {
         })))
     }
 
-    /// `name` has given a sign of life at `now` and beats every `period` from then on, unheard. Answers until when: the
+    /// `name` has given a sign of life until `now` and beats every `period` after it, unheard. Answers until when: the
     /// beat that comes then is to be given again, [`Timestamp::MAX`] for never. `None`: it may not, as now or before
     /// long everything has to be heard.
     pub fn begin(&self, name: &str, now: Timestamp, period: Duration) -> Option<Timestamp> {
@@ -115,7 +116,7 @@ impl Pulses {
 
     /// The last unheard beat of `name` at or before `now`; `None`: there was none.
     pub fn last(&self, name: &str, now: Timestamp) -> Option<Timestamp> {
-        self.lock().pulses.get(name).map(|pulse| pulse.last(now))
+        self.lock().pulses.get(name)?.last(now)
     }
 
     /// Forgets that there ever was a `name`.
@@ -143,7 +144,8 @@ mod tests {
         let pulses = Pulses::default();
         assert_eq!(pulses.last("a", at(3)), None);
         assert_eq!(pulses.begin("a", at(3), PERIOD), Some(Timestamp::MAX));
-        for (now, beat) in [(3, 3), (12, 3), (13, 13), (1_000_012, 1_000_003)] {
+        assert_eq!(pulses.last("a", at(12)), None, "the first sign of life was heard");
+        for (now, beat) in [(13, 13), (22, 13), (1_000_012, 1_000_003)] {
             assert_eq!(pulses.last("a", at(now)), Some(at(beat)), "at {now} s");
         }
         assert_eq!(pulses.end("a", at(47)), Some(at(53)), "the next one would have come");

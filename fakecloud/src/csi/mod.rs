@@ -158,7 +158,18 @@ impl Tasks {
     /// Whether no fault rule of the cloud strikes what is to be done.
     fn is_let(&self, cloud: &Fakecloud, task: &Task, action: &Action, now: Timestamp) -> bool {
         let (operation, name) = match (task, action) {
-            (Task::Attach(name), Action::AttachmentStatus(..)) => (Operation::Attach, name),
+            (_, Action::CreateVolume(volume)) => {
+                let name = volume["metadata"]["name"].as_str().unwrap_or_default();
+                cloud.step(|cloud, now| cloud.note_storage("CreateVolume", name, now));
+                return true;
+            }
+            (_, Action::DeleteVolume(name, _)) => {
+                cloud.step(|cloud, now| cloud.note_storage("DeleteVolume", name, now));
+                return true;
+            }
+            (Task::Attach(name), Action::AttachmentStatus(_, patch)) if patch["status"]["attached"] == true => {
+                (Operation::Attach, name)
+            }
             (Task::Detach(name), _) => (Operation::Detach, name),
             _ => return true,
         };

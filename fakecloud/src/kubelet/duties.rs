@@ -11,16 +11,15 @@ use crate::model::{Availability, KubeletFaults, later};
 impl Fleet {
     pub(super) fn renew_lease(&mut self, vm: u64, now: Timestamp) {
         self.speak_up(vm, now);
-        let Some(kubelet) = self.kubelets.get(&vm) else { return };
-        let Some(known) = kubelet.registered() else { return };
+        let Some(kubelet) = self.kubelets.get_mut(&vm) else {
+            return;
+        };
+        let Some(uid) = kubelet.registered().map(|known| known.uid.clone()) else {
+            return;
+        };
+        kubelet.lease_under_way = true;
         let time = kubelet.faults.clock(now);
-        let renewal = Renewal::new(
-            &kubelet.host.node,
-            &known.uid,
-            &self.settings,
-            kubelet.lease_known,
-            time,
-        );
+        let renewal = Renewal::new(&kubelet.host.node, &uid, &self.settings, kubelet.lease_known, time);
         self.call(vm, Request::RenewLease(Box::new(renewal)), now);
     }
 
@@ -32,6 +31,7 @@ impl Fleet {
         if kubelet.registered().is_none() {
             return;
         }
+        kubelet.lease_under_way = false;
         kubelet.lease_known = *outcome == Outcome::Done;
         let wait = if kubelet.lease_known {
             kubelet.failures.lease = 0;

@@ -73,6 +73,7 @@ pub(crate) struct Kubelet {
     pub(super) refused: Option<String>,
     pub(super) failures: Failures,
     pub(super) lease_known: bool,
+    pub(super) lease_under_way: bool,
     pub(super) status_written: Option<Timestamp>,
     pub(super) status_under_way: bool,
     /// Something has changed since the status that is under way was made.
@@ -311,6 +312,7 @@ impl Kubelet {
             refused: None,
             failures: Failures::default(),
             lease_known: false,
+            lease_under_way: false,
             status_written: None,
             status_under_way: false,
             status_due: false,

@@ -136,6 +136,7 @@ impl Fleet {
         kubelet.stage = if zombie { Stage::Joining } else { Stage::NodeGone };
         kubelet.status_under_way = false;
         kubelet.lease_known = false;
+        kubelet.lease_under_way = false;
         let node = kubelet.host.node.clone();
         for timer in [Timer::Join, Timer::Lease, Timer::Status] {
             self.wheel.cancel(&timer(vm));

@@ -72,6 +72,7 @@ impl Fleet {
         kubelet.refused = None;
         kubelet.failures = Failures::default();
         kubelet.lease_known = false;
+        kubelet.lease_under_way = false;
         kubelet.status_written = None;
         kubelet.status_under_way = false;
         kubelet.status_due = false;
@@ -143,8 +144,12 @@ impl Fleet {
         let Some(kubelet) = self.kubelets.get(&vm) else { return };
         let missed: &[Timer] = match &kubelet.stage {
             Stage::Joining if !matches!(kubelet.credentials, Credentials::Placeholder) => &[Timer::Join(vm)],
-            Stage::Registered(_) if kubelet.status_under_way => &[Timer::Lease(vm)],
-            Stage::Registered(_) => &[Timer::Lease(vm), Timer::Status(vm)],
+            Stage::Registered(_) => match (kubelet.lease_under_way, kubelet.status_under_way) {
+                (false, false) => &[Timer::Lease(vm), Timer::Status(vm)],
+                (false, true) => &[Timer::Lease(vm)],
+                (true, false) => &[Timer::Status(vm)],
+                (true, true) => &[],
+            },
             Stage::Off | Stage::Joining | Stage::Asking(_) | Stage::NodeGone => &[],
         };
         for timer in missed {

@@ -163,8 +163,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// Whether the cloud does what the storage of a cluster asks for: nothing that strikes calls strikes this one. What
-    /// strikes stands in the log.
+    /// Whether the cloud does what the storage of a cluster asks for: nothing that strikes calls strikes this one. Either
+    /// way it stands in the log.
     pub fn lets_storage(&mut self, operation: Operation, volume: &str, node: &str, zone: &str, now: Timestamp) -> bool {
         let fired = self.admit(&Asked {
             operation,
@@ -174,15 +174,20 @@ impl Cloud {
             caller: "",
             now,
         });
-        let Some(fired) = fired.filter(|fired| fired.code != Code::Ok) else {
-            return true;
-        };
+        let struck = fired.filter(|fired| fired.code != Code::Ok);
+        let done = struck.is_none();
         let mut record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation.name(), now);
         node.clone_into(&mut record.machine);
-        record.code = Some(fired.code);
-        record.fault = Some(fired.id);
+        record.code = Some(struck.as_ref().map_or(Code::Ok, |fired| fired.code));
+        record.fault = struck.map(|fired| fired.id);
         self.log.append(record.saying(volume));
-        false
+        done
+    }
+
+    /// The storage of a cluster made or removed a volume of its own: the log says so.
+    pub fn note_storage(&mut self, operation: &'static str, volume: &str, now: Timestamp) {
+        let record = Record::new(super::RecordKind::Part, super::Caller::Cloud, operation, now);
+        self.log.append(record.saying(volume));
     }
 
     /// A VM is gone: its volumes are free.

@@ -95,6 +95,17 @@ fn a_frozen_kubelet_goes_on_as_if_no_time_had_passed() {
 }
 
 #[test]
+fn a_slow_kubelet_that_was_frozen_renews_its_lease_once_at_a_time() {
+    let mut world = World::joined();
+    world.breaks(KubeletFault::Slow(Duration::from_secs(15)));
+    world.until(15);
+    world.breaks(KubeletFault::Frozen);
+    world.mend();
+    world.until(100);
+    assert!(world.renewals.is_sorted(), "{:?}", world.renewals);
+}
+
+#[test]
 fn a_slow_kubelet_makes_each_call_late() {
     let mut world = World::joined();
     world.breaks(KubeletFault::Slow(Duration::from_secs(3)));

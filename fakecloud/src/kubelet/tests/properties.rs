@@ -107,7 +107,7 @@ fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Vec<String>) {
         .and_then(|pulses| pulses.last(&uid, world.now));
     let mut told = world.told();
     told.retain(|line| !line.ends_with(" lease a"));
-    (world.renewals.last().copied().max(beat), told)
+    (world.heard.max(beat), told)
 }
 
 proptest! {

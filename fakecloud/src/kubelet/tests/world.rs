@@ -37,6 +37,8 @@ pub(super) struct World {
     pub(super) narrative: Vec<String>,
     /// The renewal times of the Lease, and the status patches of Nodes.
     pub(super) renewals: Vec<Timestamp>,
+    /// When the last renewal came through.
+    pub(super) heard: Option<Timestamp>,
     pub(super) statuses: Vec<Value>,
 }
 
@@ -64,6 +66,7 @@ impl World {
             version: 0,
             narrative: Vec::new(),
             renewals: Vec::new(),
+            heard: None,
             statuses: Vec::new(),
         }
     }
@@ -194,6 +197,7 @@ impl World {
             },
             Request::RenewLease(renewal) => {
                 self.renewals.push(renewal.time);
+                self.heard = Some(self.now);
                 Outcome::Done
             }
             Request::NodeStatus { name, patch } => self.node_status(name, patch),

@@ -394,10 +394,25 @@ fn the_storage_of_a_cluster_meets_the_rules_too() {
         [true, false, false, true]
     );
     assert!(cloud.lets_storage(Operation::Attach, "pv-1", "node-1", "local-1", at(2)));
-    let struck = cloud
+    cloud.note_storage("CreateVolume", "pv-2", at(3));
+    let storage = ["AttachVolume", "DetachVolume", "CreateVolume"];
+    let logged: Vec<_> = cloud
         .log()
         .after(0)
         .unwrap()
-        .filter(|record| record.operation == "DetachVolume");
-    assert_eq!(struck.count(), 2);
+        .filter(|record| storage.contains(&&*record.operation))
+        .map(|record| (record.operation.to_string(), record.machine.clone(), record.code))
+        .collect();
+    let detached = |node: &str, code| ("DetachVolume".to_owned(), node.to_owned(), Some(code));
+    assert_eq!(
+        logged,
+        [
+            detached("node-2", Code::Ok),
+            detached("node-1", Code::Internal),
+            detached("node-1", Code::Internal),
+            detached("node-1", Code::Ok),
+            ("AttachVolume".to_owned(), "node-1".to_owned(), Some(Code::Ok)),
+            ("CreateVolume".to_owned(), String::new(), None),
+        ]
+    );
 }
