@@ -102,6 +102,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         | Step::Keep(_)
         | Step::QuietEnd(_)
         | Step::Wait(_)
+        | Step::Someone(_)
         | Step::Expect(_) => Ok(()),
     }
 }
@@ -131,6 +132,7 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         | Step::Annotate(_)
         | Step::Patch(_)
         | Step::Wait(_)
+        | Step::Someone(_)
         | Step::Expect(_) => return None,
     };
     let what = serde_json::to_string(step).unwrap_or_else(|_| words(step));
@@ -197,6 +199,7 @@ pub(super) fn words(step: &Step) -> String {
         Step::Keep(keep) => format!("keep {} machines", keep.replicas),
         Step::QuietEnd(quiet) => format!("quiet end, after {}", quiet.settles),
         Step::Wait(time) => format!("wait {time}"),
+        Step::Someone(someone) => someone.to_string(),
         Step::Expect(expectation) => format!("expect {expectation}"),
     }
 }

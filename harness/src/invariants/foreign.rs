@@ -6,7 +6,7 @@
 //! the node's spec and labels must stay as they were first seen, less the taints by which Kubernetes' own controllers
 //! tell of its state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mcm_api::keys;
 use serde_json::{Value, json};
@@ -22,18 +22,50 @@ const OF_KUBERNETES: &str = "node.kubernetes.io/";
 /// By which a person keeps cluster-autoscaler from a node.
 const KEEP: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
-#[derive(Debug)]
-pub(super) struct ForeignIntent;
+#[derive(Debug, Default)]
+pub(super) struct ForeignIntent {
+    /// By node: how often a person had changed it when it was seen last.
+    edits: BTreeMap<String, u64>,
+    /// Nodes that a person cordoned.
+    cordons: BTreeSet<String>,
+}
 
 impl Check for ForeignIntent {
     fn see(&mut self, sight: &Sight) -> Option<String> {
-        let node = sight.applied("Node")?;
-        if ours(node) {
-            lost_intent(sight, node)
-        } else {
-            written(sight, node)
+        if let Some(node) = sight.deleted("Node") {
+            self.cordons.remove(text(node, "/metadata/name"));
         }
+        let node = sight.applied("Node")?;
+        if !ours(node) {
+            return written(sight, node);
+        }
+        let lost = self.lost_cordon(sight, node);
+        lost.or_else(|| lost_intent(sight, node))
     }
+}
+
+impl ForeignIntent {
+    /// A cordon that a person made goes, and no person was there.
+    fn lost_cordon(&mut self, sight: &Sight, node: &Value) -> Option<String> {
+        let name = text(node, "/metadata/name");
+        let key = ("Node".to_owned(), name.to_owned());
+        let edits = sight.terms.edits.get(&key).copied().unwrap_or_default();
+        let by_person = self.edits.insert(name.to_owned(), edits).unwrap_or_default() != edits;
+        let was = sight.before.is_some_and(is_cordoned);
+        match (was, is_cordoned(node)) {
+            (false, true) if by_person => drop(self.cordons.insert(name.to_owned())),
+            (true, false) => {
+                let persons = self.cordons.remove(name) && !by_person && !is_deleting(node);
+                return persons.then(|| format!("a person cordoned node {name}, and it is cordoned no longer"));
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+fn is_cordoned(node: &Value) -> bool {
+    node["spec"]["unschedulable"] == true
 }
 
 fn written(sight: &Sight, node: &Value) -> Option<String> {
@@ -63,8 +95,7 @@ fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
     if is_deleting(node) || machine.is_none_or(is_deleting) {
         return None;
     }
-    let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
-    if cordoned(before) && !cordoned(node) {
+    if is_cordoned(before) && !is_cordoned(node) {
         return Some(format!("node {name} was cordoned, and is no longer"));
     }
     // With the controller's mark beside it the annotation is the controller's own.

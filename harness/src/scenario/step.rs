@@ -10,6 +10,7 @@ use super::disturb::{ApiFault, Flap, Keep, Pause, QuietEnd, SlowCreation};
 use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
 use super::fixtures;
+use super::someone::Someone;
 use super::workload::{self, Budget, Kind, Priority, Workload};
 
 /// One step. Steps are performed in order; an expectation holds the next one up unless it is made `meanwhile`.
@@ -62,6 +63,8 @@ pub enum Step {
     FailZone(FailZone),
     /// A zone is back.
     MendZone(String),
+    /// Something happens to a machine that is chosen when its turn comes.
+    Someone(Someone),
     /// Something that must be seen.
     Expect(Expectation),
 }
@@ -444,6 +447,10 @@ pub enum KubeletAction {
     Stop,
     /// It starts again.
     Start,
+    /// Its disk is full: the node is under DiskPressure, and otherwise well.
+    FillDisk,
+    /// There is room again.
+    FreeDisk,
 }
 
 /// Ends or starts a process.
