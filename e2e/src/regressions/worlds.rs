@@ -53,6 +53,25 @@ pub(crate) fn pool(machines: u32) -> Pool {
     }
 }
 
+/// A worker pool over three zones: a deployment for each, among which its machines and the maximum are split; what is left
+/// goes to the first zones.
+pub(crate) fn over_zones(machines: u32, maximum: u32) -> [Pool; 3] {
+    let zones = [("md-z1", "class-z1"), ("md-z2", "class-z2"), ("md-z3", "class-z3")];
+    let share = |whole: u32, zone: u32| whole / 3 + u32::from(zone < whole % 3);
+    let mut zone = 0;
+    zones.map(|(name, class)| {
+        let pool = Pool {
+            name,
+            class,
+            maximum: share(maximum, zone),
+            kept_for: Some("24h0m0s"),
+            ..pool(share(machines, zone))
+        };
+        zone += 1;
+        pool
+    })
+}
+
 pub(crate) fn rolling(surge: u32, unavailable: u32) -> Value {
     json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } })
 }

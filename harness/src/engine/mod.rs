@@ -6,6 +6,7 @@
 //! stage does what it is asked, and how results are shown.
 
 mod calm;
+mod consumer;
 pub mod end;
 pub mod evaluate;
 mod evictor;
@@ -276,6 +277,11 @@ impl<S: Stage> Engine<'_, S> {
             if matches!(action, Step::Delete(_) | Step::ForceDelete(_)) {
                 self.invariants.terms.deleted_by_user.insert((kind, name));
             }
+        }
+        match perform::cordons(action) {
+            Some((node, true)) => drop(self.invariants.terms.cordons.insert(node.to_owned())),
+            Some((node, false)) => drop(self.invariants.terms.cordons.remove(node)),
+            None => {}
         }
         if let Step::SlowCreation(slow) = action {
             self.invariants.terms.late.insert(slow.name.clone());

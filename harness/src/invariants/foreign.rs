@@ -6,7 +6,7 @@
 //! the node's spec and labels must stay as they were first seen, less the taints by which Kubernetes' own controllers
 //! tell of its state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use mcm_api::keys;
 use serde_json::{Value, json};
@@ -22,46 +22,26 @@ const OF_KUBERNETES: &str = "node.kubernetes.io/";
 /// By which a person keeps cluster-autoscaler from a node.
 const KEEP: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
-#[derive(Debug, Default)]
-pub(super) struct ForeignIntent {
-    /// By node: how often a person had changed it when it was seen last.
-    edits: BTreeMap<String, u64>,
-    /// Nodes that a person cordoned.
-    cordons: BTreeSet<String>,
-}
+#[derive(Debug)]
+pub(super) struct ForeignIntent;
 
 impl Check for ForeignIntent {
     fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(node) = sight.deleted("Node") {
-            self.cordons.remove(text(node, "/metadata/name"));
-        }
         let node = sight.applied("Node")?;
-        if !ours(node) {
-            return written(sight, node);
+        if ours(node) {
+            lost_cordon(sight, node).or_else(|| lost_intent(sight, node))
+        } else {
+            written(sight, node)
         }
-        let lost = self.lost_cordon(sight, node);
-        lost.or_else(|| lost_intent(sight, node))
     }
 }
 
-impl ForeignIntent {
-    /// A cordon that a person made goes, and no person was there.
-    fn lost_cordon(&mut self, sight: &Sight, node: &Value) -> Option<String> {
-        let name = text(node, "/metadata/name");
-        let key = ("Node".to_owned(), name.to_owned());
-        let edits = sight.terms.edits.get(&key).copied().unwrap_or_default();
-        let by_person = self.edits.insert(name.to_owned(), edits).unwrap_or_default() != edits;
-        let was = sight.before.is_some_and(is_cordoned);
-        match (was, is_cordoned(node)) {
-            (false, true) if by_person => drop(self.cordons.insert(name.to_owned())),
-            (true, false) => {
-                let persons = self.cordons.remove(name) && !by_person && !is_deleting(node);
-                return persons.then(|| format!("a person cordoned node {name}, and it is cordoned no longer"));
-            }
-            _ => {}
-        }
-        None
-    }
+/// A person cordoned the node and has not taken that back.
+fn lost_cordon(sight: &Sight, node: &Value) -> Option<String> {
+    let name = text(node, "/metadata/name");
+    let was = sight.before.is_some_and(is_cordoned) && sight.terms.cordons.contains(name);
+    (was && !is_cordoned(node) && !is_deleting(node))
+        .then(|| format!("a person cordoned node {name}, and it is cordoned no longer"))
 }
 
 fn is_cordoned(node: &Value) -> bool {

@@ -133,7 +133,7 @@ pub static ALL: [Invariant; 19] = [
         name: "I10",
         statement: "nodes that are not ours are never written to, and a person's cordon and annotations stay",
         bites: Bites::Yes,
-        check: || Box::<foreign::ForeignIntent>::default(),
+        check: || Box::new(foreign::ForeignIntent),
     },
     Invariant {
         name: "I11",
