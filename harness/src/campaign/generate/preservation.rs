@@ -25,8 +25,11 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// When everything runs, unless something disturbs.
 const SETTLED: u64 = 5 * MINUTE;
-/// One in so many worlds keeps machines for production's time.
+/// For how long machines are kept at least, at most, and in one of so many worlds. Production's time is 72 hours: while
+/// every renewal of every Lease is performed, that and hours take too long to be drawn.
+const KEPT: (u64, u64) = (20 * MINUTE, 90 * MINUTE);
 const LONG: u64 = 50;
+const KEPT_LONG: u64 = 6 * HOUR;
 /// How many machines stand for one in how many effects mcm has: these worlds go on for hours.
 const EFFECTS: u64 = 6;
 /// No world has as many events; one that does runs away.
@@ -39,7 +42,7 @@ const FAULTS: [&str; 6] = ["crash", "pause", "lag", "api", "cloud error", "cloud
 pub(super) fn plan(suite: &Suite, number: u64, seed: &Seed, size: u64) -> Plan {
     let mut world = seed.stream("world");
     let kept = kept_for(&mut world);
-    let span = 30 * MINUTE + HOUR * world.below(3);
+    let span = 30 * MINUTE + 20 * MINUTE * world.below(4);
     let lives: Vec<Life> = (0..EFFECTS).flat_map(|_| rollout::lives(size)).collect();
     let kinds = if number.is_multiple_of(3) {
         &FAULTS[..1]
@@ -65,10 +68,11 @@ fn plan_of(number: u64, scenario: Scenario, disturbances: Vec<Disturbance>, last
 
 /// For how long machines are kept, in seconds.
 fn kept_for(world: &mut Stream) -> u64 {
+    let (least, most) = KEPT;
     if world.below(LONG) == 0 {
-        72 * HOUR
+        KEPT_LONG
     } else {
-        HOUR + MINUTE * world.below(5 * 60 + 1)
+        least + MINUTE * world.below((most - least) / MINUTE + 1)
     }
 }
 
@@ -86,7 +90,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     scenario = scenario.step(owner(replicas, world, kept));
     let mut users = seed.stream("users");
     let mut deeds = Vec::new();
-    for machine in 0..1 + users.below(2 + size) {
+    for machine in 0..2 + users.below(2 + size) {
         deeds.extend(story(machine, span, kept, &mut users));
     }
     let (changes, wanted) = changes(replicas, span, &mut seed.stream("owners"));
