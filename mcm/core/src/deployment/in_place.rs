@@ -322,6 +322,9 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
             if budget <= 0 {
                 return;
             }
+            if machine.status.is_kept_failed() {
+                continue;
+            }
             let Some(node) = desk.node_of(&machine) else { continue };
             let name = node.metadata.name.clone().unwrap_or_default();
             let labels = node.metadata.labels.get_or_insert_default();

@@ -38,7 +38,7 @@ fn an_update_in_place_replaces_failed_machines_that_are_kept_when_none_but_they_
     let before = names(&world);
     for name in &before[..2] {
         preserve(&mut world, name, PreservedBy::Auto);
-        world.enter(name, Phase::FailedPreserved);
+        world.enter(name, Phase::Failed);
     }
     preserve(&mut world, &before[2], PreservedBy::Node);
     world.edit("class b", |one| {
@@ -59,7 +59,6 @@ fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
     world.settle();
     let before = names(&world);
     preserve(&mut world, &before[0], PreservedBy::Node);
-    world.enter(&before[0], Phase::RunningPreserved);
     let time = world.now.to_string();
     world.edit("the autoscaler chooses", |one| {
         let annotations = one.metadata.annotations.get_or_insert_default();
@@ -86,7 +85,7 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
     world.settle();
     let before = names(&world);
     preserve(&mut world, &before[0], PreservedBy::Auto);
-    world.enter(&before[0], Phase::FailedPreserved);
+    world.enter(&before[0], Phase::Failed);
     world.edit("class b", |one| {
         one.spec.template.spec.class.name = "class-b".to_owned();
     });
