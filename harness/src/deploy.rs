@@ -20,7 +20,7 @@ pub const MCM_ACCOUNT: &str = "machine-controller-manager";
 /// The service account of fakecloud.
 pub const FAKECLOUD_ACCOUNT: &str = "fakecloud";
 
-const RBAC: [(&str, &str); 2] = [
+const RBAC: [(&str, &str); 3] = [
     (
         "deploy/rbac/machine-controller-manager.yaml",
         include_str!("../../deploy/rbac/machine-controller-manager.yaml"),
@@ -28,6 +28,10 @@ const RBAC: [(&str, &str); 2] = [
     (
         "deploy/rbac/fakecloud.yaml",
         include_str!("../../deploy/rbac/fakecloud.yaml"),
+    ),
+    (
+        "deploy/rbac/preservation.yaml",
+        include_str!("../../deploy/rbac/preservation.yaml"),
     ),
 ];
 
@@ -65,7 +69,7 @@ const KINDS: [(&str, &str, &str, &str, bool); 13] = [
     ),
 ];
 
-/// Accounts, roles and bindings of mcm and fakecloud for machines in `namespace`.
+/// Accounts, roles and bindings of mcm and fakecloud for machines in `namespace`, and roles for people.
 ///
 /// # Errors
 /// When a file is no list of objects, which a test excludes.

@@ -167,6 +167,8 @@ impl Hands {
         });
         let name = machine.name_any();
         let api = self.machines();
+        #[cfg(feature = "mutants")]
+        let patch = self.with_old_copy(machine, status, patch).await?;
         let written = api
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
@@ -177,6 +179,29 @@ impl Hands {
         }
         self.guard.status_changed(&machine.status, status);
         Ok(())
+    }
+
+    /// By a planted defect the first write of a preservation brings back a young machine's spec from before it had a VM,
+    /// whoever wrote it since.
+    #[cfg(feature = "mutants")]
+    async fn with_old_copy(
+        &self,
+        machine: &Machine,
+        status: &MachineStatus,
+        mut patch: serde_json::Value,
+    ) -> kube::Result<serde_json::Value> {
+        let begins = machine.status.preservation.is_none() && status.preservation.is_some();
+        let created = machine.metadata.creation_timestamp.as_ref();
+        let age = created.map(|created| self.clock.now().duration_since(created.0));
+        let young = age.is_some_and(|age| age < jiff::SignedDuration::from_mins(1));
+        if self.mutant == Some(Mutant::R77) && begins && young {
+            let before = Patch::Merge(json!({ "spec": { "providerID": null } }));
+            self.machines()
+                .patch(&machine.name_any(), &PatchParams::default(), &before)
+                .await?;
+            patch["metadata"] = json!({});
+        }
+        Ok(patch)
     }
 
     fn machines(&self) -> Api<Machine> {

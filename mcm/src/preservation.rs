@@ -7,6 +7,8 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
 use mcm_core::ownership::{controller, is_controlled_by};
 use mcm_core::preservation::{Claim, Gate, Ledger, Standing};
 use serde_json::Value;
@@ -34,6 +36,22 @@ impl Owner {
     }
 }
 
+#[cfg(feature = "mutants")]
+impl Owner {
+    /// By planted defects: no rollout is ever under way; nothing is kept but where machines are rolled.
+    fn planted(mut self, mutant: Option<Mutant>) -> Result<Self, Gate> {
+        if let Self::Deployment(one) = &mut self {
+            if mutant == Some(Mutant::R80) {
+                one.status.rolled_out.clear();
+            }
+            if mutant == Some(Mutant::R79) && one.spec.strategy.type_ != "RollingUpdate" {
+                return Err(Gate::RollingOut);
+            }
+        }
+        Ok(self)
+    }
+}
+
 impl Hands {
     /// Enters the machine in its owner's list, if it may be; the error says why not.
     pub(crate) async fn claim(
@@ -52,6 +70,11 @@ impl Hands {
         for _ in 0..TRIES {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(Err(Gate::Nobody));
+            };
+            #[cfg(feature = "mutants")]
+            let owner = match owner.planted(self.mutant) {
+                Ok(owner) => owner,
+                Err(gate) => return Ok(Err(gate)),
             };
             let patch = match owner.ledger().claim(&entry, again) {
                 Claim::Entered => return Ok(Ok(())),
@@ -148,6 +171,10 @@ impl World {
             return Ledger::Set(&set).standing(uid);
         };
         let deployment = self.deployments.get(&Key::new(&self.namespace, &reference.name));
+        #[cfg(feature = "mutants")]
+        if matches!(self.mutant, Some(Mutant::R79 | Mutant::R80)) {
+            return Standing::Unknown;
+        }
         deployment.map_or(Standing::Unknown, |one| Ledger::Deployment(&one).standing(uid))
     }
 

@@ -54,11 +54,36 @@ impl Controllers {
     fn set_view(&self, set: &MachineSet, failure: Option<String>) -> View {
         View {
             set: MachineSet::clone(set),
+            #[cfg(not(feature = "mutants"))]
             machines: self.hands.world.machines_for(set),
+            #[cfg(feature = "mutants")]
+            machines: self.machines_with_nodes(set),
             failure,
             #[cfg(feature = "mutants")]
             mutant: self.settings.mutant,
         }
+    }
+}
+
+#[cfg(feature = "mutants")]
+impl Controllers {
+    /// By a planted defect the preservation of a machine whose Node is not found is not seen.
+    fn machines_with_nodes(&self, set: &MachineSet) -> Vec<std::sync::Arc<Machine>> {
+        let mut machines = self.hands.world.machines_for(set);
+        let blind = self.settings.mutant == Some(mcm_core::machine::Mutant::R76b);
+        let Some(target) = self.hands.world.target.as_ref().filter(|_| blind) else {
+            return machines;
+        };
+        for machine in &mut machines {
+            let labels = machine.metadata.labels.as_ref();
+            let node = labels.and_then(|labels| labels.get(mcm_api::keys::NODE_LABEL));
+            if node.is_none_or(|node| target.nodes.get(&Key::new("", node)).is_none()) {
+                let machine = std::sync::Arc::make_mut(machine);
+                machine.status.preservation = None;
+                machine.status.current_status.preserve_expiry_time = None;
+            }
+        }
+        machines
     }
 }
 

@@ -3,6 +3,7 @@
 //! What lives here: for each entry its scenario, with the times at which it happened, and what must find its mutant. What
 //! must not: the mutants, which stand in `mcm` where the rule is that they break, behind the feature `mutants`.
 
+mod appendix;
 mod r01;
 mod r02;
 mod r03;
@@ -67,6 +68,15 @@ mod r70;
 mod r71;
 mod r72;
 mod r73;
+mod r74;
+mod r75;
+mod r76;
+mod r77;
+mod r78;
+mod r79;
+mod r80;
+mod r81;
+mod r82;
 pub(crate) mod worlds;
 
 use harness::regression::Entry;
@@ -147,7 +157,19 @@ pub fn regressions() -> Vec<Entry> {
         r71::entry(),
         r72::entry(),
         r73::entry(),
+        r74::entry(),
+        r75::entry(),
+        r76::entry(),
+        r77::entry(),
+        r78::entry(),
+        r79::entry(),
+        r80::entry(),
+        r81::entry(),
+        r82::entry(),
     ]
+    .into_iter()
+    .chain(appendix::entries())
+    .collect()
 }
 
 /// The machines' label.

@@ -5,9 +5,11 @@
 
 use harness::Scenario;
 use harness::regression::Case;
+use harness::scenario::DurationExpression;
 use harness::scenario::Step;
 use harness::scenario::builder::{
-    all, api_fault_by, apply, boot_delay, fail_calls, field, lift, lift_api_fault, phase, slack,
+    all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace, phase,
+    slack, vm_count,
 };
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
@@ -32,6 +34,10 @@ pub(crate) struct Pool {
     /// Machines that the deployment wants.
     pub(crate) replicas: u32,
     pub(crate) strategy: Value,
+    /// Failed machines that are kept although nobody asks.
+    pub(crate) maximum: u32,
+    /// How long a preserved machine is kept; `None`: as the stage has it.
+    pub(crate) kept_for: Option<&'static str>,
 }
 
 /// The entries' usual pool of so many machines: a surge of one, and none may be unavailable.
@@ -42,7 +48,28 @@ pub(crate) fn pool(machines: u32) -> Pool {
         machines,
         replicas: machines,
         strategy: rolling(1, 0),
+        maximum: 0,
+        kept_for: None,
     }
+}
+
+/// A worker pool over three zones: a deployment for each, among which its machines and the maximum are split; what is left
+/// goes to the first zones.
+pub(crate) fn over_zones(machines: u32, maximum: u32) -> [Pool; 3] {
+    let zones = [("md-z1", "class-z1"), ("md-z2", "class-z2"), ("md-z3", "class-z3")];
+    let share = |whole: u32, zone: u32| whole / 3 + u32::from(zone < whole % 3);
+    let mut zone = 0;
+    zones.map(|(name, class)| {
+        let pool = Pool {
+            name,
+            class,
+            maximum: share(maximum, zone),
+            kept_for: Some("24h0m0s"),
+            ..pool(share(machines, zone))
+        };
+        zone += 1;
+        pool
+    })
 }
 
 pub(crate) fn rolling(surge: u32, unavailable: u32) -> Value {
@@ -51,10 +78,14 @@ pub(crate) fn rolling(surge: u32, unavailable: u32) -> Value {
 
 impl Pool {
     fn template(&self) -> Value {
-        json!({
+        let mut template = json!({
             "metadata": { "labels": { "name": self.name } },
             "spec": { "class": { "kind": "MachineClass", "name": self.class } },
-        })
+        });
+        if let Some(time) = self.kept_for {
+            template["spec"]["machinePreserveTimeout"] = json!(time);
+        }
+        template
     }
 
     fn hash(&self) -> u32 {
@@ -87,7 +118,7 @@ impl Pool {
 
     /// The deployment itself.
     pub(crate) fn deployment(&self) -> Step {
-        apply(json!({
+        let mut deployment = json!({
             "apiVersion": "machine.sapcloud.io/v1alpha1",
             "kind": "MachineDeployment",
             "metadata": { "name": self.name },
@@ -97,7 +128,11 @@ impl Pool {
                 "strategy": self.strategy,
                 "template": self.template(),
             },
-        }))
+        });
+        if self.maximum > 0 {
+            deployment["spec"]["autoPreserveFailedMax"] = json!(self.maximum);
+        }
+        apply(deployment)
     }
 
     /// All its machines run.
@@ -142,6 +177,16 @@ pub(crate) fn rolled(replicas: u32) -> Condition {
 /// So many machines of the usual pool are of the newest template.
 pub(crate) fn updated(machines: u32) -> Condition {
     status(POOL, "updatedReplicas", machines)
+}
+
+/// From the last sign of life to Failed, and kept.
+pub(crate) fn failing() -> DurationExpression {
+    node_grace() + health_timeout() + 2 * slack()
+}
+
+/// It failed, and is kept with its VM.
+pub(crate) fn kept(machine: &str) -> Condition {
+    all([phase(machine, Phase::FailedPreserved), vm_count(machine, 1)])
 }
 
 /// A class of that name in a zone, of the same cloud and Secret as the first one.

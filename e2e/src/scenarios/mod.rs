@@ -32,6 +32,8 @@ mod node_deleted;
 mod node_template;
 mod preservation;
 mod preservation_limits;
+mod preservation_owners;
+mod preservation_people;
 mod reserve_gives_way;
 mod rolling_restart;
 mod rollout_choices;
@@ -111,6 +113,8 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("rollout", rollouts))
         .chain(suite("preservation", preservation::scenarios()))
         .chain(suite("preservation", preservation_limits::scenarios()))
+        .chain(suite("preservation", preservation_owners::scenarios()))
+        .chain(suite("preservation", preservation_people::scenarios()))
         .collect()
 }
 

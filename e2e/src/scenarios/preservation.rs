@@ -27,7 +27,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         recovers(),
         without_node(),
         node_overrides(),
-        cordoned(),
+        leaves_a_cordon(),
         expiry_edited(),
         controller_down(),
     ]
@@ -330,26 +330,41 @@ fn node_overrides() -> Scenario {
     )
 }
 
-fn cordoned() -> Scenario {
+fn leaves_a_cordon() -> Scenario {
     pool(
         "preserve_leaves_a_cordon",
-        "A person's cordon is a person's: before, during and after a preservation.",
-        &["m-1", "m-2"],
-        1,
+        "A person's cordon is a person's: before, during and after a preservation; and so is its end.",
+        &["m-1", "m-2", "m-3"],
+        2,
     )
-    .step(harness::scenario::builder::patch_spec(
-        "Node",
-        "m-1",
-        json!({ "unschedulable": true }),
-    ))
-    .step(kubelet("m-1", KubeletAction::Stop))
-    .eventually(failing() + slack(), phase("m-1", Phase::FailedPreserved))
-    .step(kubelet("m-1", KubeletAction::Start))
-    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
-    .always(slack(), field("Node", "m-1", "/spec/unschedulable", true))
-    .step(preserve("Node", "m-1", "false"))
-    .eventually(slack(), forgotten("m-1"))
-    .always(slack(), field("Node", "m-1", "/spec/unschedulable", true))
+    .step(cordon("m-1", true))
+    .steps(["m-1", "m-2"].map(|machine| kubelet(machine, KubeletAction::Stop)))
+    .eventually(
+        2 * failing() + slack(),
+        all(["m-1", "m-2"].map(|machine| phase(machine, Phase::FailedPreserved))),
+    )
+    .step(cordon("m-2", true))
+    .steps(["m-1", "m-2"].map(|machine| kubelet(machine, KubeletAction::Start)))
+    .eventually(
+        slack(),
+        all(["m-1", "m-2"].map(|machine| phase(machine, Phase::RunningPreserved))),
+    )
+    .always(slack(), all(["m-1", "m-2"].map(cordoned)))
+    .step(cordon("m-2", false))
+    .steps(["m-1", "m-2"].map(|machine| preserve("Node", machine, "false")))
+    .eventually(slack(), all(["m-1", "m-2"].map(forgotten)))
+    .step(cordon("m-3", true))
+    .eventually(slack(), cordoned("m-3"))
+    .always(slack(), all([cordoned("m-1"), not(cordoned("m-2")), cordoned("m-3")]))
+}
+
+/// A person cordons a node, or takes that back.
+fn cordon(node: &str, closed: bool) -> Step {
+    harness::scenario::builder::patch_spec("Node", node, json!({ "unschedulable": closed }))
+}
+
+fn cordoned(node: &str) -> Condition {
+    field("Node", node, "/spec/unschedulable", true)
 }
 
 fn expiry_edited() -> Scenario {

@@ -6,6 +6,7 @@
 //! one that a correct controller survives. What must not live here: how plans are performed.
 
 mod faults;
+mod preservation;
 mod rollout;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use clock::{Seed, Stream};
 use mcm_api::{GoDuration, Phase};
 use serde_json::json;
 
-use super::suite::{MACHINE, ROLLOUT, Suite};
+use super::suite::{MACHINE, PRESERVATION, ROLLOUT, Suite};
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::scenario::builder::{
     all, any, apply, budget, create_machine, creation_timeout, delete_machine_if_present, deployment, health_timeout,
@@ -50,6 +51,13 @@ pub fn plan(suite: &Suite, number: u64, mutant: Option<&str>) -> Plan {
     let seed = Seed::new(number).child(&format!("campaign {}", suite.name));
     let mut world = seed.stream("world");
     let size = size(number);
+    if suite.name == PRESERVATION {
+        let plan = preservation::plan(suite, number, &seed, size);
+        return Plan {
+            mutant: mutant.map(str::to_owned),
+            ..plan
+        };
+    }
     let (scenario, disturbances) = if suite.name == ROLLOUT {
         let span = rollout::span(size, &mut world);
         let lives = rollout::lives(size);

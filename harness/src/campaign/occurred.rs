@@ -19,12 +19,18 @@ pub struct Occurred {
     /// Why mcm did what it did, by kind: the reasons of its decisions.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<String, u64>,
+    /// What became of preservations, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub preservations: BTreeMap<String, u64>,
 }
 
 impl Occurred {
     /// What a world went through. Faults and reasons are added by whoever knows them.
     pub fn in_world(world: &WorldState) -> Self {
-        let mut occurred = Self::default();
+        let mut occurred = Self {
+            preservations: world.preserved.clone(),
+            ..Self::default()
+        };
         let count = |counts: &mut BTreeMap<String, u64>, name: String| *counts.entry(name).or_default() += 1;
         for history in world.machines.values() {
             let phases = history.phases.iter().map(|(_, phase)| phase.as_str());
@@ -48,6 +54,7 @@ impl Occurred {
         of(Group::Transition, &self.transitions)
             .chain(of(Group::Fault, &self.faults))
             .chain(of(Group::Reason, &self.reasons))
+            .chain(of(Group::Preservation, &self.preservations))
     }
 }
 
@@ -61,6 +68,8 @@ pub enum Group {
     Fault,
     /// Why something was done or said.
     Reason,
+    /// What became of a preservation.
+    Preservation,
 }
 
 impl std::fmt::Display for Group {
@@ -69,6 +78,7 @@ impl std::fmt::Display for Group {
             Self::Transition => "transition",
             Self::Fault => "fault",
             Self::Reason => "reason",
+            Self::Preservation => "preservation",
         })
     }
 }

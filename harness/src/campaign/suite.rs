@@ -16,7 +16,7 @@ pub struct Suite {
 }
 
 /// All suites.
-pub static SUITES: [Suite; 3] = [
+pub static SUITES: [Suite; 4] = [
     Suite {
         name: FIRST_LIGHT,
         about: "machines without sets: created, joined, unhealthy, deleted",
@@ -127,6 +127,50 @@ pub static SUITES: [Suite; 3] = [
             (Group::Reason, "LetBack"),
         ],
     },
+    Suite {
+        name: PRESERVATION,
+        about: "a deployment that keeps failed machines: asked for, released, recovering, expiring, scaled and rolled",
+        declares: &[
+            (Group::Transition, "Running -> Running:Preserved"),
+            (Group::Transition, "Unknown -> Failed"),
+            (Group::Transition, "Failed -> Failed:Preserved"),
+            (Group::Transition, "Failed:Preserved -> Running:Preserved"),
+            (Group::Transition, "Running:Preserved -> Unknown"),
+            (Group::Transition, "Running:Preserved -> Running"),
+            (Group::Transition, "Failed:Preserved -> Failed"),
+            (Group::Transition, "Failed:Preserved -> Terminating"),
+            (Group::Transition, "Terminating -> gone"),
+            (Group::Preservation, "failed, kept by auto"),
+            (Group::Preservation, "failed, kept by machine"),
+            (Group::Preservation, "failed, kept by node"),
+            (Group::Preservation, "kept by machine"),
+            (Group::Preservation, "kept by node"),
+            (Group::Preservation, "relapse"),
+            (Group::Preservation, "recovery"),
+            (Group::Preservation, "limit reached"),
+            (Group::Preservation, "ended: MaximumLowered"),
+            (Group::Preservation, "ended: Expired"),
+            (Group::Preservation, "ended: Refused"),
+            (Group::Preservation, "ended: Removed"),
+            (Group::Preservation, "ended: RollingOut"),
+            (Group::Preservation, "scale-down during a drain"),
+            (Group::Preservation, "rollout during a drain"),
+            (Group::Preservation, "crash during a drain"),
+            (Group::Preservation, "node gone"),
+            (Group::Fault, "crash mcm before"),
+            (Group::Fault, "crash mcm after"),
+            (Group::Fault, "pause mcm"),
+            (Group::Fault, "lag mcm"),
+            (Group::Fault, "cloud CreateMachine error"),
+            (Group::Fault, "cloud DeleteMachine error"),
+            (Group::Fault, "api drop beforeCommit"),
+            (Group::Fault, "api drop afterCommit"),
+            (Group::Fault, "api fail 409 beforeCommit"),
+            (Group::Fault, "api fail 503 beforeCommit"),
+            (Group::Fault, "api lagWatch"),
+            (Group::Fault, "api partition"),
+        ],
+    },
 ];
 
 /// The suite of machines without sets; scenarios carry it as a tag.
@@ -137,6 +181,9 @@ pub const MACHINE: &str = "machine";
 
 /// The suite of deployments; scenarios carry it as a tag.
 pub const ROLLOUT: &str = "rollout";
+
+/// The suite of preservation; scenarios carry it as a tag.
+pub const PRESERVATION: &str = "preservation";
 
 /// The suite of that name.
 pub fn find(name: &str) -> Option<&'static Suite> {

@@ -300,7 +300,7 @@ fn print(campaign: &Campaign, rare: &[Line]) {
     let lines = campaign.tally.lines();
     let width = lines.iter().map(|line| line.name.len()).max().unwrap_or_default();
     for Line { group, name, count } in &lines {
-        say!("  {group:10}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
+        say!("  {group:12}  {name:width$}  {:>6}  {:>7}", count.seeds, count.times);
     }
     for group in &campaign.groups {
         say!(

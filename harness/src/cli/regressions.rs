@@ -7,9 +7,19 @@ use clap::Args;
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs};
+use crate::invariants::inert::difference;
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
-use crate::runner::{Job, RunResult};
+use crate::runner::{FailureResult, Job, RunResult};
 use crate::stage::StageKind;
+
+/// What is particular about a run of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum With {
+    Nothing,
+    Mutant,
+    /// It is what others are compared with.
+    NoPreservation,
+}
 
 /// Runs the regression corpus in virtual time: each entry without and with the bug.
 #[derive(Debug, Args)]
@@ -47,14 +57,16 @@ impl Regressions {
         let results = jobs::run(all, self.jobs, &StageArguments::default())?;
         let mut cases = Vec::new();
         for case in entries.iter().flat_map(|entry| &entry.cases) {
-            let of = |mutant: bool| -> Vec<RunResult> {
+            let of = |wanted: With| -> Vec<RunResult> {
                 let matching = planned.iter().zip(&results);
                 matching
-                    .filter(|((id, with, _), _)| *id == case.id && *with == mutant)
+                    .filter(|((id, with, _), _)| *id == case.id && *with == wanted)
                     .map(|(_, result)| result.clone())
                     .collect()
             };
-            let verdict = CaseVerdict::of(case, &of(false), &of(true));
+            let without = of(With::NoPreservation);
+            let (product, mutant) = (inert(of(With::Nothing), &without), inert(of(With::Mutant), &without));
+            let verdict = CaseVerdict::of(case, &product, &mutant);
             say!("{}", verdict.line());
             cases.push(verdict);
         }
@@ -85,8 +97,8 @@ impl Regressions {
         self.ids.iter().map(find).collect()
     }
 
-    /// Every run: its case, whether with the mutant, and the job.
-    fn plan(&self, entries: &[Entry]) -> Vec<(&'static str, bool, Job)> {
+    /// Every run: its case, with what, and the job.
+    fn plan(&self, entries: &[Entry]) -> Vec<(&'static str, With, Job)> {
         let mut planned = Vec::new();
         for case in entries.iter().flat_map(|entry| &entry.cases) {
             for seed in 1..=self.seeds {
@@ -106,9 +118,18 @@ impl Regressions {
                         ..job.clone()
                     };
                     mutant.plan.mutant = Some(case.id.to_owned());
-                    planned.push((case.id, true, mutant));
+                    planned.push((case.id, With::Mutant, mutant));
                 }
-                planned.push((case.id, false, job));
+                if case.is_pair() {
+                    let mut other = Job {
+                        reports: self.reports.join("without-preservation"),
+                        from_plan: true,
+                        ..job.clone()
+                    };
+                    other.plan.scenario.world.preservation_off = true;
+                    planned.push((case.id, With::NoPreservation, other));
+                }
+                planned.push((case.id, With::Nothing, job));
             }
         }
         planned
@@ -151,6 +172,35 @@ impl Regressions {
             None => Ok(()),
         }
     }
+}
+
+/// Each run, which fails by I17 where mcm did something else than in the run without preservation of the same seed.
+fn inert(runs: Vec<RunResult>, without: &[RunResult]) -> Vec<RunResult> {
+    let compared = |mut run: RunResult| {
+        let other = without.iter().find(|other| other.seed == run.seed);
+        if let Some(reason) = other.filter(|_| run.passed()).and_then(|other| differs(other, &run)) {
+            run.failure = Some(FailureResult {
+                after_seconds: run.stage_seconds,
+                step: 0,
+                invariant: Some("I17".to_owned()),
+                expectation: false,
+                reason,
+            });
+        }
+        run
+    };
+    runs.into_iter().map(compared).collect()
+}
+
+/// Where a run differs from the one without preservation.
+fn differs(without: &RunResult, run: &RunResult) -> Option<String> {
+    if let Some(failure) = &without.failure {
+        return Some(format!("without preservation it fails: {}", failure.reason));
+    }
+    let off = without.effects.iter().map(|effect| effect.description.as_str());
+    let on = run.effects.iter().map(|effect| effect.description.as_str());
+    // Of one seed, names are alike as well.
+    difference(off, on, str::to_owned)
 }
 
 fn print(verdicts: &Verdicts) {

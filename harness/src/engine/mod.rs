@@ -6,6 +6,7 @@
 //! stage does what it is asked, and how results are shown.
 
 mod calm;
+mod consumer;
 pub mod end;
 pub mod evaluate;
 mod evictor;
@@ -17,7 +18,9 @@ pub mod observe;
 mod perform;
 mod quiet;
 pub(crate) use perform::apply;
+mod preserved;
 mod scope;
+mod someone;
 mod truth;
 mod workloads;
 pub mod world;
@@ -36,8 +39,10 @@ use self::evaluate::{Armed, Verdict, describe, short};
 use self::narrative::Narrative;
 use self::observe::{Observation, Raw, Seen};
 use self::scope::Scope;
+use self::someone::Called;
 use self::world::WorldState;
 use crate::invariants::{Invariants, Terms, Violation};
+use crate::scenario::someone::Someone;
 use crate::scenario::step::{Effect, ProcessStep};
 use crate::scenario::{Scenario, Step};
 use crate::stage::cloud::CloudEvent;
@@ -102,6 +107,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
         invariants: Invariants::new(terms),
         calm: Calm::default(),
         keep,
+        called: Called::default(),
         started,
         step: 0,
     };
@@ -159,6 +165,7 @@ struct Engine<'a, S> {
     invariants: Invariants,
     calm: Calm,
     keep: watch::Sender<u32>,
+    called: Called,
     started: Timestamp,
     step: usize,
 }
@@ -240,27 +247,53 @@ impl<S: Stage> Engine<'_, S> {
                 self.note(format!("step {}: {}", self.step, perform::words(step)));
                 self.quiet_end(quiet).await
             }
-            action => {
-                self.note(format!("step {}: {}", self.step, perform::words(action)));
-                if let Some((kind, name)) = perform::touches(action) {
-                    self.invariants.terms.touched(&kind, &name);
-                    if matches!(action, Step::Delete(_) | Step::ForceDelete(_)) {
-                        self.invariants.terms.deleted_by_user.insert((kind, name));
-                    }
-                }
-                if let Step::SlowCreation(slow) = action {
-                    self.invariants.terms.late.insert(slow.name.clone());
-                }
-                // What disturbs does so from its beginning, and what is mended is so at its end.
-                self.calm.performed(action);
-                self.look_for_calm();
-                let Err(reason) = self.act(action).await? else {
-                    self.look_for_calm();
-                    return Ok(());
-                };
-                Err(self.failed(reason))
+            Step::Someone(someone) => self.happens_to(someone).await,
+            action => match self.deed(action).await? {
+                Ok(()) => Ok(()),
+                Err(reason) => Err(self.failed(reason)),
+            },
+        }
+    }
+
+    /// Something happens to a machine that is chosen now. Who comes too late finds nobody there.
+    async fn happens_to(&mut self, someone: &Someone) -> Result<(), Failure> {
+        let now = self.clock.now();
+        let step = self.called.resolve(someone, &self.world, self.stage.timeouts(), now);
+        let Some(step) = step else {
+            self.note(format!("step {}: {someone}: there is nobody", self.step));
+            return Ok(());
+        };
+        if let Err(reason) = self.deed(&step).await? {
+            self.note(format!("step {}: it could not be: {reason}", self.step));
+        }
+        Ok(())
+    }
+
+    /// What somebody does, or what goes wrong.
+    async fn deed(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
+        self.note(format!("step {}: {}", self.step, perform::words(action)));
+        if let Some((kind, name)) = perform::touches(action) {
+            self.invariants.terms.touched(&kind, &name);
+            if matches!(action, Step::Delete(_) | Step::ForceDelete(_)) {
+                self.invariants.terms.deleted_by_user.insert((kind, name));
             }
         }
+        match perform::cordons(action) {
+            Some((node, true)) => drop(self.invariants.terms.cordons.insert(node.to_owned())),
+            Some((node, false)) => drop(self.invariants.terms.cordons.remove(node)),
+            None => {}
+        }
+        if let Step::SlowCreation(slow) = action {
+            self.invariants.terms.late.insert(slow.name.clone());
+        }
+        // What disturbs does so from its beginning, and what is mended is so at its end.
+        self.calm.performed(action);
+        self.look_for_calm();
+        let done = self.act(action).await?;
+        if done.is_ok() {
+            self.look_for_calm();
+        }
+        Ok(done)
     }
 
     /// Performs an action while observations are taken in.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::evictor::Evictor;
 use super::world::{WorldState, text};
-use super::{flap, kinds};
+use super::{consumer, flap, kinds};
 use crate::invariants::label;
 use crate::scenario::step::{Annotate, Deletion, ProcessAction};
 use crate::scenario::{Step, Timeouts};
@@ -71,6 +71,11 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             let namespace = patch.namespace.as_ref().unwrap_or(namespace);
             merge(client, namespace, &patch.kind, &patch.name, &patch.merge, patch.status).await
         }
+        Step::AsConsumer(one) => {
+            let client = consumer::client(client, namespace).await?;
+            let handles = Handles { client, ..handles };
+            consumer::judged(Box::pin(perform(handles, &one.step, world)).await, one.refused)
+        }
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
@@ -102,6 +107,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         | Step::Keep(_)
         | Step::QuietEnd(_)
         | Step::Wait(_)
+        | Step::Someone(_)
         | Step::Expect(_) => Ok(()),
     }
 }
@@ -130,7 +136,9 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         | Step::Evict(_)
         | Step::Annotate(_)
         | Step::Patch(_)
+        | Step::AsConsumer(_)
         | Step::Wait(_)
+        | Step::Someone(_)
         | Step::Expect(_) => return None,
     };
     let what = serde_json::to_string(step).unwrap_or_else(|_| words(step));
@@ -148,8 +156,22 @@ pub(super) fn touches(step: &Step) -> Option<(String, String)> {
         Step::Delete(object) | Step::ForceDelete(object) => named(&object.kind, &object.name),
         Step::Annotate(step) => named(&step.kind, &step.name),
         Step::Patch(step) => named(&step.kind, &step.name),
+        Step::AsConsumer(one) => touches(&one.step).filter(|_| !one.refused),
         Step::Evict(step) => named("Node", &step.machine),
         Step::Vm(step) => named("VM", &step.machine),
+        _ => None,
+    }
+}
+
+/// The node that a step cordons or opens, and whether it cordons it.
+pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
+    match step {
+        Step::Evict(step) => Some((&step.machine, true)),
+        Step::Patch(patch) if patch.kind == "Node" => {
+            let closed = patch.merge.pointer("/spec/unschedulable")?;
+            Some((&patch.name, *closed == true))
+        }
+        Step::AsConsumer(one) => cordons(&one.step).filter(|_| !one.refused),
         _ => None,
     }
 }
@@ -169,6 +191,8 @@ pub(super) fn words(step: &Step) -> String {
         Step::Evict(step) => format!("evict the pods on {}, within {}", step.machine, step.within),
         Step::Annotate(step) => format!("annotate {} {}", step.kind, step.name),
         Step::Patch(step) => format!("patch {} {}", step.kind, step.name),
+        Step::AsConsumer(one) if one.refused => format!("a consumer is refused: {}", words(&one.step)),
+        Step::AsConsumer(one) => format!("a consumer does: {}", words(&one.step)),
         Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
         Step::Lift(rule) => format!("lift fault {rule}"),
         Step::Vm(step) => format!("{} the VM of {}", verb(step.action), step.machine),
@@ -197,6 +221,7 @@ pub(super) fn words(step: &Step) -> String {
         Step::Keep(keep) => format!("keep {} machines", keep.replicas),
         Step::QuietEnd(quiet) => format!("quiet end, after {}", quiet.settles),
         Step::Wait(time) => format!("wait {time}"),
+        Step::Someone(someone) => someone.to_string(),
         Step::Expect(expectation) => format!("expect {expectation}"),
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::kinds::Kind;
 use super::observe::{Observation, Seen};
+use super::preserved;
 use crate::invariants::Interest;
 use crate::stage::cloud::{CloudEvent, Vm, VmState};
 
@@ -35,6 +36,8 @@ pub struct WorldState {
     pub foreign_nodes: BTreeMap<String, Interest>,
     /// Who leads among the controllers, as their Lease says; `None`: there is no Lease.
     pub leadership: Option<Leadership>,
+    /// What became of preservations, by kind.
+    pub preserved: preserved::Counts,
 }
 
 /// What the Lease of the controllers says.
@@ -92,7 +95,11 @@ impl WorldState {
     pub fn absorb(&mut self, observation: &Observation) -> Option<Value> {
         match &observation.what {
             Seen::Applied(kind, lease) if kind.kind == "Lease" => {
-                self.leadership = Leadership::of(lease);
+                let before = std::mem::replace(&mut self.leadership, Leadership::of(lease));
+                let holder = |leads: &Option<Leadership>| leads.as_ref().map(|leads| leads.holder.clone());
+                if holder(&before) != holder(&self.leadership) {
+                    self.count(preserved::another_leads(self));
+                }
                 None
             }
             Seen::Deleted(kind, _) if kind.kind == "Lease" => {
@@ -102,6 +109,9 @@ impl WorldState {
             Seen::Applied(kind, object) => {
                 if kind.kind == "Machine" {
                     self.machine_seen(observation.at, object);
+                    let before = self.objects.get(&key(kind, object));
+                    let happened = before.and_then(|before| preserved::machine(before, object, self));
+                    self.count(happened);
                 }
                 if kind.kind == "Node"
                     && let Some(interest) = Interest::in_foreign(object)
@@ -116,6 +126,7 @@ impl WorldState {
                 let key = key(kind, object);
                 if kind.kind == "Node" {
                     self.foreign_nodes.remove(&key.2);
+                    self.count(preserved::node_gone(object, self));
                 }
                 if kind.kind == "Machine"
                     && let Some(history) = self.machines.get_mut(&key.2)
@@ -136,6 +147,12 @@ impl WorldState {
                 None
             }
             Seen::Cloud(CloudEvent::Kubelet(_)) | Seen::Request(_) | Seen::Quiet(_) | Seen::Note(_) => None,
+        }
+    }
+
+    fn count(&mut self, happened: Option<String>) {
+        if let Some(happened) = happened {
+            *self.preserved.entry(happened).or_default() += 1;
         }
     }
 

@@ -29,11 +29,23 @@ impl Check for ForeignIntent {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         let node = sight.applied("Node")?;
         if ours(node) {
-            lost_intent(sight, node)
+            lost_cordon(sight, node).or_else(|| lost_intent(sight, node))
         } else {
             written(sight, node)
         }
     }
+}
+
+/// A person cordoned the node and has not taken that back.
+fn lost_cordon(sight: &Sight, node: &Value) -> Option<String> {
+    let name = text(node, "/metadata/name");
+    let was = sight.before.is_some_and(is_cordoned) && sight.terms.cordons.contains(name);
+    (was && !is_cordoned(node) && !is_deleting(node))
+        .then(|| format!("a person cordoned node {name}, and it is cordoned no longer"))
+}
+
+fn is_cordoned(node: &Value) -> bool {
+    node["spec"]["unschedulable"] == true
 }
 
 fn written(sight: &Sight, node: &Value) -> Option<String> {
@@ -63,8 +75,7 @@ fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
     if is_deleting(node) || machine.is_none_or(is_deleting) {
         return None;
     }
-    let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
-    if cordoned(before) && !cordoned(node) {
+    if is_cordoned(before) && !is_cordoned(node) {
         return Some(format!("node {name} was cordoned, and is no longer"));
     }
     // With the controller's mark beside it the annotation is the controller's own.

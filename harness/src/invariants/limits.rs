@@ -3,7 +3,8 @@
 //!
 //! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
 //! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
-//! waits for its turn (I12). The ends of preservations and of detaching are not timed here.
+//! waits for its turn (I12). A preservation begins to end within a pass of its expiry; that it does not earlier is I5's. The
+//! ends of detaching are not timed here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,12 +43,17 @@ struct Running {
 
 /// By Machine uid.
 #[derive(Debug, Default)]
-pub(super) struct Limits(BTreeMap<String, Running>);
+pub(super) struct Limits {
+    running: BTreeMap<String, Running>,
+    /// Of preserved Machines: their names, and when their time is over.
+    expiries: BTreeMap<String, (String, Timestamp)>,
+}
 
 impl Check for Limits {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.deleted("Machine") {
-            self.0.remove(uid(machine));
+            self.running.remove(uid(machine));
+            self.expiries.remove(uid(machine));
         }
         if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &sight.observation.what {
             let expired = kubelet.what == "Refused" && kubelet.message.contains("has expired");
@@ -65,11 +71,21 @@ impl Check for Limits {
             });
         }
         let machine = sight.applied("Machine")?;
+        match expiry(machine) {
+            Some(expiry) => drop(
+                self.expiries
+                    .insert(uid(machine).to_owned(), (name(machine).to_owned(), expiry)),
+            ),
+            None => drop(self.expiries.remove(uid(machine))),
+        }
         self.wait_for_turns(sight.at(), sight.world);
         let early = self.too_early(machine, sight);
         match running(machine, sight) {
             Some(running) => {
-                let known = self.0.get(uid(machine)).filter(|known| known.limit == running.limit);
+                let known = self
+                    .running
+                    .get(uid(machine))
+                    .filter(|known| known.limit == running.limit);
                 let since = known.map_or(running.since, |known| known.since);
                 let waits = known.is_some_and(|known| known.waits);
                 let running = Running {
@@ -77,22 +93,33 @@ impl Check for Limits {
                     waits,
                     ..running
                 };
-                self.0.insert(uid(machine).to_owned(), running);
+                self.running.insert(uid(machine).to_owned(), running);
             }
-            None => drop(self.0.remove(uid(machine))),
+            None => drop(self.running.remove(uid(machine))),
         }
         early
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        self.0.values().filter_map(|running| running.due(terms)).min()
+        let running = self.running.values().filter_map(|running| running.due(terms));
+        let expiries = self
+            .expiries
+            .values()
+            .filter_map(|(_, expiry)| terms.due(*expiry, terms.pass()));
+        running.chain(expiries).min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
         // One that waits for its turn is looked at again when its turn may have come.
         self.wait_for_turns(now, world);
+        let over = |expiry: Timestamp| terms.due(expiry, terms.pass()).is_some_and(|due| due <= now);
+        if let Some((machine, expiry)) = self.expiries.values().find(|(_, expiry)| over(*expiry)) {
+            return Some(format!(
+                "machine {machine} is still preserved, and its expiry was {expiry}"
+            ));
+        }
         let late = self
-            .0
+            .running
             .values()
             .find(|running| running.due(terms).is_some_and(|due| due <= now))?;
         let what = match late.limit {
@@ -125,7 +152,7 @@ impl Running {
 impl Limits {
     /// The timeout of one that waits for its turn has as long left as it takes to see that the turn has come.
     fn wait_for_turns(&mut self, now: Timestamp, world: &WorldState) {
-        for running in self.0.values_mut() {
+        for running in self.running.values_mut() {
             let waits = running.limit == Limit::Health && waits_for_turn(running, world);
             if waits || running.waits {
                 let began = now.checked_sub(jiff::SignedDuration::try_from(running.time).unwrap_or_default());
@@ -140,7 +167,7 @@ impl Limits {
         let before = sight
             .before
             .filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
-        let known = self.0.get(uid(machine))?;
+        let known = self.running.get(uid(machine))?;
         let named_limit = match known.limit {
             Limit::Creation if text_of(machine).contains("using old node") => return None,
             Limit::Creation => "creation timeout",
@@ -159,6 +186,13 @@ impl Limits {
             )
         })
     }
+}
+
+/// When a preservation that is under way is over.
+fn expiry(machine: &Value) -> Option<Timestamp> {
+    let stage = machine.pointer("/status/preservation/stage");
+    let ends = is_deleting(machine) || stage.is_some_and(|stage| stage == "Releasing");
+    time(machine, "/status/currentStatus/preserveExpiryTime").filter(|_| !ends)
 }
 
 fn text_of(machine: &Value) -> &str {

@@ -2,7 +2,8 @@
 //!
 //! I4: Machines that are preserved automatically are no more than their MachineDeployment's limit (and a MachineSet's,
 //! where it has one of its own), at most two passes after any change. They are counted by the list
-//! `status.preservations`, which holds Draining and Failed:Preserved ones.
+//! `status.preservations`, which holds Draining and Failed:Preserved ones. No automatic entry is ever made beyond the limit,
+//! and none at all of a machine that was not kept before while a rollout is under way.
 //!
 //! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, replicas
 //! lowered below what is left, explicit deletion of Machine, Node, set or deployment.
@@ -21,30 +22,39 @@ const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 /// The field that makes a Machine a preserved one.
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
-/// I4. By object: since when it is above its limit.
+/// I4.
 #[derive(Debug, Default)]
-pub(super) struct Limit(BTreeMap<(&'static str, String), Timestamp>);
+pub(super) struct Limit {
+    /// By object: since when it is above its limit.
+    above: BTreeMap<(&'static str, String), Timestamp>,
+    /// By deployment: the template that it rolled out last.
+    rolled: BTreeMap<String, Value>,
+}
 
 impl Check for Limit {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         for kind in ["MachineDeployment", "MachineSet"] {
             if let Some(object) = sight.deleted(kind) {
-                self.0.remove(&(kind, name(object).to_owned()));
+                self.above.remove(&(kind, name(object).to_owned()));
+                self.rolled.remove(name(object));
             }
             if let Some(object) = sight.applied(kind) {
                 let key = (kind, name(object).to_owned());
                 if excess(object).is_some() {
-                    self.0.entry(key).or_insert(sight.at());
+                    self.above.entry(key).or_insert(sight.at());
                 } else {
-                    self.0.remove(&key);
+                    self.above.remove(&key);
                 }
+                let entered = self.wrongly_entered(sight, object);
+                self.note_rollout(sight, object);
+                return entered;
             }
         }
         None
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        self.0
+        self.above
             .values()
             .filter_map(|since| terms.due(*since, 2 * terms.pass()))
             .min()
@@ -52,7 +62,7 @@ impl Check for Limit {
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
-        let ((kind, named), since) = self.0.iter().find(|(_, since)| late(since))?;
+        let ((kind, named), since) = self.above.iter().find(|(_, since)| late(since))?;
         let (count, limit) = excess(world.object(kind, named)?)?;
         Some(format!(
             "{kind} {named} has {count} Machines preserved automatically, and its limit is {limit}, since {since}"
@@ -60,16 +70,67 @@ impl Check for Limit {
     }
 }
 
+impl Limit {
+    /// A machine is entered that was not kept before: automatically only while there is room, and by nobody while a
+    /// rollout is under way. The list is written on the version that was decided on.
+    fn wrongly_entered(&self, sight: &Sight, owner: &Value) -> Option<String> {
+        let (all, known) = (entries(owner), entries(sight.before?));
+        let is_new = |entry: &&Value| !known.iter().any(|one| one["uid"] == entry["uid"]);
+        let was_kept = |entry: &&Value| {
+            let machine = sight
+                .world
+                .object("Machine", entry["name"].as_str().unwrap_or_default());
+            machine.is_some_and(|machine| stage(machine) == "Draining" || time(machine, EXPIRY).is_some())
+        };
+        let entry = all.iter().filter(is_new).find(|entry| !was_kept(entry))?;
+        let rolled = self.rolled.get(name(owner));
+        if owner["spec"]["paused"] != true && rolled.is_some_and(|rolled| *rolled != owner["spec"]["template"]) {
+            return Some(format!(
+                "machine {} is preserved, and {} is being rolled out",
+                entry["name"],
+                name(owner)
+            ));
+        }
+        (entry["by"] == "auto" && all.len() > limit(owner)).then(|| {
+            format!(
+                "machine {} is preserved automatically as the {}. of {}, and the limit is {}",
+                entry["name"],
+                all.len(),
+                name(owner),
+                limit(owner)
+            )
+        })
+    }
+
+    fn note_rollout(&mut self, sight: &Sight, owner: &Value) {
+        let rolled_out = |object: &Value| object.pointer("/status/rolledOut").cloned();
+        let now = rolled_out(owner);
+        if now.is_some() && sight.before.and_then(rolled_out) != now {
+            self.rolled
+                .insert(name(owner).to_owned(), owner["spec"]["template"].clone());
+        }
+    }
+}
+
+fn entries(owner: &Value) -> &[Value] {
+    let list = owner.pointer("/status/preservations").and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
 /// How many automatic entries there are, and the limit that they are above.
-fn excess(object: &Value) -> Option<(usize, i64)> {
-    let spec = &object["spec"];
+fn excess(object: &Value) -> Option<(usize, usize)> {
+    let automatic = entries(object).iter().filter(|entry| entry["by"] == "auto").count();
+    let limit = limit(object);
+    (automatic > limit).then_some((automatic, limit))
+}
+
+/// How many machines of a set or deployment may be preserved automatically.
+pub(super) fn limit(owner: &Value) -> usize {
+    let spec = &owner["spec"];
     let limit = spec["autoPreserveFailedMax"]
-        .as_i64()
-        .or_else(|| spec["autoPreserveFailedMachineMax"].as_i64());
-    let entries = object.pointer("/status/preservations")?.as_array()?;
-    let automatic = entries.iter().filter(|entry| entry["by"] == "auto").count();
-    let limit = limit.unwrap_or_default();
-    (i64::try_from(automatic).unwrap_or(i64::MAX) > limit).then_some((automatic, limit))
+        .as_u64()
+        .or_else(|| spec["autoPreserveFailedMachineMax"].as_u64());
+    usize::try_from(limit.unwrap_or_default()).unwrap_or(usize::MAX)
 }
 
 /// I5.
@@ -154,10 +215,7 @@ fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
     if asked == Some("false") {
         return true;
     }
-    let by_user =
-        |kind: &str, named: &str| terms.is_by_user(kind, named) || world.object(kind, named).is_none_or(is_deleting);
-    let node = super::sight::label(machine, mcm_api::keys::NODE_LABEL);
-    if terms.is_by_user("Machine", name(machine)) || terms.is_by_user("Node", node) {
+    if terms.is_deleted_by_user(machine) {
         return true;
     }
     let Some(set) = owner(machine, "MachineSet") else {
@@ -172,5 +230,6 @@ fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
             .as_u64()
             .is_some_and(|replicas| replicas as usize <= left)
     };
-    by_user("MachineSet", set) || world.object("MachineSet", set).is_some_and(fewer)
+    let set = world.object("MachineSet", set);
+    set.is_none_or(|set| is_deleting(set) || fewer(set))
 }

@@ -48,6 +48,8 @@ pub struct Terms {
     pub deleted_by_user: BTreeSet<(String, String)>,
     /// Sets that were read at that moment with changes of their spec between that nobody saw.
     pub leapt: BTreeMap<String, Timestamp>,
+    /// Nodes that the scenario itself cordoned, as a person does, and did not open again.
+    pub cordons: BTreeSet<String>,
     /// How often the scenario itself changed an object.
     pub edits: BTreeMap<(String, String), u64>,
 }
@@ -64,6 +66,7 @@ impl Terms {
             by_user: BTreeSet::new(),
             deleted_by_user: BTreeSet::new(),
             leapt: BTreeMap::new(),
+            cordons: BTreeSet::new(),
             edits: BTreeMap::new(),
         }
     }

@@ -12,6 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
+use super::preservation::limit;
 use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid};
 use crate::engine::world::WorldState;
 
@@ -37,12 +38,13 @@ impl Check for Victims {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(deployment) = sight.applied("MachineDeployment") {
             self.deployment(sight, deployment);
+            return released_out_of_turn(sight, deployment);
         }
         if let Some(deployment) = sight.deleted("MachineDeployment") {
             self.named.retain(|(owner, _), _| owner != name(deployment));
         }
         if let Some(set) = sight.applied("MachineSet") {
-            return self.grows_in_vain(sight, set);
+            return released_out_of_turn(sight, set).or_else(|| self.grows_in_vain(sight, set));
         }
         if let Some(node) = sight.applied("Node") {
             return misspelt(node);
@@ -224,6 +226,42 @@ impl Victims {
                 })
             })
     }
+}
+
+/// When a maximum is lowered, of the failed machines that are kept automatically those end that were created first, and no
+/// more than must.
+fn released_out_of_turn(sight: &Sight, owner: &Value) -> Option<String> {
+    let entries = |object: &Value| -> Vec<Value> {
+        let list = object.pointer("/status/preservations").and_then(Value::as_array);
+        list.cloned().unwrap_or_default()
+    };
+    let known = entries(sight.before?);
+    let all = entries(owner);
+    let is_released = |entry: &Value| entry["released"] == true;
+    let was_released = |entry: &&Value| known.iter().any(|one| one["uid"] == entry["uid"] && is_released(one));
+    let (ending, staying): (Vec<&Value>, Vec<&Value>) = all.iter().partition(|entry| is_released(entry));
+    let now = ending.into_iter().filter(|entry| !was_released(entry));
+    let age = |entry: &Value| (time(entry, "/created"), entry["name"].to_string());
+    let youngest = now.max_by_key(|entry| age(entry))?;
+    let older = staying
+        .iter()
+        .find(|entry| entry["by"] == "auto" && age(entry) < age(youngest));
+    if let Some(older) = older {
+        return Some(format!(
+            "the preservation of machine {} ends with the maximum of {}, and that of {}, which is older, goes on",
+            youngest["name"],
+            name(owner),
+            older["name"]
+        ));
+    }
+    let limit = limit(owner);
+    (staying.len() < limit).then(|| {
+        format!(
+            "preservations of {} end until {} are left, and its maximum is {limit}",
+            name(owner),
+            staying.len()
+        )
+    })
 }
 
 /// Machines of the set that stay, beside that one.

@@ -44,6 +44,13 @@ pub struct Case {
     pub breaks: &'static [&'static str],
 }
 
+impl Case {
+    /// Whether its runs are compared with one of the same seed without preservation: I17 is judged over pairs.
+    pub fn is_pair(&self) -> bool {
+        self.breaks.contains(&"I17")
+    }
+}
+
 /// What found a mutant is no invariant but an expectation of the scenario: that something comes about in time, or never.
 pub const EXPECTED: &str = "expected";
 
@@ -70,6 +77,8 @@ pub enum Group {
     Rollouts,
     /// Nodes, finalizers, loops.
     Loops,
+    /// Preservation.
+    Preservation,
 }
 
 impl Group {
@@ -82,6 +91,7 @@ impl Group {
             Self::Timeouts => "D: timeouts and start-up",
             Self::Rollouts => "E: scaling, rollouts, autoscaler",
             Self::Loops => "F: nodes, finalizers, loops",
+            Self::Preservation => "G: preservation",
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod disturb;
 pub mod duration;
 pub mod expect;
 pub mod fixtures;
+pub mod someone;
 pub mod step;
 pub mod workload;
 
@@ -70,6 +71,9 @@ pub struct World {
     /// Who keeps machines beside the steps; absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeper: Option<disturb::Keeper>,
+    /// Whether mcm preserves nothing (`--preservation-dialect=off`); on stage `sim`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub preservation_off: bool,
 }
 
 impl Default for World {
@@ -79,6 +83,7 @@ impl Default for World {
             replicas: 1,
             nodes: 0,
             keeper: None,
+            preservation_off: false,
         }
     }
 }

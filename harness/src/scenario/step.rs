@@ -10,6 +10,7 @@ use super::disturb::{ApiFault, Flap, Keep, Pause, QuietEnd, SlowCreation};
 use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
 use super::fixtures;
+use super::someone::Someone;
 use super::workload::{self, Budget, Kind, Priority, Workload};
 
 /// One step. Steps are performed in order; an expectation holds the next one up unless it is made `meanwhile`.
@@ -62,8 +63,23 @@ pub enum Step {
     FailZone(FailZone),
     /// A zone is back.
     MendZone(String),
+    /// Something happens to a machine that is chosen when its turn comes.
+    Someone(Someone),
+    /// A service account does it that has the role of `deploy/rbac` for consumers of preservation, and no other.
+    AsConsumer(Privilege),
     /// Something that must be seen.
     Expect(Expectation),
+}
+
+/// What an account with few rights does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Privilege {
+    /// Whether the API server must refuse it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+    /// What it does.
+    pub step: Box<Step>,
 }
 
 /// A zone of the cloud fails, until it is mended.
@@ -444,6 +460,10 @@ pub enum KubeletAction {
     Stop,
     /// It starts again.
     Start,
+    /// Its disk is full: the node is under DiskPressure, and otherwise well.
+    FillDisk,
+    /// There is room again.
+    FreeDisk,
 }
 
 /// Ends or starts a process.
@@ -533,6 +553,7 @@ impl Step {
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         match self {
             Self::Apply(apply) => apply.validate(),
+            Self::AsConsumer(one) => one.step.validate(),
             Self::Inject(fault) if fault.idle().is_some() => {
                 Err(("inject".to_owned(), fault.idle().unwrap_or_default().to_owned()))
             }

@@ -26,6 +26,8 @@ type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, 
 
 /// Class of VMs that somebody made by hand.
 const HAND_MADE: &str = "by-hand";
+/// What a node shows whose disk is full.
+const DISK_PRESSURE: &str = "DiskPressure";
 /// How long one call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -398,6 +400,25 @@ impl CloudClient {
         match action {
             KubeletAction::Stop => limited(client.stop_kubelet(by_id(id))).await.map(drop),
             KubeletAction::Start => limited(client.start_kubelet(by_id(id))).await.map(drop),
+            KubeletAction::FillDisk => {
+                let condition = proto::NodeCondition {
+                    r#type: DISK_PRESSURE.to_owned(),
+                    status: "True".to_owned(),
+                    ..proto::NodeCondition::default()
+                };
+                let request = proto::SetNodeConditionRequest {
+                    vm: Some(by_id(id)),
+                    condition: Some(condition),
+                };
+                limited(client.set_node_condition(request)).await.map(drop)
+            }
+            KubeletAction::FreeDisk => {
+                let request = proto::ClearNodeConditionRequest {
+                    vm: Some(by_id(id)),
+                    r#type: DISK_PRESSURE.to_owned(),
+                };
+                limited(client.clear_node_condition(request)).await.map(drop)
+            }
         }
     }
 }

@@ -172,7 +172,10 @@ impl SimStage {
             Process::Controllers => builtin.gate.clone(),
             Process::Fakecloud => kubelets.gate.clone(),
         });
-        let options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.plan.mutant.as_deref())?;
+        let mut options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.plan.mutant.as_deref())?;
+        if job.plan.scenario.world.preservation_off {
+            options.preservation.dialect = mcm::PreservationDialect::Off;
+        }
         let mut mcm = Supervised::new(group.clone());
         for name in names_of_mcm(job.plan.scenario.world.replicas) {
             let replica = Incarnations {

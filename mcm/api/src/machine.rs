@@ -139,6 +139,11 @@ impl MachineStatus {
         let draining = |record: &Preservation| record.stage == PreservationStage::Draining;
         self.current_status.preserve_expiry_time.is_some() || self.preservation.as_ref().is_some_and(draining)
     }
+
+    /// Whether it failed and is preserved.
+    pub fn is_kept_failed(&self) -> bool {
+        self.is_preserved() && self.current_status.base() == Some(&Phase::Failed)
+    }
 }
 
 /// What was done last.

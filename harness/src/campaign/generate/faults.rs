@@ -44,8 +44,13 @@ const KINDS: [(&str, f64, Draw); 8] = [
 
 /// The faults of a world: of each kind none to as many as the world is large.
 pub(super) fn draw(seed: &Seed, size: u64, span: u64, lives: &[Life]) -> Vec<Disturbance> {
+    draw_of(seed, &KINDS.map(|(kind, ..)| kind), size, span, lives)
+}
+
+/// The same of some kinds.
+pub(super) fn draw_of(seed: &Seed, kinds: &[&str], size: u64, span: u64, lives: &[Life]) -> Vec<Disturbance> {
     let mut disturbances = Vec::new();
-    for (kind, likely, draw) in KINDS {
+    for (kind, likely, draw) in KINDS.into_iter().filter(|(kind, ..)| kinds.contains(kind)) {
         for number in 0..size {
             let mut stream = seed.stream(&format!("{kind} {number}"));
             if stream.chance(likely) {

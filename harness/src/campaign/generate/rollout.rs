@@ -15,8 +15,8 @@ use crate::scenario::builder::{
 use crate::scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// The deployment.
-const NAME: &str = "md-a";
-const CLASSES: [&str; 3] = ["class-a", "class-b", "class-c"];
+pub(super) const NAME: &str = "md-a";
+pub(super) const CLASSES: [&str; 3] = ["class-a", "class-b", "class-c"];
 
 /// How long the users of a world of that size go on, in seconds.
 pub(super) fn span(size: u64, world: &mut Stream) -> u64 {
@@ -84,7 +84,7 @@ fn deeds(size: u64, span: u64, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
     (deeds, replicas)
 }
 
-fn strategy(stream: &mut Stream) -> Value {
+pub(super) fn strategy(stream: &mut Stream) -> Value {
     let surge = stream.below(3);
     let unavailable = if surge == 0 {
         1 + stream.below(2)
@@ -99,7 +99,7 @@ fn strategy(stream: &mut Stream) -> Value {
     }
 }
 
-fn spec(change: Value) -> Step {
+pub(super) fn spec(change: Value) -> Step {
     patch_spec("MachineDeployment", NAME, change)
 }
 
@@ -111,7 +111,12 @@ fn template() -> Value {
 }
 
 fn deployment(replicas: u64, strategy: &Value) -> Step {
-    apply(json!({
+    apply(object(replicas, strategy))
+}
+
+/// The deployment.
+pub(super) fn object(replicas: u64, strategy: &Value) -> Value {
+    json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineDeployment",
         "metadata": { "name": NAME },
@@ -121,10 +126,10 @@ fn deployment(replicas: u64, strategy: &Value) -> Step {
             "strategy": strategy,
             "template": template(),
         },
-    }))
+    })
 }
 
-fn class(name: &str) -> Step {
+pub(super) fn class(name: &str) -> Step {
     apply(json!({
         "apiVersion": "machine.sapcloud.io/v1alpha1",
         "kind": "MachineClass",
@@ -143,7 +148,7 @@ fn bound() -> DurationExpression {
     2 * (creation_timeout() + health_timeout()) + node_grace() + 10 * slack()
 }
 
-fn at_rest(replicas: u64) -> Condition {
+pub(super) fn at_rest(replicas: u64) -> Condition {
     let number = |name: &str| {
         let of = |is: Value| field("MachineDeployment", NAME, &format!("/status/{name}"), is);
         if replicas == 0 {

@@ -157,6 +157,15 @@ impl<'a> Desk<'a> {
         self.events.push((type_, word, message, why));
     }
 
+    /// How many machines of these sets failed and are preserved.
+    pub fn kept_failed(&self, positions: &[usize]) -> i64 {
+        let sets = positions.iter().filter_map(|position| self.sets.get(*position));
+        let machines = sets.flat_map(|set| &set.machines);
+        machines
+            .filter(|machine| is_active(machine) && machine.status.is_kept_failed())
+            .count() as i64
+    }
+
     /// Gives a set its size, and notes the deployment's there. Answers whether the size changed.
     pub fn resize(&mut self, position: usize, to: i32, reason: Reason) -> bool {
         let (desired, limit) = (self.replicas().to_string(), self.limit().to_string());

@@ -35,7 +35,7 @@ pub(super) fn update(desk: &mut Desk, newest: usize) {
     }
     unmark(desk, newest);
     let followed = follow(desk, newest, &old);
-    if followed || fill(desk, newest, &old) {
+    if followed || replace_kept(desk, &old) || fill(desk, newest, &old) {
         return;
     }
     select(desk, newest, &old);
@@ -190,6 +190,24 @@ fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
     desk.because(Kind::Node, &name, Reason::Reopened(name.clone()));
 }
 
+/// Failed machines that are kept cannot be updated. When none but they are left in the old sets they go, and new ones come
+/// in their place. Answers whether a size changed.
+fn replace_kept(desk: &mut Desk, old: &[usize]) -> bool {
+    let left: Vec<_> = old.iter().flat_map(|position| machines(desk, *position)).collect();
+    if left.is_empty() || is_manual(desk) || !left.iter().all(|machine| machine.status.is_kept_failed()) {
+        return false;
+    }
+    let mut changed = false;
+    for position in old {
+        let Some(set) = desk.sets.get(*position).filter(|set| set.replicas() > 0) else {
+            continue;
+        };
+        let (set, from) = (set.name().to_owned(), set.replicas());
+        changed |= desk.resize(*position, 0, Reason::KeptReplaced { set, from });
+    }
+    changed
+}
+
 /// Brings the newest set nearer to its size. Answers whether anything changed.
 fn fill(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     let wanted = desk.replicas();
@@ -293,7 +311,8 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     if busy + new >= wanted {
         return;
     }
-    let least = wanted - desk.bounds().unavailable;
+    // Failed machines that are kept serve nobody, and nobody waits for them.
+    let least = (wanted - desk.bounds().unavailable - desk.kept_failed(old)).max(0);
     let possible = others + new - least - (new - available(desk, newest)).max(0) - busy;
     // A selected machine that still serves will not for long.
     let serving: i64 = old.iter().map(|position| serving(desk, *position)).sum::<i64>() + available(desk, newest);
@@ -302,6 +321,9 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
         for machine in machines(desk, *position) {
             if budget <= 0 {
                 return;
+            }
+            if machine.status.is_kept_failed() {
+                continue;
             }
             let Some(node) = desk.node_of(&machine) else { continue };
             let name = node.metadata.name.clone().unwrap_or_default();

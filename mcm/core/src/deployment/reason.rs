@@ -113,6 +113,14 @@ pub enum Reason {
         /// Its new set.
         set: String,
     },
+    /// Only failed machines that are kept are left to update.
+    #[error("in place: of {set} none but failed machines that are kept are left: {from} are replaced")]
+    KeptReplaced {
+        /// The set.
+        set: String,
+        /// Its size.
+        from: i32,
+    },
     /// A set's size follows machines that were handed over.
     #[error("in place: machines were handed over: {set} goes from {from} to {to}")]
     Followed {
@@ -153,6 +161,9 @@ pub enum Reason {
     /// cluster-autoscaler chose a machine.
     #[error("the autoscaler chose the machine {0}")]
     Chosen(String),
+    /// cluster-autoscaler chose a machine that is preserved.
+    #[error("the autoscaler chose the machine {0}, which is preserved: another one goes")]
+    ChosenAndPreserved(String),
     /// cluster-autoscaler changed its mind.
     #[error("the autoscaler no longer names the machine {0}")]
     NoLongerChosen(String),

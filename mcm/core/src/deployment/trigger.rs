@@ -8,6 +8,7 @@ use mcm_api::{Machine, Phase, keys};
 
 use super::Reason;
 use super::desk::Desk;
+use crate::machine::EventType;
 use crate::set::{is_active, marked};
 use crate::steps::Kind;
 
@@ -27,6 +28,10 @@ pub(super) fn mark(desk: &mut Desk) {
                     .entry(keys::MARKED_ANNOTATION.to_owned())
                     .or_insert_with(|| time.clone());
                 desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
+                if machine.status.is_preserved() {
+                    let reason = Reason::ChosenAndPreserved(name.clone());
+                    desk.event(EventType::Normal, "PreservedMachineStays", reason.to_string(), reason);
+                }
             }
             // A priority without a mark is a person's.
             None if annotations.contains_key(keys::MARKED_ANNOTATION) && !planted!(desk.settings, R43) => {

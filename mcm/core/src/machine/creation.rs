@@ -383,6 +383,10 @@ fn failure(pass: &Pass, error: &DriverError, description: String) -> MachineStat
     if let Some(operation) = &mut status.last_operation {
         operation.error_code = error.code.name().to_owned();
     }
+    if planted!(pass.settings, A09) {
+        status.current_status.preserve_expiry_time = None;
+        status.preservation = None;
+    }
     status
 }
 

@@ -90,6 +90,9 @@ fn look(pass: &Pass) -> Plan {
     if let Some(plan) = node::deleted(pass).or_else(|| node::mislabelled(pass)) {
         return plan;
     }
+    if planted!(pass.settings, R74) && pass.node_name().is_some() && pass.view.node.present().is_none() {
+        return pass.nothing();
+    }
     let crash_loops = pass.phase() == Some(&Phase::CrashLoopBackOff);
     let blind = crash_loops && planted!(pass.settings, R39);
     let health = if pass.node_name().is_some() && pass.phase().is_some() && !blind {

@@ -152,11 +152,41 @@ pub enum Mutant {
     R72,
     /// A deletion whose class is not usable says nothing, and nothing wakes it.
     R73,
+    /// A machine whose node is not there is looked at no further.
+    R74,
+    /// Nodes of machines that run are made schedulable at every pass.
+    R75,
+    /// A set keeps failed machines with an expiry alone.
+    R76,
+    /// A set keeps no failed machine whose Node it does not find.
+    R76b,
+    /// The first write of a preservation brings back the machine as it was before it had a VM, and nobody asks for one.
+    R77,
+    /// Preservation writes the annotations of every machine at every pass.
+    R78,
+    /// Only deployments that roll keep machines.
+    R79,
+    /// Machines are kept automatically in the midst of a rollout.
+    R80,
+    /// A lowered maximum releases those that were kept first.
+    R81,
+    /// Machines that are kept count as failed, and as missing.
+    R82,
+    /// A node that was emptied once for a preservation is not emptied again.
+    A08,
+    /// A creation that fails drops the expiry of a preservation.
+    A09,
+    /// What a machine's Node asks for is not known when the machine fails.
+    A20,
+    /// Nothing wakes a machine that fails and whose Node asks for its preservation.
+    A21,
+    /// Nothing wakes a machine at its expiry.
+    A22,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 72] = [
+    pub const ALL: [Self; 87] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -229,6 +259,21 @@ impl Mutant {
         Self::R71,
         Self::R72,
         Self::R73,
+        Self::R74,
+        Self::R75,
+        Self::R76,
+        Self::R76b,
+        Self::R77,
+        Self::R78,
+        Self::R79,
+        Self::R80,
+        Self::R81,
+        Self::R82,
+        Self::A08,
+        Self::A09,
+        Self::A20,
+        Self::A21,
+        Self::A22,
     ];
 
     /// The name of its switch: the entry of the regression corpus, and a letter for a variant.
@@ -306,6 +351,21 @@ impl Mutant {
             Self::R71 => "R71",
             Self::R72 => "R72",
             Self::R73 => "R73",
+            Self::R74 => "R74",
+            Self::R75 => "R75",
+            Self::R76 => "R76",
+            Self::R76b => "R76/b",
+            Self::R77 => "R77",
+            Self::R78 => "R78",
+            Self::R79 => "R79",
+            Self::R80 => "R80",
+            Self::R81 => "R81",
+            Self::R82 => "R82",
+            Self::A08 => "A08",
+            Self::A09 => "A09",
+            Self::A20 => "A20",
+            Self::A21 => "A21",
+            Self::A22 => "A22",
         }
     }
 
@@ -319,7 +379,7 @@ impl Mutant {
 
     /// Whether CreateMachine is called without asking first.
     pub(super) fn creates_without_asking(self) -> bool {
-        matches!(self, Self::R04 | Self::R05b | Self::R09)
+        matches!(self, Self::R04 | Self::R05b | Self::R09 | Self::R77)
     }
 }
 

@@ -21,6 +21,9 @@ pub struct NodePatch {
     pub annotations: BTreeMap<String, Option<String>>,
     /// All taints that the Node has afterwards; `None`: as they are.
     pub taints: Option<Vec<Taint>>,
+    /// By a planted defect: pods may come again.
+    #[cfg(feature = "mutants")]
+    pub uncordons: bool,
 }
 
 impl NodePatch {
@@ -47,6 +50,10 @@ impl NodePatch {
         }
         if let Some(taints) = &self.taints {
             patch["spec"] = json!({ "taints": taints });
+        }
+        #[cfg(feature = "mutants")]
+        if self.uncordons {
+            patch["spec"]["unschedulable"] = Value::Null;
         }
         patch
     }

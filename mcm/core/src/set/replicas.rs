@@ -61,7 +61,8 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
             scaled_at.is_some_and(|scaled| mark <= scaled) && !planted!(view, R41 | R42) || planted!(view, R45)
         });
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
-        let kept = machine.status.is_preserved();
+        let expires = machine.status.current_status.preserve_expiry_time.is_some();
+        let kept = machine.status.is_preserved() && (expires || !planted!(view, R76));
         let reason = if position < surplus {
             Reason::TooMany {
                 there,

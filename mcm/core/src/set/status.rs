@@ -53,7 +53,7 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
     let available = |machine: &Machine| is_available(machine, set.spec.min_ready_seconds, now).is_ok();
     let mut summaries: Vec<MachineSummary> = claimed
         .iter()
-        .filter(|machine| !(failed(machine) && preserved(machine)))
+        .filter(|machine| !(failed(machine) && preserved(machine)) || planted!(view, R82))
         .filter_map(|machine| summary(set, machine))
         .collect();
     summaries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -67,7 +67,7 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
         failed_machines: (!summaries.is_empty()).then_some(summaries),
         ..set.status.clone()
     };
-    count_preserved(set, claimed, &mut status);
+    count_preserved(view, claimed, &mut status);
     remove(&mut status, INVALID);
     replica_failure(view, claimed, &mut status, now);
     let waits = claimed
@@ -78,13 +78,16 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
 
 /// The list of failed machines that are kept follows what there is and what is allowed. That of a deployment's set is the
 /// deployment's.
-fn count_preserved(set: &MachineSet, claimed: &[Arc<Machine>], status: &mut MachineSetStatus) {
+fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSetStatus) {
+    let set = &view.set;
     if controller(&set.metadata).is_some() {
         return;
     }
     let staying = claimed.iter().filter(|machine| is_active(machine));
     let there = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &there);
+    #[cfg(feature = "mutants")]
+    let swept = swept.misjudged(planted!(view, R81), &set.status.preservations);
     status.preservations = swept.entries;
     status.observed_auto_preserve_failed_max = swept.observed;
 }

@@ -39,6 +39,10 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     if let Some(patch) = super::marks::machine_patch(pass, facts, true) {
         return Plan::new(text()).act(patch).after(Duration::ZERO);
     }
+    #[cfg(feature = "mutants")]
+    if planted!(pass.settings, A08) && was_drained(pass) {
+        return settle(pass, facts, Some(DRAINED));
+    }
     let Some(pods) = &pass.view.pods else {
         return Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
     };
@@ -81,4 +85,15 @@ fn is_forced(pass: &Pass) -> bool {
     let labels = pass.machine().metadata.labels.as_ref();
     let value = labels.and_then(|all| all.get(keys::FORCE_DRAIN_LABEL));
     value.is_some_and(|value| value == "True")
+}
+
+/// Whether the Node's condition says that its pods left, at whatever time.
+#[cfg(feature = "mutants")]
+fn was_drained(pass: &Pass) -> bool {
+    let status = pass.view.node.present().and_then(|node| node.status.as_ref());
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| {
+        let said = condition.message.as_deref().unwrap_or_default();
+        condition.type_ == keys::PRESERVED_CONDITION && said.starts_with(DRAINED)
+    })
 }

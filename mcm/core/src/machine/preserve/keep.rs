@@ -46,6 +46,11 @@ pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
         let left = ends.0.duration_since(pass.now);
         Duration::try_from(left).unwrap_or_default()
     });
+    let left = if planted!(pass.settings, A22) {
+        Some(pass.settings.retry.long)
+    } else {
+        left
+    };
     let plan = Plan::new(Reason::Nothing).after(left.unwrap_or_default());
     if let Some(record) = renamed(pass, facts) {
         let status = MachineStatus {

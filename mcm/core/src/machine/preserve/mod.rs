@@ -37,7 +37,9 @@ pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
     if let Some(status) = &mut plan.status {
         status.current_status.phase = shown(status, pass.settings.preservation);
         // Whatever the status waits for, the expiry is not to be missed.
-        if let Some(ends) = &status.current_status.preserve_expiry_time {
+        if let Some(ends) = &status.current_status.preserve_expiry_time
+            && !planted!(pass.settings, A22)
+        {
             let left = std::time::Duration::try_from(ends.0.duration_since(pass.now)).unwrap_or_default();
             plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
         }
@@ -81,6 +83,10 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     if !facts.resolved.annotations.is_empty() {
         return Some(facts.noted());
     }
+    #[cfg(feature = "mutants")]
+    if let Some(plan) = planted(pass) {
+        return Some(plan);
+    }
     let step = standing(&facts.now);
     let plan = match step {
         Step::Nothing => None,
@@ -100,6 +106,32 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     let wake = plan.and_then(|plan| plan.wake);
     let todo = counted(pass, facts).or_else(|| rewritten(pass, written));
     todo.or_else(|| wake.map(|wake| Plan::new(Reason::Nothing).after(wake)))
+}
+
+/// What planted defects do for every machine, whether or not anybody preserves it.
+#[cfg(feature = "mutants")]
+fn planted(pass: &Pass) -> Option<Plan> {
+    let running = pass.phase() == Some(&Phase::Running);
+    let node = pass.view.node.present().filter(|_| running)?;
+    let reason = || Reason::Preservation("a defect is planted".to_owned());
+    let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
+    if planted!(pass.settings, R75) && cordoned {
+        let patch = super::NodePatch {
+            uncordons: true,
+            ..super::NodePatch::default()
+        };
+        let node = node.metadata.name.clone().unwrap_or_default();
+        return Some(Plan::new(reason()).act(Action::PatchNode { node, patch }));
+    }
+    let free = pass.machine().status.preservation.is_none();
+    (planted!(pass.settings, R78) && free).then(|| {
+        let annotations = [(mcm_api::keys::PRESERVE_ANNOTATION.to_owned(), None)].into();
+        let patch = MachinePatch {
+            annotations,
+            ..MachinePatch::default()
+        };
+        Plan::new(reason()).act(Action::PatchMachine(patch))
+    })
 }
 
 /// The owner's list has the machine while it is Failed and kept, and then alone.
@@ -137,6 +169,7 @@ fn rewritten(pass: &Pass, written: Option<&Phase>) -> Option<Plan> {
 }
 
 /// What is known of the machine's preservation.
+#[derive(Clone)]
 struct Facts {
     resolved: Resolved,
     now: Situation,
@@ -194,6 +227,17 @@ impl Facts {
             vm: !machine.spec.provider_id.is_empty(),
         };
         Self { resolved, now, record }
+    }
+
+    /// By a planted defect: the same without what the Node asks for.
+    #[cfg(feature = "mutants")]
+    fn deaf_to_the_node(&self) -> Self {
+        let mut deaf = self.clone();
+        if deaf.resolved.origin == Origin::Node && deaf.now.track == Track::Free {
+            deaf.resolved.request = Request::None;
+            deaf.now.request = Request::None;
+        }
+        deaf
     }
 
     /// Who asks for the preservation, now or before.

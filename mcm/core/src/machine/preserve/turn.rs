@@ -7,10 +7,14 @@ use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 use super::super::pass::Pass;
 use super::super::{Action, EventType, Plan, Reason};
 use super::{Facts, event, known_gate, text, with_expiry};
-use crate::preservation::{Expiry, Failure, Gate, Release, on_failure, on_recovery};
+use crate::preservation::{Expiry, Failure, Gate, Origin, Release, on_failure, on_recovery};
 
 /// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.
 pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
+    #[cfg(feature = "mutants")]
+    let deaf = planted!(pass.settings, A20).then(|| facts.deaf_to_the_node());
+    #[cfg(feature = "mutants")]
+    let facts = deaf.as_ref().unwrap_or(facts);
     // What is decided whatever the list says needs no question to it.
     let settled = on_failure(&facts.now, Gate::Nobody);
     let (verdict, asked) = match settled {
@@ -64,6 +68,9 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
         record.by
     );
     let mut plan = with_record(plan, Some(record)).after(Duration::ZERO);
+    if planted!(pass.settings, A21) && facts.resolved.origin == Origin::Node {
+        plan = plan.after(pass.settings.retry.long);
+    }
     if facts.now.expiry == Expiry::None
         && let Some(status) = &mut plan.status
     {

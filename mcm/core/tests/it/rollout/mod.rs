@@ -2,6 +2,7 @@
 
 mod deployments;
 mod overshoot;
+mod preserved;
 mod sequences;
 mod sets;
 mod world;

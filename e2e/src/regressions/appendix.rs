@@ -1,0 +1,157 @@
+//! Latent defects that have no issue of their own, by their number in the appendix of the corpus: those about preservation.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::builder::{
+    all, annotate, budget, create_machine, deployment, fail_calls, field, flap, kubelet, lift, not, phase, pods,
+    preserve_timeout, seconds, slack, unchanged, wait, workload,
+};
+use harness::scenario::expect::PodState;
+use harness::scenario::step::{CloudCall, KubeletAction};
+use harness::scenario::{Condition, Scenario, Step};
+use mcm_api::{Code, Phase, keys};
+use serde_json::Value;
+
+use super::worlds::{Pool, case, failing, kept, pool, settled, status};
+use super::{POOL, joining, story, well};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![
+        entry(
+            "A08",
+            "second-failure-not-drained",
+            case("A08", fails_twice(), &["I11", EXPECTED]),
+        ),
+        entry(
+            "A09",
+            "create-failure-drops-expiry",
+            case("A09", creation_fails(), &["I5", EXPECTED]),
+        ),
+        entry(
+            "A20",
+            "node-request-counts-as-automatic",
+            case("A20", asked_beside_automatic(), &["I4", "I11", EXPECTED]),
+        ),
+        entry(
+            "A21",
+            "no-wake-up-on-failure",
+            case("A21", node_asks(), &["I13", "I11", EXPECTED]),
+        ),
+        entry("A22", "expiry-without-timer", case("A22", quiet(), &["I13"])),
+    ]
+}
+
+fn entry(id: &'static str, name: &'static str, case: Case) -> Entry {
+    Entry {
+        id,
+        name,
+        origin: "seen in the code of MCM",
+        group: Group::Preservation,
+        confidence: Confidence::Cause,
+        cases: vec![case],
+        open: "",
+    }
+}
+
+fn ask(kind: &str, name: &str, word: &str) -> Step {
+    annotate(kind, name, keys::PRESERVE_ANNOTATION, word)
+}
+
+/// The kernel of a node is dead, or well, for so many minutes.
+fn kernel_is_dead(dead: &str, minutes: u64) -> Step {
+    flap(
+        "md-a-1",
+        "KernelDeadlock",
+        [dead, dead],
+        seconds(60),
+        seconds(60 * minutes),
+    )
+}
+
+/// Pods so large that two nodes have room for one each.
+fn fails_twice() -> Scenario {
+    let serves = || pods("web").on("md-a-1").are(PodState::Ready).exactly(1);
+    let empty = || all([kept("md-a-1"), pods("web").on("md-a-1").exactly(0)]);
+    let story = story(
+        "a08-fails-twice",
+        "A machine that is preserved fails, recovers and fails again: its pods leave both times.",
+    );
+    settled(story, &[pool(2)])
+        .step(deployment(workload("web").replicas(2).cpu("1500m")))
+        .step(budget("web", 1))
+        .eventually(slack(), serves())
+        .step(ask("Machine", "md-a-1", "now"))
+        .step(kernel_is_dead("True", 12))
+        .eventually(slack(), empty())
+        .step(kernel_is_dead("False", 1))
+        .eventually(slack(), all([phase("md-a-1", Phase::RunningPreserved), serves()]))
+        .step(kernel_is_dead("True", 12))
+        .eventually(slack(), empty())
+}
+
+fn creation_fails() -> Scenario {
+    let expiry = |machine: &str, is: Value| field("Machine", machine, "/status/currentStatus/preserveExpiryTime", is);
+    story(
+        "a09-creation-fails",
+        "A machine whose creation fails again and again is preserved, and stays so until its expiry.",
+    )
+    .step(fail_calls("broken", CloudCall::CreateMachine, "m-1", Code::Internal))
+    .step(create_machine("m-1"))
+    .eventually(slack(), phase("m-1", Phase::CrashLoopBackOff))
+    .step(ask("Machine", "m-1", "now"))
+    .eventually(slack(), not(expiry("m-1", Value::Null)))
+    .always(
+        seconds(10 * 60),
+        unchanged("Machine", "m-1", "/status/currentStatus/preserveExpiryTime"),
+    )
+    .step(lift("broken"))
+    .eventually(joining() + seconds(180), phase("m-1", Phase::RunningPreserved))
+}
+
+fn asked_beside_automatic() -> Scenario {
+    let one = Pool { maximum: 1, ..pool(3) };
+    let entries = || status(POOL, "preservedFailedReplicas", 2);
+    settled(
+        story(
+            "a20-asked-beside-automatic",
+            "One machine may be kept automatically, and is: another one whose Node asks for it is kept as well.",
+        ),
+        &[one],
+    )
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(failing(), kept("md-a-1"))
+    .step(ask("Node", "md-a-2", "when-failed"))
+    .step(kubelet("md-a-2", KubeletAction::Stop))
+    .eventually(failing(), both_kept())
+    .always(slack(), both_kept())
+    .eventually(slack(), entries())
+}
+
+fn both_kept() -> Condition {
+    all(["md-a-1", "md-a-2"].map(kept))
+}
+
+fn node_asks() -> Scenario {
+    settled(
+        story(
+            "a21-node-asks",
+            "A machine whose Node asks for it fails in a quiet cluster: it is kept at once.",
+        ),
+        &[pool(3)],
+    )
+    .step(ask("Node", "md-a-1", "when-failed"))
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(failing(), kept("md-a-1"))
+}
+
+fn quiet() -> Scenario {
+    story(
+        "a22-quiet",
+        "The time of a preserved machine is over in a quiet cluster: it runs on without delay.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), well("m-1"))
+    .step(ask("Machine", "m-1", "now"))
+    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
+    .step(wait(preserve_timeout() + 20 * slack()))
+    .eventually(seconds(1), phase("m-1", Phase::Running))
+}

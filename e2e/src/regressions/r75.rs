@@ -1,0 +1,53 @@
+//! R75 `user-cordon-survives`: an operator's cordon was undone within minutes, to undo a cordon that a preservation might
+//! have left.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::builder::{all, annotate, field, kubelet, phase, preserve_timeout, seconds, slack, wait};
+use harness::scenario::step::KubeletAction;
+use harness::scenario::{Condition, Scenario, Step};
+use mcm_api::{Phase, keys};
+use serde_json::{Value, json};
+
+use super::story;
+use super::worlds::{case, failing, merge, pool, settled};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R75",
+        name: "user-cordon-survives",
+        origin: "MCM PR#1107, MCM PR#1108, MCM PR#1119",
+        group: Group::Preservation,
+        confidence: Confidence::Cause,
+        cases: vec![case("R75", cordons(), &["I10", "I11"])],
+        open: "",
+    }
+}
+
+fn cordon(node: &str) -> Step {
+    merge("Node", node, json!({ "spec": { "unschedulable": true } }))
+}
+
+fn cordoned(node: &str) -> Condition {
+    field("Node", node, "/spec/unschedulable", true)
+}
+
+fn cordons() -> Scenario {
+    let story = story(
+        "r75-cordons",
+        "Nodes are cordoned, one of a machine that is preserved and recovers: they stay so, and only our taint goes.",
+    );
+    settled(story, &[pool(3)])
+        .step(cordon("md-a-1"))
+        .step(wait(seconds(30 * 60)))
+        .step(annotate("Machine", "md-a-2", keys::PRESERVE_ANNOTATION, "now"))
+        .eventually(slack(), phase("md-a-2", Phase::RunningPreserved))
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(failing(), phase("md-a-2", Phase::FailedPreserved))
+        .step(cordon("md-a-2"))
+        .step(kubelet("md-a-2", KubeletAction::Start))
+        .eventually(slack(), phase("md-a-2", Phase::RunningPreserved))
+        .eventually(preserve_timeout(), phase("md-a-2", Phase::Running))
+        .eventually(slack(), field("Machine", "md-a-2", "/status/preservation", Value::Null))
+        .eventually(seconds(1), all(["md-a-1", "md-a-2"].map(cordoned)))
+        .quiet_end(slack())
+}

@@ -1,0 +1,110 @@
+//! R76 `expiry-before-annotation`: a failed machine that was to be kept was deleted between the two writes by which it was
+//! marked, or because its node was not found.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, annotate, apply, creation_timeout, kubelet, machine_gone, phase, preserve_timeout, seconds, slack, struck,
+    unchanged, vm_count, wait,
+};
+use harness::scenario::disturb::api::{Action, Verb};
+use harness::scenario::step::KubeletAction;
+use mcm_api::{Phase, keys};
+use serde_json::json;
+
+use super::story;
+use super::worlds::{Pool, api_trouble, bad_class, case, failing, kept, pool, settled};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R76",
+        name: "expiry-before-annotation",
+        origin: "MCM PR#1147",
+        group: Group::Preservation,
+        confidence: Confidence::Cause,
+        cases: vec![
+            case("R76", automatically(), &["I5"]),
+            case("R76/b", without_node(), &["I5"]),
+            case("R76/lag", late_watch(), &[]),
+            case("R76/now", asked_late("r76-now", "now"), &[]),
+            case("R76/when-failed", asked_late("r76-when-failed", "when-failed"), &[]),
+        ],
+        open: "a crash at each write: `drydock crash preservation` does that",
+    }
+}
+
+/// A pool of which one machine may be kept.
+fn of_one(name: &str, about: &str) -> Scenario {
+    let pool = Pool { maximum: 1, ..pool(3) };
+    settled(story(name, about), &[pool])
+}
+
+fn automatically() -> Scenario {
+    of_one(
+        "r76-automatically",
+        "A machine fails and is kept: from the write that says so its VM lives, until an expiry that counts from there.",
+    )
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(failing(), kept("md-a-1"))
+    .always(preserve_timeout() - slack(), unchanged("Machine", "md-a-1", "/metadata/uid"))
+    .eventually(3 * slack(), machine_gone("md-a-1"))
+}
+
+/// What is watched of machines is five seconds old while a machine fails.
+fn late_watch() -> Scenario {
+    let lag = Action::LagWatch {
+        by: Duration::from_secs(5),
+    };
+    of_one(
+        "r76-late-watch",
+        "A machine fails and is kept while what is watched of machines is late: its VM lives until its expiry.",
+    )
+    .step(api_trouble(&[Verb::Watch], "machines", lag))
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(failing(), kept("md-a-1"))
+    .always(preserve_timeout() - slack(), all([kept("md-a-1"), struck("api", 1)]))
+}
+
+/// Somebody asks for it a second before the machine fails.
+fn asked_late(name: &str, word: &str) -> Scenario {
+    settled(
+        story(
+            name,
+            "Somebody asks for a preservation a second before the machine fails: it is kept.",
+        ),
+        &[pool(3)],
+    )
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(failing(), phase("md-a-1", Phase::Unknown))
+    .step(wait(seconds(10 * 60 - 2)))
+    .step(annotate("Node", "md-a-1", keys::PRESERVE_ANNOTATION, word))
+    .eventually(slack(), kept("md-a-1"))
+    .always(slack(), kept("md-a-1"))
+}
+
+/// Its kubelet is refused, so it fails without ever having had a node.
+fn without_node() -> Scenario {
+    let one = Pool {
+        class: "class-bad",
+        ..pool(1)
+    };
+    story(
+        "r76-b-without-node",
+        "A machine that never had a node fails, and its annotation asks for it: its VM lives until its expiry.",
+    )
+    .steps(bad_class())
+    .step(one.machine("md-a-1", one.class))
+    .step(one.deployment())
+    .step(apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": "md-a-1", "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" } },
+    })))
+    .eventually(
+        creation_timeout() + 2 * slack(),
+        all([phase("md-a-1", Phase::FailedPreserved), vm_count("md-a-1", 1)]),
+    )
+    .always(preserve_timeout() - 2 * slack(), vm_count("md-a-1", 1))
+}

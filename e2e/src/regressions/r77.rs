@@ -1,0 +1,55 @@
+//! R77 `double-vm-on-preserve`: after an update some machines had two VMs, and others could not be deleted. Our reading: a
+//! preservation wrote a machine as it was before it had a VM, and the next pass made another one.
+
+use std::time::Duration;
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, annotate, exists, keep, machine_gone, phase, seconds, slack, struck, wait};
+use harness::scenario::disturb::api::{Action, Verb};
+use mcm_api::{Phase, keys};
+
+use super::worlds::{api_trouble, case};
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R77",
+        name: "double-vm-on-preserve",
+        origin: "STACKIT PR#186",
+        group: Group::Preservation,
+        confidence: Confidence::Guess,
+        cases: vec![case("R77", young_machines(), &["I1", "I16", "I19"])],
+        open: "deletions without a phase: R74 and R64 have machines without one",
+    }
+}
+
+/// Three machines are preserved a second after they were made, by what is watched ten seconds late.
+fn young_machines() -> Scenario {
+    let lag = Action::LagWatch {
+        by: Duration::from_secs(10),
+    };
+    let young = ["md-a-4", "md-a-5", "md-a-6"];
+    let there = |machine: &str| exists("Machine", machine);
+    story(
+        "r77-young-machines",
+        "Machines are preserved a second after they were made: each has one VM, and goes without a trace.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(3))
+    .eventually(joining(), all(["md-a-1", "md-a-2", "md-a-3"].map(well)))
+    .step(api_trouble(&[Verb::Watch], "machines", lag))
+    .step(keep(6))
+    .eventually(slack(), all(young.map(there)))
+    .step(wait(seconds(1)))
+    .steps(young.map(|machine| annotate("Machine", machine, keys::PRESERVE_ANNOTATION, "now")))
+    .eventually(
+        joining() + slack(),
+        all(young.map(|machine| phase(machine, Phase::RunningPreserved))),
+    )
+    .step(wait(seconds(20 * 60)))
+    .step(keep(3))
+    .eventually(joining(), all(young.map(machine_gone)))
+    .eventually(seconds(1), struck("api", 1))
+    .quiet_end(slack())
+}

@@ -1,0 +1,50 @@
+//! R80 `auto-preserve-stalls-roll`: a machine of a rollout failed and was kept in the place of its replacement, so that the
+//! rollout did not end for days.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{fail_calls, field, lift, seconds, struck, wait};
+use harness::scenario::step::CloudCall;
+use mcm_api::Code;
+use serde_json::Value;
+
+use super::worlds::{Pool, case, class, pool, rolled, settled, to_class};
+use super::{POOL, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R80",
+        name: "auto-preserve-stalls-roll",
+        origin: "MCM#1137",
+        group: Group::Preservation,
+        confidence: Confidence::Symptom,
+        cases: vec![case("R80", never_joins(), &["I11", "I4"])],
+        open: "marks that a machine takes along when it changes its set: the list is its deployment's",
+    }
+}
+
+/// The first machine of the new class cannot be initialised, so that it never joins.
+fn never_joins() -> Scenario {
+    let story = story(
+        "r80-never-joins",
+        "The first machine of a rollout never joins, and one may be kept: it is replaced, and the rollout ends.",
+    )
+    .require_initialize()
+    .step(class("class-b", "z1"));
+    let kept_long = Pool {
+        maximum: 1,
+        kept_for: Some("72h0m0s"),
+        ..pool(3)
+    };
+    settled(story, &[kept_long])
+        .step(fail_calls("broken", CloudCall::InitializeMachine, "*", Code::Internal))
+        .step(to_class("class-b"))
+        .step(wait(seconds(20 * 60 + 30)))
+        .step(lift("broken"))
+        .eventually(seconds(70 * 60), rolled(3))
+        .eventually(seconds(1), struck("broken", 1))
+        .eventually(
+            seconds(1),
+            field("MachineDeployment", POOL, "/status/preservations", Value::Null),
+        )
+}

@@ -1,0 +1,72 @@
+//! R82 `preserved-counts-as-broken`: a deployment with a failed machine that was kept on purpose looked unhealthy, so that
+//! its owner waited.
+
+use harness::regression::{Confidence, EXPECTED, Entry, Group};
+use harness::scenario::builder::{all, annotate, any, field, kubelet, machine_gone, phase, seconds, slack};
+use harness::scenario::step::KubeletAction;
+use harness::scenario::{Condition, Scenario};
+use mcm_api::{Phase, keys};
+use serde_json::Value;
+
+use super::worlds::{Pool, case, failing, kept, pool, settled, status};
+use super::{POOL, joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R82",
+        name: "preserved-counts-as-broken",
+        origin: "MCM PR#1092",
+        group: Group::Preservation,
+        confidence: Confidence::Cause,
+        cases: vec![case("R82", kept_on_purpose(), &["I19", "I11", EXPECTED])],
+        open: "a watchdog that looks at the deployment",
+    }
+}
+
+fn is_available() -> Condition {
+    let condition = |position: u32, name: &str, is: &str| {
+        field(
+            "MachineDeployment",
+            POOL,
+            &format!("/status/conditions/{position}/{name}"),
+            is,
+        )
+    };
+    any((0..3).map(|position| {
+        all([
+            condition(position, "type", "Available"),
+            condition(position, "status", "True"),
+        ])
+    }))
+}
+
+/// It counts as kept, and neither as failed nor as missing.
+fn well() -> Condition {
+    all([
+        is_available(),
+        status(POOL, "preservedFailedReplicas", 1),
+        field("MachineDeployment", POOL, "/status/failedMachines", Value::Null),
+    ])
+}
+
+fn kept_on_purpose() -> Scenario {
+    let story = story(
+        "r82-kept-on-purpose",
+        "A failed machine is kept on purpose: its deployment is available and has none that failed, and another one is replaced.",
+    );
+    let kept_long = Pool {
+        kept_for: Some("72h0m0s"),
+        ..pool(3)
+    };
+    settled(story, &[kept_long])
+        .step(annotate("Machine", "md-a-1", keys::PRESERVE_ANNOTATION, "when-failed"))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(failing(), all([kept("md-a-1"), well()]))
+        .always(seconds(3600), well())
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(failing() + slack(), machine_gone("md-a-2"))
+        .eventually(joining(), all([kept("md-a-1"), well()]))
+        .step(kubelet("md-a-1", KubeletAction::Start))
+        .eventually(2 * slack(), phase("md-a-1", Phase::RunningPreserved))
+        .eventually(slack(), status(POOL, "availableReplicas", 3))
+}

@@ -1,0 +1,263 @@
+//! Preservation in deployments: the maximum over their sets, rollouts, zones, and cluster-autoscaler.
+
+use harness::scenario::builder::{
+    all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase, seconds,
+    slack, wait,
+};
+use harness::scenario::someone::{Deed, Someone};
+use harness::scenario::step::{KubeletAction, ZoneFailure};
+use harness::scenario::{Condition, DurationExpression, Step};
+use harness::{Scenario, StageKind};
+use mcm_api::Phase;
+use serde_json::{Value, json};
+
+use super::joining;
+use super::preservation::{failing, kept, preserve};
+use crate::regressions::POOL;
+use crate::regressions::worlds::{
+    Pool, TIMES, at_size, autoscaler, class, merge, over_zones, pool, rolled, settled, spec, status, to_class, updated,
+};
+
+/// All scenarios about deployments.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![
+        over_two_sets(),
+        not_during_a_rollout(),
+        zones(),
+        zone_outage(),
+        autoscaler_does_not_get_it(),
+        raised_while_full(),
+        in_place(),
+    ]
+}
+
+/// Kept for longer than any stage takes.
+fn long(pool: Pool) -> Pool {
+    Pool {
+        kept_for: Some("24h0m0s"),
+        ..pool
+    }
+}
+
+fn preserved(count: impl Into<Value>) -> Condition {
+    field("MachineDeployment", POOL, "/status/preservedFailedReplicas", count)
+}
+
+/// A machine fails and is replaced.
+fn replacing() -> DurationExpression {
+    failing() + 2 * joining()
+}
+
+fn over_two_sets() -> Scenario {
+    let usual = long(Pool { maximum: 1, ..pool(3) });
+    let newest = Pool {
+        class: "class-b",
+        ..usual.clone()
+    };
+    let someone = |deed: Deed| {
+        Step::Someone(Someone {
+            called: "the new one".to_owned(),
+            among: format!("{}-*", newest.set()),
+            nth: 0,
+            deed,
+        })
+    };
+    let story = Scenario::new(
+        "preserve_over_two_sets",
+        "One machine may be kept, and one of the old set is: in the midst of a rollout that is paused one of the new set fails, and is replaced.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, &[usual])
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(failing() + slack(), all([kept("md-a-1"), preserved(1)]))
+        .step(to_class("class-b"))
+        .eventually(joining(), updated(1))
+        .step(spec(json!({ "paused": true })))
+        .eventually(joining(), status(POOL, "readyReplicas", 3))
+        .step(someone(Deed::Kubelet(KubeletAction::Stop)))
+        .eventually(failing() + slack(), not(status(POOL, "readyReplicas", 3)))
+        .eventually(
+            replacing(),
+            all([status(POOL, "readyReplicas", 3), preserved(1), kept("md-a-1")]),
+        )
+        .step(spec(json!({ "paused": false })))
+        .eventually(
+            4 * joining(),
+            all([rolled(3), preserved(Value::Null), machine_gone("md-a-1")]),
+        )
+        .eventually(
+            slack(),
+            field("MachineDeployment", POOL, "/status/preservations", Value::Null),
+        )
+}
+
+/// The first new machine has to serve for hours before it counts, so that the rollout stands.
+fn not_during_a_rollout() -> Scenario {
+    let usual = long(Pool { maximum: 3, ..pool(3) });
+    let story = Scenario::new(
+        "preserve_not_during_a_rollout",
+        "While a rollout is under way a machine that fails is replaced, whoever asked for it and whatever may be kept.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, &[usual])
+        .step(preserve("Node", "md-a-2", "when-failed"))
+        .step(spec(json!({
+            "minReadySeconds": 100_000,
+            "template": { "spec": { "class": { "name": "class-b" } } },
+        })))
+        .eventually(joining(), all([updated(1), status(POOL, "readyReplicas", 4)]))
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .never(
+            replacing(),
+            any([phase("md-a-2", Phase::FailedPreserved), preserved(1)]),
+        )
+        .meanwhile()
+        .eventually(failing() + slack(), machine_gone("md-a-2"))
+        .step(spec(json!({ "minReadySeconds": 0 })))
+        .eventually(replacing() + 4 * joining(), rolled(3))
+}
+
+fn zones() -> Scenario {
+    let zones = over_zones(6, 2);
+    let first = |pool: &Pool| format!("{}-1", pool.name);
+    let of =
+        |pool: &Pool, count: Value| field("MachineDeployment", pool.name, "/status/preservedFailedReplicas", count);
+    let story = Scenario::new(
+        "preserve_over_three_zones",
+        "A pool over three zones may keep two machines, and one fails in each zone: two are kept, and the third is replaced.",
+    )
+    .steps(zones.iter().zip(["z1", "z2", "z3"]).map(|(pool, zone)| class(pool.class, zone)));
+    settled(story, &zones)
+        .steps(zones.iter().map(|pool| kubelet(&first(pool), KubeletAction::Stop)))
+        .eventually(
+            replacing(),
+            all([
+                kept(&first(&zones[0])),
+                kept(&first(&zones[1])),
+                machine_gone(&first(&zones[2])),
+                status(zones[2].name, "readyReplicas", 2),
+            ]),
+        )
+        .always(
+            slack(),
+            all([
+                of(&zones[0], 1.into()),
+                of(&zones[1], 1.into()),
+                of(&zones[2], Value::Null),
+            ]),
+        )
+}
+
+fn zone_outage() -> Scenario {
+    let ten = long(Pool { maximum: 2, ..pool(10) });
+    let story = Scenario::new(
+        "preserve_in_a_zone_outage",
+        "A zone is down, and two of its ten machines may be kept: two are, and no third; when it is back they run on, and there are ten.",
+    )
+    .only_on([StageKind::Sim, StageKind::Embedded], "it needs a cloud of its own to fail");
+    settled(story, &[ten])
+        .step(fail_zone("z1", ZoneFailure::Compute))
+        .eventually(failing() + slack(), preserved(2))
+        .step(wait(2 * slack()))
+        .eventually(seconds(1), preserved(2))
+        .step(mend_zone("z1"))
+        .eventually(
+            node_grace() + health_timeout() + 4 * joining(),
+            all([status(POOL, "readyReplicas", 10), preserved(Value::Null)]),
+        )
+}
+
+fn autoscaler_does_not_get_it() -> Scenario {
+    let story = Scenario::new(
+        "preserve_and_the_autoscaler",
+        "cluster-autoscaler names a machine that is preserved and lowers the number: another one goes, and an event tells.",
+    );
+    settled(story, &[long(pool(3))])
+        .step(preserve("Node", "md-a-1", "now"))
+        .eventually(slack(), phase("md-a-1", Phase::RunningPreserved))
+        .step(autoscaler("md-a-1", TIMES[0], 2))
+        .eventually(
+            2 * joining(),
+            all([
+                at_size(2),
+                any([machine_gone("md-a-2"), machine_gone("md-a-3")]),
+                phase("md-a-1", Phase::RunningPreserved),
+            ]),
+        )
+        .always(slack(), phase("md-a-1", Phase::RunningPreserved))
+}
+
+fn raised_while_full() -> Scenario {
+    let usual = long(Pool { maximum: 1, ..pool(3) });
+    let story = Scenario::new(
+        "preserve_maximum_raised",
+        "The maximum is reached and one more is replaced; it is raised, and what fails then is kept.",
+    );
+    settled(story, &[usual])
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(failing() + slack(), kept("md-a-1"))
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(
+            replacing(),
+            all([machine_gone("md-a-2"), status(POOL, "readyReplicas", 2)]),
+        )
+        .step(spec(json!({ "autoPreserveFailedMax": 2 })))
+        .step(kubelet("md-a-3", KubeletAction::Stop))
+        .eventually(failing() + slack(), all([kept("md-a-1"), kept("md-a-3"), preserved(2)]))
+}
+
+fn in_place() -> Scenario {
+    let strategy = json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "maxSurge": 0, "maxUnavailable": 1, "orchestrationType": "Auto" },
+    });
+    let usual = long(Pool {
+        strategy,
+        maximum: 1,
+        ..pool(3)
+    });
+    let expiry = |machine: &str| {
+        field(
+            "Machine",
+            machine,
+            "/status/currentStatus/preserveExpiryTime",
+            Value::Null,
+        )
+    };
+    let succeeded = json!({ "metadata": { "labels": {
+        mcm_api::keys::UPDATE_RESULT_LABEL: mcm_api::keys::UPDATE_SUCCESSFUL
+    } } });
+    let mut story = settled(
+        Scenario::new(
+            "preserve_and_in_place",
+            "Machines are updated in place: a preserved one that runs is, and keeps its expiry; a failed one that is kept is replaced at last.",
+        )
+        .step(class("class-b", "z1")),
+        &[usual],
+    )
+    .step(preserve("Node", "md-a-2", "now"))
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(
+        failing() + slack(),
+        all([kept("md-a-1"), phase("md-a-2", Phase::RunningPreserved)]),
+    )
+    .step(to_class("class-b"));
+    // In the order in which they would be deleted: preserved ones last.
+    for (name, done) in ["md-a-3", "md-a-2"].into_iter().zip(1..) {
+        story = story
+            .eventually(2 * slack(), phase(name, Phase::InPlaceUpdating))
+            .step(merge("Node", name, succeeded.clone()))
+            .eventually(2 * slack(), updated(done));
+    }
+    story
+        .eventually(
+            2 * joining(),
+            all([
+                machine_gone("md-a-1"),
+                phase("md-a-2", Phase::RunningPreserved),
+                not(expiry("md-a-2")),
+                phase("md-a-3", Phase::Running),
+            ]),
+        )
+        .eventually(2 * joining(), all([at_size(3), preserved(Value::Null)]))
+}

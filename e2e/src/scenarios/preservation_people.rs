@@ -1,0 +1,70 @@
+//! Preservation for those who ask: a disk that is full, and an account that may do nothing but annotate nodes.
+
+use harness::Scenario;
+use harness::scenario::Step;
+use harness::scenario::builder::{
+    all, annotate, daemon_set, delete, deployment, exists, kubelet, patch_spec, phase, pods, same_pods, slack, workload,
+};
+use harness::scenario::expect::PodState;
+use harness::scenario::step::{KubeletAction, Privilege};
+use mcm_api::{Phase, keys};
+use serde_json::json;
+
+use super::preservation::{SET, failing, kept, pool, preserve};
+use super::{joining, only_in_a_cluster_of_its_own};
+
+/// All scenarios about those who ask.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![disk_pressure(), consumer()]
+}
+
+fn disk_pressure() -> Scenario {
+    let serves = |machine: &str| pods("web").on(machine).are(PodState::Ready).at_least(1);
+    pool(
+        "preserve_a_full_disk",
+        "The disk of a node is full: its machine fails and is kept without its pods, but for those of DaemonSets, and runs on when there is room.",
+        &["m-1", "m-2"],
+        1,
+    )
+    .step(daemon_set(workload("agent")))
+    .step(deployment(workload("web").replicas(2).cpu("1500m")))
+    .eventually(joining(), all(["m-1", "m-2"].map(serves)))
+    .eventually(slack(), pods("agent").on("m-1").are(PodState::Ready).exactly(1))
+    .throughout(same_pods("agent", "m-1"))
+    .step(kubelet("m-1", KubeletAction::FillDisk))
+    .eventually(failing() + 2 * slack(), all([kept("m-1"), pods("web").on("m-1").exactly(0)]))
+    .always(slack(), kept("m-1"))
+    .step(kubelet("m-1", KubeletAction::FreeDisk))
+    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
+    .eventually(joining() + slack(), serves("m-1"))
+}
+
+/// A step of the consumer's, which is done or refused.
+fn consumer_does(step: Step, refused: bool) -> Step {
+    Step::AsConsumer(Privilege {
+        refused,
+        step: Box::new(step),
+    })
+}
+
+fn consumer() -> Scenario {
+    let allowed = |step: Step| consumer_does(step, false);
+    let refused = |step: Step| consumer_does(step, true);
+    let story = pool(
+        "preserve_by_a_consumer",
+        "A service account that may only annotate nodes asks for a preservation, and takes that back; it can do nothing to machines.",
+        &["m-1", "m-2"],
+        0,
+    )
+    .step(refused(preserve("Machine", "m-1", "now")))
+    .step(refused(delete("Machine", "m-1")))
+    .step(refused(delete("Node", "m-1")))
+    .step(refused(patch_spec("MachineSet", SET, json!({ "replicas": 0 }))))
+    .step(refused(annotate("MachineSet", SET, keys::PRESERVE_ANNOTATION, "now")))
+    .step(allowed(preserve("Node", "m-1", "now")))
+    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
+    .step(allowed(preserve("Node", "m-1", "false")))
+    .eventually(slack(), phase("m-1", Phase::Running))
+    .eventually(slack(), all([exists("Machine", "m-1"), exists("Machine", "m-2")]));
+    only_in_a_cluster_of_its_own(story)
+}

@@ -1,0 +1,103 @@
+//! What is judged of preservation: entries in an owner's list, who ends when a maximum is lowered, expiries, and cordons.
+
+use super::*;
+
+/// An entry in an owner's list.
+fn entry(name: &str, by: &str, released: bool) -> Value {
+    json!({
+        "name": name, "uid": name, "by": by, "released": released,
+        "created": format!("1970-01-01T00:00:0{}Z", name.len()),
+    })
+}
+
+fn auto(name: &str) -> Value {
+    entry(name, "auto", false)
+}
+
+/// A deployment with that list and maximum, which rolled out class `a`.
+fn listed(entries: &[Value], maximum: u32, class: &str) -> Value {
+    let template = json!({ "spec": { "class": { "name": class } } });
+    deployment(json!({
+        "spec": { "autoPreserveFailedMax": maximum, "template": template },
+        "status": { "preservations": entries, "rolledOut": "1" },
+    }))
+}
+
+#[rstest]
+#[case::there_is_room(&[auto("m")], 1, "a", "Unknown", None)]
+#[case::full(&[auto("other"), auto("m")], 1, "a", "Unknown", Some("I4"))]
+#[case::full_by_one_that_was_asked_for(&[entry("other", "node", false), auto("m")], 1, "a", "Unknown", Some("I4"))]
+#[case::full_and_asked_for(&[auto("other"), entry("m", "node", false)], 1, "a", "Unknown", None)]
+#[case::kept_before(&[auto("other"), auto("m")], 1, "a", "Running:Preserved", None)]
+#[case::in_a_rollout(&[entry("m", "node", false)], 1, "b", "Unknown", Some("I4"))]
+#[case::in_a_rollout_and_kept_before(&[auto("m")], 1, "b", "Failed:Preserved", None)]
+fn an_entry_is_made_only_where_one_may_be(
+    #[case] entries: &[Value],
+    #[case] maximum: u32,
+    #[case] class: &str,
+    #[case] phase: &str,
+    #[case] broken: Option<&str>,
+) {
+    let expiry = phase.ends_with("Preserved").then_some("1970-01-04T00:00:00Z");
+    let machine = with(
+        machine(phase),
+        json!({ "status": { "currentStatus": { "preserveExpiryTime": expiry } } }),
+    );
+    let others: Vec<Value> = entries.iter().filter(|entry| entry["name"] != "m").cloned().collect();
+    Story::new()
+        .apply("Machine", machine)
+        .apply("MachineDeployment", listed(&others, maximum, "a"))
+        .apply("MachineDeployment", listed(&others, maximum, class))
+        .apply("MachineDeployment", listed(entries, maximum, class))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::the_oldest(&["a"], 2, None)]
+#[case::the_two_oldest(&["a", "bb"], 1, None)]
+#[case::a_younger_one(&["bb"], 2, Some("I15"))]
+#[case::one_too_many(&["a", "bb"], 2, Some("I15"))]
+fn a_lowered_maximum_ends_those_that_were_created_first(
+    #[case] ending: &[&str],
+    #[case] maximum: u32,
+    #[case] broken: Option<&str>,
+) {
+    let all = ["a", "bb", "ccc"];
+    let after: Vec<Value> = all
+        .iter()
+        .map(|name| entry(name, "auto", ending.contains(name)))
+        .collect();
+    Story::new()
+        .apply("MachineDeployment", listed(&all.map(auto), maximum, "a"))
+        .apply("MachineDeployment", listed(&after, maximum, "a"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::before_its_expiry(json!({}), minutes(60), None)]
+#[case::after_its_expiry(json!({}), minutes(75), Some("I13"))]
+#[case::it_ends(json!({ "status": { "preservation": { "stage": "Releasing" } } }), minutes(75), None)]
+fn a_preservation_ends_at_its_expiry(#[case] change: Value, #[case] time: Duration, #[case] broken: Option<&str>) {
+    let preserved = json!({
+        "status": { "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": "1970-01-01T01:10:00Z" } },
+    });
+    Story::new()
+        .apply("Machine", with(machine("Running"), with(preserved, change)))
+        .after(time)
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::of_a_person(true, Some("I10"))]
+#[case::of_a_node_that_a_person_only_annotated(false, None)]
+fn a_persons_cordon_stays(#[case] by_person: bool, #[case] broken: Option<&str>) {
+    let mut story = Story::new().touched("Node", "n");
+    if by_person {
+        story.invariants.terms.cordons.insert("n".to_owned());
+    }
+    story
+        .apply("Machine", machine("Running"))
+        .apply("Node", node(json!({ "spec": { "unschedulable": true } })))
+        .apply("Node", node(json!({})))
+        .breaks(broken);
+}

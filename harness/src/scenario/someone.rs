@@ -1,0 +1,79 @@
+//! Steps about a machine whose name nobody knows beforehand, because a set drew it.
+//!
+//! What must not live here: how the machine is found (`engine`).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::duration::DurationExpression;
+use super::step::{KubeletAction, VmAction};
+
+/// Something happens to a machine that is chosen when its turn comes. Where there is none, or it is gone, nothing does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Someone {
+    /// What it is called in the scenario: the first step with that name chooses it, and those that follow mean the same.
+    pub called: String,
+    /// Machines whose names match (`*` and `?`), as far as they stay and are not called otherwise yet.
+    pub among: String,
+    /// Which of them, in the order of their names, counted from 0 and round again.
+    #[serde(default)]
+    pub nth: u64,
+    /// What happens.
+    #[serde(rename = "do")]
+    pub deed: Deed,
+}
+
+/// What happens to a machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Deed {
+    /// A person asks for its preservation, or takes that back.
+    Preserve(Request),
+    /// An operator says when its preservation ends, from now; if it is preserved.
+    Expire(DurationExpression),
+    /// A person cordons its node.
+    Cordon,
+    /// Something happens to its kubelet.
+    Kubelet(KubeletAction),
+    /// Something happens to its VM.
+    Vm(VmAction),
+    /// A person deletes it.
+    Delete,
+    /// A person deletes its node.
+    DeleteNode,
+}
+
+/// A value of the annotation on preservation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Request {
+    /// Whether it is written to the Node, and not to the Machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub node: bool,
+    /// The value; absent: the annotation is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+impl fmt::Display for Someone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = &self.called;
+        match &self.deed {
+            Deed::Preserve(Request { node, value }) => {
+                let kind = if *node { "the node of" } else { "the machine" };
+                match value {
+                    Some(value) => write!(f, "ask to preserve {kind} {who}: {value}"),
+                    None => write!(f, "remove the request to preserve {kind} {who}"),
+                }
+            }
+            Deed::Expire(time) => write!(f, "let the preservation of {who} end in {time}"),
+            Deed::Cordon => write!(f, "cordon the node of {who}"),
+            Deed::Kubelet(action) => write!(f, "{} the kubelet of {who}", format!("{action:?}").to_lowercase()),
+            Deed::Vm(action) => write!(f, "{} the VM of {who}", format!("{action:?}").to_lowercase()),
+            Deed::Delete => write!(f, "delete the machine {who}"),
+            Deed::DeleteNode => write!(f, "delete the node of {who}"),
+        }
+    }
+}

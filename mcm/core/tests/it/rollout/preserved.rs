@@ -1,0 +1,106 @@
+//! Preserved machines where sets and deployments choose: updates in place, and cluster-autoscaler.
+
+use jiff::ToSpan;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{Phase, Preservation, PreservationStage, PreservedBy, keys};
+use mcm_core::deployment::{Settings, decide};
+use mcm_core::steps::Act;
+use serde_json::json;
+
+use super::sequences::{deployment, rolling};
+use super::world::World;
+
+/// The machine is preserved in its phase.
+fn preserve(world: &mut World, name: &str, by: PreservedBy) {
+    let ends = Time(world.now + 72.hours());
+    world.edit_machine(name, |machine| {
+        machine.status.current_status.preserve_expiry_time = Some(ends.clone());
+        machine.status.preservation = Some(Preservation {
+            by: by.clone(),
+            stage: PreservationStage::Preserved,
+            ..Preservation::default()
+        });
+    });
+}
+
+fn names(world: &World) -> Vec<String> {
+    world.machines.keys().cloned().collect()
+}
+
+#[test]
+fn an_update_in_place_replaces_failed_machines_that_are_kept_when_none_but_they_are_left() {
+    let strategy = json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "orchestrationType": "Auto", "maxSurge": 0, "maxUnavailable": 1 },
+    });
+    let mut world = World::new(deployment(4, strategy));
+    world.settle();
+    let before = names(&world);
+    for name in &before[..2] {
+        preserve(&mut world, name, PreservedBy::Auto);
+        world.enter(name, Phase::Failed);
+    }
+    preserve(&mut world, &before[2], PreservedBy::Node);
+    world.edit("class b", |one| {
+        one.spec.template.spec.class.name = "class-b".to_owned();
+    });
+    world.settle();
+    let after = names(&world);
+    assert!(before[2..].iter().all(|name| after.contains(name)), "{}", world.tail());
+    assert!(!before[..2].iter().any(|name| after.contains(name)), "{}", world.tail());
+    assert_eq!((after.len(), world.made), (4, 6), "{}", world.tail());
+    let updated = &world.machines[&before[2]].status;
+    assert!(updated.is_preserved(), "it keeps its expiry");
+}
+
+#[test]
+fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    let before = names(&world);
+    preserve(&mut world, &before[0], PreservedBy::Node);
+    let time = world.now.to_string();
+    world.edit("the autoscaler chooses", |one| {
+        let annotations = one.metadata.annotations.get_or_insert_default();
+        let list = format!("{}~{time}", before[0]);
+        annotations.insert(keys::TRIGGER_DELETION_ANNOTATION.to_owned(), list);
+        annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), time.clone());
+        one.spec.replicas = 2;
+    });
+    let events = |world: &World| {
+        let plan = decide(&world.deployment_view().unwrap(), Settings::default(), world.now);
+        let told = |act: &Act| matches!(act, Act::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
+        plan.steps.iter().filter(|step| told(&step.act)).count()
+    };
+    assert_eq!(events(&world), 1);
+    world.settle();
+    let after = names(&world);
+    assert!(after.contains(&before[0]) && after.len() == 2, "{}", world.tail());
+    assert_eq!(events(&world), 0, "it is told once");
+}
+
+#[test]
+fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    let before = names(&world);
+    preserve(&mut world, &before[0], PreservedBy::Auto);
+    world.enter(&before[0], Phase::Failed);
+    world.edit("class b", |one| {
+        one.spec.template.spec.class.name = "class-b".to_owned();
+    });
+    let others_are_there = |world: &World| before[1..].iter().any(|name| world.machines.contains_key(name));
+    for _ in 0..200 {
+        for actor in world.actors() {
+            world.act(&actor);
+        }
+        let kept = world.machines.contains_key(&before[0]);
+        assert!(kept || !others_are_there(&world), "it goes last: {}", world.tail());
+    }
+    assert!(
+        before.iter().all(|name| !world.machines.contains_key(name)),
+        "{}",
+        world.tail()
+    );
+    assert_eq!(world.machines.len(), 3, "{}", world.tail());
+}
