@@ -3,6 +3,7 @@
 //! What lives here: for each entry its scenario, with the times at which it happened, and what must find its mutant. What
 //! must not: the mutants, which stand in `mcm` where the rule is that they break, behind the feature `mutants`.
 
+mod quirks;
 mod r01;
 mod r02;
 mod r03;
@@ -45,6 +46,7 @@ mod r45;
 mod r46;
 mod r47;
 mod r48;
+mod r49;
 mod r50;
 mod r51;
 mod r52;
@@ -56,6 +58,7 @@ mod r57;
 mod r58;
 mod r59;
 mod r60;
+mod r61;
 mod r62;
 mod r63;
 mod r64;
@@ -82,7 +85,7 @@ use serde_json::Value;
 
 /// All entries, in the order of their numbers.
 pub fn regressions() -> Vec<Entry> {
-    vec![
+    let mut entries = vec![
         r01::entry(),
         r02::entry(),
         r03::entry(),
@@ -125,6 +128,7 @@ pub fn regressions() -> Vec<Entry> {
         r46::entry(),
         r47::entry(),
         r48::entry(),
+        r49::entry(),
         r50::entry(),
         r51::entry(),
         r52::entry(),
@@ -136,6 +140,7 @@ pub fn regressions() -> Vec<Entry> {
         r58::entry(),
         r59::entry(),
         r60::entry(),
+        r61::entry(),
         r62::entry(),
         r63::entry(),
         r64::entry(),
@@ -147,7 +152,9 @@ pub fn regressions() -> Vec<Entry> {
         r71::entry(),
         r72::entry(),
         r73::entry(),
-    ]
+    ];
+    entries.extend(quirks::entries());
+    entries
 }
 
 /// The machines' label.

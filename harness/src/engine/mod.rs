@@ -5,6 +5,8 @@
 //! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
 //! stage does what it is asked, and how results are shown.
 
+mod agents;
+mod autoscaler;
 mod calm;
 pub mod end;
 pub mod evaluate;
@@ -18,6 +20,7 @@ mod perform;
 mod quiet;
 pub(crate) use perform::apply;
 mod scope;
+mod strip;
 mod truth;
 mod workloads;
 pub mod world;
@@ -144,6 +147,9 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
         others
             .push(run.unwrap_or_else(|reason| futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()));
     }
+    if scenario.world.agents {
+        others.push(agents::run(client.clone(), clock.clone()));
+    }
     let observations = observe::watch_everything(&client, &stage.cloud(), &clock, others);
     (keep, observations)
 }
@@ -239,6 +245,21 @@ impl<S: Stage> Engine<'_, S> {
             Step::QuietEnd(quiet) => {
                 self.note(format!("step {}: {}", self.step, perform::words(step)));
                 self.quiet_end(quiet).await
+            }
+            Step::Pick(pick) => {
+                self.note(format!("step {}: {}", self.step, perform::words(step)));
+                let Some(chosen) = perform::picked(pick, &self.world) else {
+                    self.note("there is no machine to pick".to_owned());
+                    return Ok(());
+                };
+                if let Some((kind, name)) = perform::touches(&chosen) {
+                    self.invariants.terms.touched(&kind, &name);
+                }
+                // What was picked may be going just now.
+                if let Err(reason) = self.act(&chosen).await? {
+                    self.note(reason);
+                }
+                Ok(())
             }
             action => {
                 self.note(format!("step {}: {}", self.step, perform::words(action)));

@@ -64,7 +64,9 @@ fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
         return None;
     }
     let cordoned = |node: &Value| node["spec"]["unschedulable"] == true;
-    if cordoned(before) && !cordoned(node) {
+    // What was updated in place takes pods again.
+    let updated = !label(before, keys::UPDATE_RESULT_LABEL).is_empty();
+    if cordoned(before) && !cordoned(node) && !updated {
         return Some(format!("node {name} was cordoned, and is no longer"));
     }
     // With the controller's mark beside it the annotation is the controller's own.

@@ -1,5 +1,7 @@
 //! Each invariant over hand-made events: what breaks it is found and named, and what is legal is not.
 
+mod allowances;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -71,6 +73,11 @@ impl Story {
 
     fn disturbed(mut self) -> Self {
         self.invariants.terms.calm_since = None;
+        self
+    }
+
+    fn calm(mut self) -> Self {
+        self.invariants.terms.calm_since = Some(self.now);
         self
     }
 

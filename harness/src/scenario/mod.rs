@@ -70,6 +70,9 @@ pub struct World {
     /// Who keeps machines beside the steps; absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeper: Option<disturb::Keeper>,
+    /// Whether there are agents on nodes that carry out updates in place.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agents: bool,
 }
 
 impl Default for World {
@@ -79,6 +82,7 @@ impl Default for World {
             replicas: 1,
             nodes: 0,
             keeper: None,
+            agents: false,
         }
     }
 }
