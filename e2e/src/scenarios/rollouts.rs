@@ -273,6 +273,8 @@ fn half_frozen() -> Scenario {
     .eventually(batches(2), rolled_out(4, "1"))
 }
 
+/// Upstream's integration specs 4 to 9: 0 to 1 with exactly two conditions, to 6, to 2, to 4 of another class, deleted. The
+/// seventh counts a freeze and its end, which a scale-down without drains does not need here.
 fn life_of_a_deployment() -> Scenario {
     let condition = |position: usize, name: &str, is: &str| {
         field(

@@ -300,6 +300,11 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     // A selected machine that still serves will not for long.
     let serving: i64 = old.iter().map(|position| serving(desk, *position)).sum::<i64>() + available(desk, newest);
     let mut budget = possible.min(serving - least).min(wanted - new - busy);
+    if budget <= 0 && busy == 0 {
+        // Nothing may be missed: as at the beginning, a machine beyond the number is needed. Scaling may have taken it.
+        rolling::grow(desk, newest);
+        return;
+    }
     for position in old {
         for machine in machines(desk, *position) {
             if budget <= 0 {
