@@ -18,6 +18,8 @@ mod objects;
 mod peer;
 #[path = "first_light/process.rs"]
 mod process;
+#[path = "first_light/rollout.rs"]
+mod rollout;
 #[path = "first_light/simulation.rs"]
 mod simulation;
 #[path = "first_light/start.rs"]
@@ -39,13 +41,15 @@ const DRYDOCK: &str = env!("CARGO_BIN_EXE_drydock");
 const SECTION_LIMIT: Duration = Duration::from_secs(300);
 /// The same for the section that is long by nature.
 const ENDURANCE_LIMIT: Duration = Duration::from_mins(120);
-const SECTIONS: [&str; 5] = ["start", "api", "sim", "world", "endurance"];
+/// The same for rollouts of many machines.
+const ROLLOUT_LIMIT: Duration = Duration::from_mins(40);
+const SECTIONS: [&str; 6] = ["start", "api", "sim", "world", "rollout", "endurance"];
 
 /// Measures start, API, simulation, and worlds of many nodes.
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
-    /// Only the sections whose name contains one of these: start, api, sim, world, endurance
+    /// Only the sections whose name contains one of these: start, api, sim, world, rollout, endurance
     filters: Vec<String>,
 
     /// Writes the figures as JSON, too
@@ -59,6 +63,10 @@ struct Arguments {
     /// Nodes in the section world; half as many in the section endurance
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     nodes: u32,
+
+    /// Machines of the large deployment in the section rollout; with 100 it is the only one
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    machines: u32,
 
     /// Leaves the peer out, even where it is at hand
     #[arg(long)]
@@ -107,6 +115,16 @@ fn main() -> Result<()> {
         if chosen("world") {
             let measured = Box::pin(world::measure(&mut figures, arguments.nodes));
             bounded("world", SECTION_LIMIT, measured).await?;
+        }
+        if chosen("rollout") {
+            let large = arguments.machines > 100;
+            let sizes = if large {
+                vec![100, arguments.machines]
+            } else {
+                vec![100]
+            };
+            let measured = Box::pin(rollout::measure(&mut figures, &sizes, large));
+            bounded("rollout", ROLLOUT_LIMIT, measured).await?;
         }
         if chosen("endurance") {
             let measured = endurance::measure(&mut figures, arguments.nodes / 2);

@@ -21,6 +21,7 @@ use mcm_core::preservation::Gate;
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
+use crate::backoff::{Backoff, Trouble};
 use crate::cache::Key;
 use crate::copies::Copies;
 use crate::drain_view;
@@ -67,13 +68,15 @@ pub(crate) struct Outcome {
     pub(crate) wake: Option<Duration>,
     /// What else is to be looked at.
     pub(crate) triggers: Vec<Trigger>,
+    /// Why it is to be tried again: the longer after, the more often it did not succeed.
+    pub(crate) trouble: Option<Trouble>,
 }
 
 impl Outcome {
     pub(crate) fn after(wake: Duration) -> Self {
         Self {
             wake: Some(wake),
-            triggers: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -81,6 +84,14 @@ impl Outcome {
     pub(crate) fn again(self, wake: Duration) -> Self {
         Self {
             wake: Some(wake),
+            ..self
+        }
+    }
+
+    /// The same, and it did not succeed.
+    pub(crate) fn troubled(self, trouble: Trouble) -> Self {
+        Self {
+            trouble: Some(trouble),
             ..self
         }
     }
@@ -93,6 +104,7 @@ struct Agenda {
     hurry: BTreeSet<Work>,
     /// Passes in a row that asked to go on at once.
     restless: BTreeMap<Work, u32>,
+    backoff: Backoff<Work>,
     /// By a planted defect: how often each key came back soon; one that did too often is looked at no more.
     #[cfg(feature = "mutants")]
     tries: BTreeMap<Work, u32>,
@@ -193,17 +205,11 @@ impl Controllers {
                 self.made.forget(key);
                 self.copies.forget(key);
                 self.hands.world.drains.forget(key);
-                return Outcome {
-                    wake: None,
-                    triggers: Vec::new(),
-                };
+                return Outcome::default();
             };
             if self.hands.guard.is_frozen() {
                 // What is seen may be old. Everything is looked at again afterwards.
-                return Outcome {
-                    wake: None,
-                    triggers: Vec::new(),
-                };
+                return Outcome::default();
             }
             #[cfg(feature = "mutants")]
             let machine = self.copy_from_before(machine, &mut pass);
@@ -213,7 +219,13 @@ impl Controllers {
             let triggers = self.needs(&plan.reason);
             match self.carry_out(plan, view, &mut pass).await {
                 Next::Decide => {}
-                Next::Wake(wake) => return Outcome { wake, triggers },
+                Next::Wake(wake) => {
+                    return Outcome {
+                        wake,
+                        triggers,
+                        trouble: None,
+                    };
+                }
             }
         }
         tracing::warn!(machine = %key, "the machine needs very many decisions; going on later");
@@ -496,6 +508,15 @@ impl Agenda {
         if settings.mutant == Some(Mutant::R69) && self.gives_up(&work, &outcome.wake, settings) {
             return;
         }
+        if let Some(trouble) = outcome.trouble {
+            let wait = self.backoff.failed(work.clone(), trouble, &settings.retry);
+            #[cfg(feature = "mutants")]
+            if settings.mutant == Some(Mutant::R71b) && trouble == Trouble::Conflict {
+                self.backoff.succeeded(&work);
+            }
+            return self.later(work, wait, now);
+        }
+        self.backoff.succeeded(&work);
         match outcome.wake {
             Some(Duration::ZERO) => {
                 let passes = self.restless.entry(work.clone()).or_default();

@@ -6,6 +6,7 @@ use kube::ResourceExt;
 use mcm_api::{MachineDeployment, keys};
 use mcm_core::deployment::{Reason, View, decide};
 
+use crate::backoff::Trouble;
 use crate::cache::Key;
 use crate::controllers::{Controllers, Outcome};
 use crate::sets::{DECISIONS, log};
@@ -37,15 +38,17 @@ impl Controllers {
                     outcome.wake = wake;
                     return outcome;
                 }
-                Ended::Done(_) if failure.is_some() => return outcome.again(self.settings.retry.short),
-                Ended::Done(_) | Ended::Conflict => {}
+                Ended::Done(_) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                Ended::Done(_) => {}
+                Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Taken(name) => taken = Some(name),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
                 #[cfg(feature = "mutants")]
                 Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::R71) => {
                     return outcome.again(std::time::Duration::ZERO);
                 }
-                Ended::NotLeading | Ended::Failed(_) => return outcome.again(self.settings.retry.short),
+                Ended::NotLeading => return outcome.again(self.settings.retry.short),
+                Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)

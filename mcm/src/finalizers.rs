@@ -82,9 +82,6 @@ impl Controllers {
 
     /// Every change that matters comes as a trigger.
     fn settled(&self) -> Outcome {
-        Outcome {
-            wake: None,
-            triggers: Vec::new(),
-        }
+        Outcome::default()
     }
 }

@@ -5,6 +5,7 @@
 //! What must not: a decision about a machine, and knowledge of any cloud.
 
 mod act;
+mod backoff;
 mod cache;
 mod clients;
 mod controllers;
@@ -15,6 +16,7 @@ mod drains;
 mod election;
 mod error;
 mod finalizers;
+mod freezing;
 pub mod http;
 mod made;
 mod metrics;

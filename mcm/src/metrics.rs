@@ -3,12 +3,14 @@
 //! What lives here: names, labels and the text form. What must not: global state; two controllers in
 //! one process have two registries.
 
+mod owners;
+
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use mcm_api::{Code, Machine, MachineClass, Phase};
+use mcm_api::{Code, Machine, MachineClass, MachineDeployment, MachineSet, Phase};
 use mcm_core::machine::Metric;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -19,6 +21,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::owners::OwnerCollector;
 use crate::cache::Cache;
 use crate::readiness::Readiness;
 
@@ -29,6 +32,9 @@ pub struct Metrics(Arc<Inner>);
 struct Inner {
     registry: Mutex<Registry>,
     machines: Arc<OnceLock<Cache<Machine>>>,
+    sets: Arc<OnceLock<Cache<MachineSet>>>,
+    deployments: Arc<OnceLock<Cache<MachineDeployment>>>,
+    stale: Counter,
     readiness: Readiness,
     requests: Family<RequestLabels, Counter>,
     driver_seconds: Family<OperationLabels, Histogram, fn() -> Histogram>,
@@ -137,6 +143,9 @@ impl Metrics {
         let inner = Inner {
             registry: Mutex::default(),
             machines: Arc::default(),
+            sets: Arc::default(),
+            deployments: Arc::default(),
+            stale: Counter::default(),
             readiness: Readiness::default(),
             requests: Family::default(),
             driver_seconds: Family::new_with_constructor(|| {
@@ -154,6 +163,11 @@ impl Metrics {
             "machine_controller_frozen",
             "1 while an API server is away and no VM is made or deleted",
             inner.frozen.clone(),
+        );
+        registry.register(
+            "machine_stale_machines",
+            "Machines that sets deleted because their nodes were unhealthy for too long",
+            inner.stale.clone(),
         );
         registry.register(
             "orphan_vms",
@@ -216,6 +230,10 @@ impl Metrics {
             inner.failed_joins.clone(),
         );
         registry.register_collector(Box::new(MachineCollector(Arc::clone(&inner.machines))));
+        registry.register_collector(Box::new(OwnerCollector {
+            sets: Arc::clone(&inner.sets),
+            deployments: Arc::clone(&inner.deployments),
+        }));
         registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
         *inner.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         Self(Arc::new(inner))
@@ -241,6 +259,18 @@ impl Metrics {
         if self.0.machines.set(machines).is_err() {
             tracing::warn!("a second controller shares these metrics: its machines are not shown");
         }
+    }
+
+    /// Shows these sets and deployments from now on.
+    pub(crate) fn show_owners(&self, sets: Cache<MachineSet>, deployments: Cache<MachineDeployment>) {
+        if self.0.sets.set(sets).is_err() || self.0.deployments.set(deployments).is_err() {
+            tracing::warn!("a second controller shares these metrics: its sets and deployments are not shown");
+        }
+    }
+
+    /// Counts machines that a set deleted because their nodes were unhealthy for too long.
+    pub(crate) fn count_stale(&self, machines: usize) {
+        self.0.stale.inc_by(u64::try_from(machines).unwrap_or_default());
     }
 
     pub(crate) fn set_frozen(&self, frozen: bool) {

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use mcm_core::overshoot::{Settings, Subject, View, decide};
 use mcm_core::steps::Plan;
 
+use crate::backoff::Trouble;
 use crate::cache::Key;
 use crate::controllers::{Controllers, Outcome};
 use crate::sets::{DECISIONS, log};
@@ -64,20 +65,31 @@ impl Controllers {
                 };
                 return outcome.again(wake);
             }
+            let mut trouble = None;
             for (subject, plan) in decisions {
                 let ended = match &subject {
                     Subject::Set(set) => {
-                        self.brake_step(&Key::of(&**set), Owner::Set(set), plan, &mut outcome)
-                            .await
+                        let key = Key::of(&**set);
+                        world.freezing.begins(&key);
+                        let ended = self.brake_step(&key, Owner::Set(set), plan, &mut outcome).await;
+                        world.freezing.ended(&key);
+                        ended
                     }
                     Subject::Deployment(one) => {
                         self.brake_step(&Key::of(&**one), Owner::Deployment(one), plan, &mut outcome)
                             .await
                     }
                 };
-                if matches!(ended, Ended::NotLeading | Ended::Failed(_)) {
-                    return outcome.again(self.settings.retry.short);
+                // What cannot be written holds up none of the others.
+                match ended {
+                    Ended::NotLeading => return outcome.again(self.settings.retry.short),
+                    Ended::Failed(_) => trouble = Some(Trouble::Failure),
+                    Ended::Conflict => trouble = trouble.or(Some(Trouble::Conflict)),
+                    Ended::Done(_) | Ended::Taken(_) => {}
                 }
+            }
+            if let Some(trouble) = trouble {
+                return outcome.troubled(trouble);
             }
         }
         outcome.again(self.settings.retry.short)

@@ -118,6 +118,9 @@ async fn work(
         ..world
     };
     environment.metrics.show(world.machines.clone());
+    environment
+        .metrics
+        .show_owners(world.sets.clone(), world.deployments.clone());
     environment.driver.attach(Arc::new(world.clone()));
     let clock = environment.clock.clone();
     let guard = world.guard.clone();

@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
-use mcm_api::{Machine, MachineSet};
-use mcm_core::set::{View, decide};
-use mcm_core::steps::{Act, Plan};
+use mcm_api::{Machine, MachineSet, Operation};
+use mcm_core::set::{Reason, View, decide};
+use mcm_core::steps::{Act, Plan, Step};
 
+use crate::backoff::Trouble;
 use crate::cache::Key;
 use crate::controllers::{Controllers, Outcome};
 use crate::steps::{Ended, Owner};
@@ -26,13 +27,17 @@ impl Controllers {
             };
             let view = self.set_view(&set, failure.clone());
             let plan = decide(&view, self.hands.clock.now());
-            log("set", key, &plan, mcm_core::set::Reason::name);
+            log("set", key, &plan, Reason::name);
             let wake = plan.wake;
             let nothing = plan.steps.is_empty();
+            let stale = stale(&view, &plan);
             let ended = self
                 .hands
                 .perform_steps(&self.names, Owner::Set(&set), plan, &mut outcome.triggers)
                 .await;
+            if matches!(ended, Ended::Done(_)) {
+                self.hands.metrics.count_stale(stale);
+            }
             match ended {
                 _ if nothing && failure.is_none() => {
                     outcome.wake = wake;
@@ -40,12 +45,12 @@ impl Controllers {
                 }
                 // The machines that were made are worked on first.
                 Ended::Done(true) => return outcome.again(Duration::ZERO),
-                Ended::Done(false) if failure.is_some() => return outcome.again(self.settings.retry.short),
-                Ended::Done(false) | Ended::Conflict => {}
+                Ended::Done(false) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                Ended::Done(false) => {}
+                Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
-                Ended::NotLeading | Ended::Taken(_) | Ended::Failed(_) => {
-                    return outcome.again(self.settings.retry.short);
-                }
+                Ended::NotLeading => return outcome.again(self.settings.retry.short),
+                Ended::Taken(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)
@@ -58,6 +63,7 @@ impl Controllers {
             machines: self.hands.world.machines_for(set),
             #[cfg(feature = "mutants")]
             machines: self.machines_with_nodes(set),
+            deployment: self.hands.world.deployment_of(set),
             failure,
             #[cfg(feature = "mutants")]
             mutant: self.settings.mutant,
@@ -85,6 +91,21 @@ impl Controllers {
         }
         machines
     }
+}
+
+/// How many machines go because their nodes were unhealthy for too long.
+fn stale(view: &View, plan: &Plan<Reason>) -> usize {
+    let unhealthy = |name: &String| {
+        let mut machines = view.machines.iter();
+        let machine = machines.find(|machine| machine.metadata.name.as_ref() == Some(name));
+        let last = machine.and_then(|machine| machine.status.last_operation.as_ref());
+        last.is_some_and(|last| last.operation == Some(Operation::HealthCheck))
+    };
+    let failed = |step: &&Step<Reason>| match (&step.act, &step.reason) {
+        (Act::Delete { name, .. }, Reason::Failed(_)) => unhealthy(name),
+        _ => false,
+    };
+    plan.steps.iter().filter(failed).count()
 }
 
 /// A line for each step; one for steps of the same reason.

@@ -324,6 +324,9 @@ impl Hands {
         let mut rest = machines;
         let mut batch = 1;
         while !rest.is_empty() {
+            if self.world.freezing.holds(&Key::of(set), &self.world.sets) {
+                return Err(refusal("the set is being frozen"));
+            }
             let now: Vec<Machine> = rest.drain(..batch.min(rest.len())).collect();
             let results = join_all(now.into_iter().map(|machine| self.create_machine(names, set, machine))).await;
             let failed = results.into_iter().find_map(Result::err);

@@ -155,9 +155,8 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
             // What is being written does not hold yet, and what holds may be over: both count.
             let intended = intents.get(&Key::of(&*other));
             let as_of = |status: &MachineStatus| Sibling {
-                name: other.name_any(),
-                phase: status.current_status.phase.clone(),
                 preserved: status.is_preserved() && other.status.is_preserved(),
+                ..Sibling::of(other.name_any(), status)
             };
             [Some(as_of(&other.status)), intended.as_ref().map(as_of)]
         })

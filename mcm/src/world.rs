@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
 use crate::drains::Drains;
+use crate::freezing::Freezing;
 use crate::safety::Guard;
 use crate::world_sets::owner_uid;
 
@@ -70,6 +71,7 @@ pub(crate) struct World {
     /// Who is told of what may leave orphan VMs behind.
     pub(crate) guard: Guard,
     pub(crate) drains: Drains,
+    pub(crate) freezing: Freezing,
     /// A defect that is planted on purpose.
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
@@ -127,6 +129,7 @@ impl World {
             secrets: Cache::new(&[]),
             guard: Guard::default(),
             drains: Drains::default(),
+            freezing: Freezing::default(),
             #[cfg(feature = "mutants")]
             mutant: None,
             target: with_target.then(|| Target {

@@ -47,6 +47,13 @@ impl World {
         machines
     }
 
+    /// The deployment that controls the set.
+    pub(crate) fn deployment_of(&self, set: &MachineSet) -> Option<Arc<MachineDeployment>> {
+        let owner = controller(&set.metadata)?;
+        let deployment = self.deployments.get(&Key::new(&self.namespace, &owner.name))?;
+        (deployment.metadata.uid.as_ref() == Some(&owner.uid)).then_some(deployment)
+    }
+
     /// Sets that the deployment controls, and orphans that it selects.
     pub(crate) fn sets_for(&self, deployment: &MachineDeployment) -> Vec<Arc<MachineSet>> {
         let mut sets = self.sets.find(SETS_BY_OWNER, uid(&deployment.metadata));
@@ -133,6 +140,13 @@ impl World {
         let mut triggers: Vec<_> = deployment
             .map(|deployment| quiet(Work::Deployment(Key::of(&**deployment))))
             .collect();
+        if let (Some(old), Some(new)) = (&change.old, &change.new)
+            && old.spec.replicas < new.spec.replicas
+        {
+            // One of its sets may have been told before, and waits for this.
+            let sets = self.sets.find(SETS_BY_OWNER, uid(&new.metadata)).into_iter();
+            triggers.extend(sets.map(|set| quiet(Work::Set(Key::of(&*set)))));
+        }
         triggers.extend(self.released(change, |deployment| &deployment.status.preservations));
         triggers.push(quiet(Work::Overshoot));
         triggers

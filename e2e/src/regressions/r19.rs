@@ -3,12 +3,14 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, any, fail_zone, mend_zone, seconds, struck, vm_count, wait};
+use harness::scenario::builder::{
+    all, any, fail_zone, kubelet, machine_gone, mend_zone, seconds, struck, vm_count, wait,
+};
 use harness::scenario::disturb::api::Verb;
-use harness::scenario::step::ZoneFailure;
+use harness::scenario::step::{KubeletAction, ZoneFailure};
 
-use super::story;
-use super::worlds::{Pool, api_recovers, api_trouble, case, class, pool, refusal, settled, status};
+use super::worlds::{Pool, api_recovers, api_trouble, at_size, case, class, pool, refusal, settled, status};
+use super::{POOL, story, well};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -20,6 +22,7 @@ pub(super) fn entry() -> Entry {
         cases: vec![
             case("R19", outage("r19-zone-outage", ZoneFailure::Compute, false), &["I12"]),
             case("R19/b", outage("r19-b-zone-outage", ZoneFailure::Both, true), &["I12"]),
+            case("R19/c", others_return(), &["I13"]),
         ],
         open: "",
     }
@@ -58,4 +61,27 @@ fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
             all(POOLS.map(|(name, _)| status(name, "availableReplicas", 4))),
         )
         .eventually(seconds(1), all([pools[1].runs(), pools[2].runs()]))
+}
+
+/// The first machine's replacement joins while the others are still away; they come back a minute and a half later.
+fn others_return() -> Scenario {
+    let usual = pool(4);
+    let names = usual.names();
+    let stop = |name: &String| kubelet(name, KubeletAction::Stop);
+    let kept = names.iter().skip(1);
+    let story = story(
+        "r19-c-others-return",
+        "Of four machines that are away one is replaced; the others come back a moment after its replacement joined, and stay.",
+    );
+    settled(story, std::slice::from_ref(&usual))
+        .step(wait(seconds(60)))
+        .step(stop(&names[0]))
+        .step(wait(seconds(20)))
+        .steps(kept.clone().map(stop))
+        .eventually(seconds(1200), machine_gone(&names[0]))
+        .eventually(seconds(600), status(POOL, "readyReplicas", 1))
+        .step(wait(seconds(90)))
+        .steps(kept.clone().map(|name| kubelet(name, KubeletAction::Start)))
+        .eventually(seconds(300), at_size(4))
+        .eventually(seconds(1), all(kept.map(|name| well(name))))
 }

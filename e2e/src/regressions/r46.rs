@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use harness::regression::{Confidence, Entry, Group};
+use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{flap, seconds, wait};
-use harness::scenario::disturb::api::{Action, Verb};
+use harness::scenario::builder::{all, api_fault_by, delete_machine, flap, machine_gone, seconds, struck, wait};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
 
-use super::story;
 use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, pool, scale, settled};
+use super::{joining, story, well};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -18,8 +19,11 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#81; CAPI#6299, CAPI#9334; KMC#390",
         group: Group::Rollouts,
         confidence: Confidence::Guess,
-        cases: vec![case("R46", many_drain(), &["I15", "I7"])],
-        open: "a person deletes a machine while the number is lowered: a set that does not know the lower number yet makes another",
+        cases: vec![
+            case("R46", many_drain(), &["I15", "I7"]),
+            case("R46/b", person_deletes(), &[EXPECTED]),
+        ],
+        open: "",
     }
 }
 
@@ -45,4 +49,34 @@ fn many_drain() -> Scenario {
         ))
         .step(drains_end())
         .eventually(seconds(3600), at_size(2))
+}
+
+/// The number is lowered, and before its set is told a person deletes a machine.
+fn person_deletes() -> Scenario {
+    let late = Action::Delay {
+        at: At::BeforeCommit,
+        by: Duration::from_secs(5),
+    };
+    let made = Rule {
+        matches: Match {
+            verbs: vec![Verb::Create],
+            resource: Some(Pattern::new("machines")),
+            ..Match::default()
+        },
+        ..Rule::new("made", late.clone())
+    };
+    let story = story(
+        "r46-b-person-deletes",
+        "The number is lowered by one, and a person deletes a machine before the set hears of it: that one goes, and none is made.",
+    );
+    settled(story, &[pool(3)])
+        .step(api_trouble(&[Verb::Patch], "machinesets*", late))
+        .step(api_fault_by(Client::Mcm, made))
+        .never(seconds(600), struck("made", 1))
+        .meanwhile()
+        .step(scale(2))
+        .step(delete_machine("md-a-1"))
+        .eventually(joining(), all([machine_gone("md-a-1"), at_size(2)]))
+        .eventually(seconds(1), struck("api", 1))
+        .eventually(joining(), all(["md-a-2", "md-a-3"].map(well)))
 }

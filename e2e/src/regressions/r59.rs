@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
-use harness::regression::{Confidence, Entry, Group};
+use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, phase, seconds, struck, wait};
+use harness::scenario::builder::{all, annotate, phase, seconds, struck, wait};
 use harness::scenario::disturb::api::{Action, Verb};
 use mcm_api::{Phase, keys};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::story;
-use super::worlds::{Pool, api_trouble, at_size, case, class, merge, pool, settled, to_class, updated};
+use super::worlds::{
+    Pool, api_recovers, api_trouble, at_size, case, class, merge, pool, refusal, settled, to_class, updated,
+};
+use super::{POOL, story};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -20,9 +22,50 @@ pub(super) fn entry() -> Entry {
         origin: "MCM PR#1020",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R59", three_in_place(), &[])],
-        open: "a mutant that hands a machine over too early: the machine controller always looks first",
+        cases: vec![
+            case("R59", unwritten_success(), &[EXPECTED]),
+            case("R59/three", three_in_place(), &[]),
+        ],
+        open: "",
     }
+}
+
+/// For a minute mcm cannot write that the first machine succeeded, and meanwhile the deployment is looked at.
+fn unwritten_success() -> Scenario {
+    let story = story(
+        "r59-unwritten-success",
+        "A node says that its update succeeded, and for a minute its machine cannot say so: it changes its set afterwards, and does not fail.",
+    )
+    .step(class("class-b", "z1"));
+    let usual = in_place(1);
+    settled(story, std::slice::from_ref(&usual))
+        .step(to_class("class-b"))
+        .eventually(seconds(600), phase("md-a-1", Phase::InPlaceUpdating))
+        .step(wait(seconds(240)))
+        .step(api_trouble(&[Verb::Patch], "machines/status", refusal(503)))
+        .step(merge("Node", "md-a-1", succeeded()))
+        .step(wait(seconds(20)))
+        .step(annotate("MachineDeployment", POOL, "example.com/looked-at", "now"))
+        .step(wait(seconds(40)))
+        .eventually(seconds(1), struck("api", 1))
+        .step(api_recovers())
+        .eventually(seconds(3600), all([phase("md-a-1", Phase::Running), at_size(1)]))
+}
+
+fn in_place(machines: u32) -> Pool {
+    let strategy = json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "maxSurge": 0, "maxUnavailable": 1, "orchestrationType": "Auto" },
+    });
+    Pool {
+        strategy,
+        ..pool(machines)
+    }
+}
+
+/// What the agent on a node writes at last.
+fn succeeded() -> Value {
+    json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } })
 }
 
 /// Each machine is updated when its turn comes; its agent takes four minutes, and what is watched of nodes is late.
@@ -30,11 +73,7 @@ fn three_in_place() -> Scenario {
     let lag = Action::LagWatch {
         by: Duration::from_secs(30),
     };
-    let strategy = json!({
-        "type": "InPlaceUpdate",
-        "inPlaceUpdate": { "maxSurge": 0, "maxUnavailable": 1, "orchestrationType": "Auto" },
-    });
-    let usual = Pool { strategy, ..pool(3) };
+    let usual = in_place(3);
     let story = story(
         "r59-three-in-place",
         "Three machines are updated in place: each changes its set when it has succeeded, and none fails.",
@@ -43,12 +82,11 @@ fn three_in_place() -> Scenario {
     let mut story = settled(story, std::slice::from_ref(&usual))
         .step(api_trouble(&[Verb::Watch], "nodes", lag))
         .step(to_class("class-b"));
-    let succeeded = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });
     for (name, done) in usual.names().iter().zip(1..) {
         story = story
             .eventually(seconds(600), phase(name, Phase::InPlaceUpdating))
             .step(wait(seconds(240)))
-            .step(merge("Node", name, succeeded.clone()))
+            .step(merge("Node", name, succeeded()))
             .eventually(seconds(600), all([phase(name, Phase::Running), updated(done)]));
     }
     story

@@ -8,8 +8,8 @@ use harness::regression::Case;
 use harness::scenario::DurationExpression;
 use harness::scenario::Step;
 use harness::scenario::builder::{
-    all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace, phase,
-    slack, vm_count,
+    all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace,
+    observed, phase, slack, vm_count,
 };
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
@@ -165,7 +165,8 @@ pub(crate) fn status(deployment: &str, name: &str, is: u32) -> Condition {
 /// The usual pool has that many machines: all available and of the newest template, and no others.
 pub(crate) fn at_size(replicas: u32) -> Condition {
     let numbers = ["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"];
-    all(numbers.map(|name| status(POOL, name, replicas)))
+    let numbers = numbers.map(|name| status(POOL, name, replicas));
+    all(numbers.into_iter().chain([observed("MachineDeployment", POOL)]))
 }
 
 /// The same, and nothing is left of its first set.

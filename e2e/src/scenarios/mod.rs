@@ -36,6 +36,7 @@ mod preservation_owners;
 mod preservation_people;
 mod reserve_gives_way;
 mod rolling_restart;
+mod rollout_adopts;
 mod rollout_choices;
 mod rollout_frozen;
 mod rollout_in_place;
@@ -102,6 +103,7 @@ pub fn scenarios() -> Vec<Scenario> {
     rollouts.extend(rollout_choices::scenarios());
     rollouts.extend(rollout_stands::scenarios());
     rollouts.extend([
+        rollout_adopts::scenario(),
         rollout_frozen::scenario(),
         rollout_in_place::scenario(),
         zone_outage::scenario(),

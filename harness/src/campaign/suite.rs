@@ -123,6 +123,8 @@ pub static SUITES: [Suite; 4] = [
             (Group::Reason, "RolledBack"),
             (Group::Reason, "Tainted"),
             (Group::Reason, "Untainted"),
+            (Group::Reason, "Selected"),
+            (Group::Reason, "HandedOver"),
             (Group::Reason, "KeptAway"),
             (Group::Reason, "LetBack"),
         ],

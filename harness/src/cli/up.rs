@@ -10,7 +10,7 @@ use super::output::say;
 use super::populate::Population;
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
-use crate::scenario::{Cloud, Timeouts};
+use crate::scenario::{Cloud, DurationExpression, Timeouts};
 use crate::stage::kind::Cluster;
 use crate::stage::plane::{Plane, embedded, envtest};
 use crate::stage::processes::{Controller, Plan, ProcessStage};
@@ -43,6 +43,14 @@ pub(super) struct Up {
     /// A command that replaces mcm; it gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment
     #[arg(long, value_name = "COMMAND", conflicts_with = "without")]
     controller: Option<String>,
+
+    /// How long VMs boot, instead of a moment
+    #[arg(long, value_name = "TIME")]
+    boot_delay: Option<DurationExpression>,
+
+    /// How many kubelets are expected beside those of --nodes: many renew their Leases seldom
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    kubelets: u32,
 
     /// The seed of uids and delays
     #[arg(long, default_value_t = 1)]
@@ -91,10 +99,16 @@ impl Up {
         }
         let plan = Plan {
             seed: self.seed,
-            cloud: Cloud::default(),
+            cloud: match self.boot_delay {
+                Some(boot_delay) => Cloud {
+                    boot_delay,
+                    ..Cloud::default()
+                },
+                None => Cloud::default(),
+            },
             replicas: 1,
             controller,
-            timeouts: timeouts(self.stage, self.population.nodes()),
+            timeouts: timeouts(self.stage, self.population.nodes().max(self.kubelets)),
             disturbances: Vec::new(),
             gates: false,
         };

@@ -19,6 +19,7 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
         Condition::MachineGone(name) => world.object("Machine", name).is_none(),
         Condition::NodeGone(name) => world.object("Node", name).is_none(),
         Condition::Exists(object) => world.object(&object.kind, &object.name).is_some(),
+        Condition::Observed(object) => world.object(&object.kind, &object.name).is_some_and(is_observed),
         Condition::VmCount(count) => world.vms_of(&count.machine).count() == count.is,
         Condition::Calls(calls) => {
             let made = made(world, calls.call.rpc(), &calls.machine);
@@ -130,6 +131,13 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         Condition::MachineGone(name) => machine(name),
         Condition::NodeGone(name) => there("Node", name, world),
         Condition::Exists(object) => there(&object.kind, &object.name, world),
+        Condition::Observed(object) => match world.object(&object.kind, &object.name) {
+            Some(found) => format!(
+                "{} {} is of generation {}, and its status of {}",
+                object.kind, object.name, found["metadata"]["generation"], found["status"]["observedGeneration"]
+            ),
+            None => there(&object.kind, &object.name, world),
+        },
         Condition::VmCount(count) => {
             let vms: Vec<String> = world
                 .vms_of(&count.machine)
@@ -190,6 +198,11 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         }
         Condition::Not(condition) => describe(condition, world),
     }
+}
+
+fn is_observed(object: &Value) -> bool {
+    let generation = &object["metadata"]["generation"];
+    generation.is_u64() && object["status"]["observedGeneration"] == *generation
 }
 
 fn there(kind: &str, name: &str, world: &WorldState) -> String {

@@ -145,3 +145,23 @@ fn between_times() -> [PhaseChange; 2] {
         crate::scenario::builder::between(Phase::Running, seconds(4), seconds(6)),
     ]
 }
+
+#[rstest]
+#[case::of_the_newest_spec(json!(2), json!(2), true)]
+#[case::of_the_one_before(json!(2), json!(1), false)]
+#[case::of_none(json!(2), json!(null), false)]
+#[case::of_what_has_no_generation(json!(null), json!(null), false)]
+fn a_status_is_about_a_spec(#[case] generation: Value, #[case] observed: Value, #[case] expected: bool) {
+    let mut world = WorldState::default();
+    let object = json!({
+        "metadata": { "name": "md", "generation": generation },
+        "status": { "observedGeneration": observed },
+    });
+    let kind = kinds::find("MachineDeployment").unwrap();
+    world.absorb(&Observation {
+        at: second(0),
+        what: Seen::Applied(kind, Box::new(object)),
+    });
+    let condition = crate::scenario::builder::observed("MachineDeployment", "md");
+    assert_eq!(holds(&condition, &world, &Timeouts::production()), expected);
+}

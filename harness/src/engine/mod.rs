@@ -5,6 +5,8 @@
 //! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
 //! stage does what it is asked, and how results are shown.
 
+mod agents;
+mod autoscaler;
 mod calm;
 mod consumer;
 pub mod end;
@@ -21,6 +23,7 @@ pub(crate) use perform::apply;
 mod preserved;
 mod scope;
 mod someone;
+mod strip;
 mod truth;
 mod workloads;
 pub mod world;
@@ -150,6 +153,9 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
         others
             .push(run.unwrap_or_else(|reason| futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()));
     }
+    if scenario.world.agents {
+        others.push(agents::run(client.clone(), clock.clone()));
+    }
     let observations = observe::watch_everything(&client, &stage.cloud(), &clock, others);
     (keep, observations)
 }
@@ -248,6 +254,17 @@ impl<S: Stage> Engine<'_, S> {
                 self.quiet_end(quiet).await
             }
             Step::Someone(someone) => self.happens_to(someone).await,
+            Step::Pick(pick) => {
+                let Some(chosen) = perform::picked(pick, &self.world) else {
+                    self.note(format!("step {}: there is no machine to pick", self.step));
+                    return Ok(());
+                };
+                // What was picked may be going just now.
+                if let Err(reason) = self.deed(&chosen).await? {
+                    self.note(reason);
+                }
+                Ok(())
+            }
             action => match self.deed(action).await? {
                 Ok(()) => Ok(()),
                 Err(reason) => Err(self.failed(reason)),

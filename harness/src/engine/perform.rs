@@ -2,15 +2,17 @@
 
 use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, PatchParams, PostParams};
 use mcm_api::keys;
 use serde_json::{Value, json};
 
+use super::autoscaler::Actor;
 use super::evictor::Evictor;
 use super::world::{WorldState, text};
-use super::{consumer, flap, kinds};
-use crate::invariants::label;
-use crate::scenario::step::{Annotate, Deletion, ProcessAction};
+use super::{consumer, flap, kinds, strip};
+use crate::invariants::{is_deleting, label, machines_of};
+use crate::scenario::disturb::{Pick, Whim};
+use crate::scenario::step::{Annotate, Deletion, Patch, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
 
@@ -93,13 +95,24 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             ));
             Ok(())
         }
+        Step::Strip(strip) => strip::run(client, clock, timeouts, namespace, strip).await,
+        Step::Autoscaler(autoscaler) => {
+            let actor = Actor {
+                client: client.clone(),
+                clock: clock.clone(),
+                namespace: namespace.clone(),
+                told: told.clone(),
+            };
+            actor.run(autoscaler, timeouts).await
+        }
         Step::FailZone(fail) => cloud.fail_zone(fail).await,
         Step::MendZone(zone) => cloud.mend_zone(zone).await,
         Step::MakeVm(step) => cloud.make_vm(namespace, &step.machine, step.tagged).await,
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
         Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
         // The engine's own.
-        Step::Process(_)
+        Step::Pick(_)
+        | Step::Process(_)
         | Step::Crash(_)
         | Step::ApiFault(_)
         | Step::LiftApiFault(_)
@@ -127,6 +140,7 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         Step::ApiFault(_) | Step::LiftApiFault(_) => "api".to_owned(),
         Step::SlowCreation(slow) => format!("creation of {}", slow.machine),
         Step::Flap(flap) => format!("node of {}", flap.machine),
+        Step::Strip(strip) => format!("label {} of machines", strip.label),
         Step::FailZone(step) => format!("zone {}", step.zone),
         Step::MendZone(zone) => format!("zone {zone}"),
         Step::Keep(_) | Step::QuietEnd(_) => return None,
@@ -137,6 +151,8 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         | Step::Annotate(_)
         | Step::Patch(_)
         | Step::AsConsumer(_)
+        | Step::Autoscaler(_)
+        | Step::Pick(_)
         | Step::Wait(_)
         | Step::Someone(_)
         | Step::Expect(_) => return None,
@@ -173,6 +189,38 @@ pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
         }
         Step::AsConsumer(one) => cordons(&one.step).filter(|_| !one.refused),
         _ => None,
+    }
+}
+
+/// What is done to the machine that is picked; `None`: there is none.
+pub(super) fn picked(pick: &Pick, world: &WorldState) -> Option<Step> {
+    let mut machines: Vec<&Value> = machines_of(world, &pick.of)
+        .filter(|machine| !is_deleting(machine))
+        .collect();
+    machines.sort_by_key(|machine| text(machine, "/metadata/name"));
+    let count = machines.len().max(1);
+    let machine = machines.get(pick.nth as usize % count)?;
+    let patch = |kind: &str, name: &str, merge: Value| {
+        Step::Patch(Patch {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            namespace: None,
+            merge,
+            status: false,
+        })
+    };
+    let node = label(machine, keys::NODE_LABEL);
+    let on_node = |cordoned: bool| {
+        let there = world.object("Node", node).is_some();
+        there.then(|| patch("Node", node, json!({ "spec": { "unschedulable": cordoned } })))
+    };
+    match pick.what {
+        Whim::Cordon => on_node(true),
+        Whim::Uncordon => on_node(false),
+        Whim::Prefer => {
+            let first = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: "1" } } });
+            Some(patch("Machine", text(machine, "/metadata/name"), first))
+        }
     }
 }
 
@@ -218,6 +266,15 @@ pub(super) fn words(step: &Step) -> String {
             "flap {} on the node of {} every {} for {}",
             flap.condition, flap.machine, flap.every, flap.lasts
         ),
+        Step::Strip(strip) => format!(
+            "take the label {} from each new machine, for {}",
+            strip.label, strip.lasts
+        ),
+        Step::Autoscaler(step) => format!(
+            "let cluster-autoscaler remove nodes of {} that are empty for {}, for {}",
+            step.deployment, step.idle, step.lasts
+        ),
+        Step::Pick(pick) => format!("{} machine {} of {}", verb(pick.what), pick.nth, pick.of),
         Step::Keep(keep) => format!("keep {} machines", keep.replicas),
         Step::QuietEnd(quiet) => format!("quiet end, after {}", quiet.settles),
         Step::Wait(time) => format!("wait {time}"),
@@ -270,7 +327,7 @@ async fn merge(
     status: bool,
 ) -> Result<(), String> {
     let api = kinds::find(kind)?.api(client, namespace);
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(change));
+    let (parameters, patch) = (PatchParams::default(), kube::api::Patch::Merge(change));
     let patched = if status {
         api.patch_status(name, &parameters, &patch).await
     } else {

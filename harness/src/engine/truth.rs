@@ -83,13 +83,42 @@ impl<S: Stage> Engine<'_, S> {
         let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
-            let generation = |set: &Value| set["metadata"]["generation"].as_i64().unwrap_or_default();
-            let known = self.world.objects.get(&world::key(set, &object)).map_or(0, generation);
-            if generation(&object) > known + 1 {
+            if has_leapt(self.world.objects.get(&world::key(set, &object)), &object) {
                 self.invariants.terms.leapt.insert(owner.to_owned(), observation.at);
             }
             self.world.objects.insert(world::key(set, &object), object);
         }
         Ok(())
+    }
+}
+
+/// Whether a set as it was read cannot tell for what its Machine goes: there were specs between that nobody saw, or the one
+/// that was known wanted fewer.
+fn has_leapt(known: Option<&Value>, read: &Value) -> bool {
+    let generation = |set: &Value| set["metadata"]["generation"].as_i64().unwrap_or_default();
+    let replicas = |set: &Value| set["spec"]["replicas"].as_i64().unwrap_or_default();
+    let newer = generation(read) - known.map_or(0, generation);
+    newer > 1 || newer == 1 && known.is_some_and(|known| replicas(known) < replicas(read))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    #[rstest]
+    #[case::the_same((3, 4), (3, 4), false)]
+    #[case::it_was_lowered((3, 4), (4, 3), false)]
+    #[case::it_was_lowered_before_and_raised_now((3, 3), (4, 4), true)]
+    #[case::nobody_saw_what_was_between((3, 4), (5, 4), true)]
+    fn a_set_may_have_been_another_when_its_machine_was_chosen(
+        #[case] known: (i64, i64),
+        #[case] read: (i64, i64),
+        #[case] leapt: bool,
+    ) {
+        let set = |(generation, replicas)| json!({ "metadata": { "generation": generation }, "spec": { "replicas": replicas } });
+        assert_eq!(has_leapt(Some(&set(known)), &set(read)), leapt);
     }
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use mcm_api::keys;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, label, name, phase, share, time};
+use super::sight::{Sight, after, bounds, is_deleting, label, name, phase, share, time};
 
 const WINDOW: Duration = Duration::from_mins(10);
 /// Calls for one Machine within a short retry period.
@@ -25,13 +25,22 @@ pub(super) struct BoundedCreation {
     /// By deployment: when VMs were made, and when Machines were lost.
     made: BTreeMap<String, VecDeque<Timestamp>>,
     lost: BTreeMap<String, VecDeque<Timestamp>>,
+    /// By Machine uid: the deployment that it was made for. Its label may go.
+    of: BTreeMap<String, String>,
     /// VMs that are counted: the ledger tells of one more than once while it boots.
     seen: BTreeSet<String>,
 }
 
 impl Check for BoundedCreation {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.deleted("Machine") {
+            self.of.remove(super::sight::uid(machine));
+        }
         if let Some(machine) = sight.applied("Machine") {
+            let own = label(machine, keys::DEPLOYMENT_LABEL);
+            if !own.is_empty() {
+                self.of.insert(super::sight::uid(machine).to_owned(), own.to_owned());
+            }
             let failed = |machine| phase(machine) == "Failed" || is_deleting(machine);
             if failed(machine) && !sight.before.is_some_and(failed) {
                 let deployment = label(machine, keys::DEPLOYMENT_LABEL).to_owned();
@@ -66,7 +75,7 @@ impl Check for BoundedCreation {
             return None;
         }
         let machine = sight.world.object("Machine", &vm.machine)?;
-        let called = label(machine, keys::DEPLOYMENT_LABEL);
+        let called = self.of.get(super::sight::uid(machine))?.as_str();
         let deployment = sight.world.object("MachineDeployment", called)?;
         let made = count_in(self.made.entry(called.to_owned()).or_default(), sight.at(), WINDOW);
         let lost = self.lost.get_mut(called).map_or(0, |lost| {
@@ -74,11 +83,7 @@ impl Check for BoundedCreation {
             lost.len()
         });
         let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
-        let surge = share(
-            &deployment["spec"]["strategy"]["rollingUpdate"]["maxSurge"],
-            replicas,
-            true,
-        );
+        let surge = share(&bounds(deployment)["maxSurge"], replicas, true);
         let edits = sight
             .terms
             .edits

@@ -75,7 +75,9 @@ fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
     if is_deleting(node) || machine.is_none_or(is_deleting) {
         return None;
     }
-    if is_cordoned(before) && !is_cordoned(node) {
+    // What was updated in place takes pods again.
+    let updated = !label(before, keys::UPDATE_RESULT_LABEL).is_empty();
+    if is_cordoned(before) && !is_cordoned(node) && !updated {
         return Some(format!("node {name} was cordoned, and is no longer"));
     }
     // With the controller's mark beside it the annotation is the controller's own.

@@ -4,10 +4,12 @@
 //! The holder of the Lease is judged where calls say who made them: in virtual time. A Lease that its holder does not
 //! renew for its duration is not valid.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use serde_json::Value;
 
 use super::Check;
 use super::sight::{Sight, after, label, name, owner};
@@ -16,20 +18,47 @@ use crate::engine::world::Leadership;
 /// The label of a set or deployment that is frozen.
 const FREEZE: &str = "freeze";
 
-#[derive(Debug)]
-pub(super) struct Frozen;
+/// By kind and name of what is frozen: the resourceVersion at which it was seen so first.
+#[derive(Debug, Default)]
+pub(super) struct Frozen(BTreeMap<(&'static str, String), Option<u64>>);
+
+impl Frozen {
+    fn note(&mut self, sight: &Sight) {
+        for kind in ["MachineSet", "MachineDeployment"] {
+            let Some(object) = sight.applied(kind) else { continue };
+            let key = (kind, name(object).to_owned());
+            if label(object, FREEZE) == "True" {
+                self.0.entry(key).or_insert_with(|| version(object));
+            } else {
+                self.0.remove(&key);
+            }
+        }
+    }
+}
+
+/// What is written later has a higher one.
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
 
 impl Check for Frozen {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        self.note(sight);
         if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
             let set = owner(machine, "MachineSet").and_then(|set| sight.world.object("MachineSet", set))?;
             let deployment = sight
                 .world
                 .object("MachineDeployment", label(machine, keys::DEPLOYMENT_LABEL));
-            let frozen = [Some(set), deployment]
+            // Sets and Machines are told of side by side: which was written first their versions say.
+            let before = |kind: &'static str, object: &Value| {
+                let frozen = self.0.get(&(kind, name(object).to_owned())).copied().flatten();
+                frozen.zip(version(machine)).is_some_and(|(frozen, made)| made < frozen)
+            };
+            let frozen = [("MachineSet", Some(set)), ("MachineDeployment", deployment)]
                 .into_iter()
-                .flatten()
-                .find(|object| label(object, FREEZE) == "True")?;
+                .filter_map(|(kind, object)| Some((kind, object?)))
+                .find(|(kind, object)| label(object, FREEZE) == "True" && !before(kind, object))
+                .map(|(_, object)| object)?;
             return Some(format!(
                 "machine {} was made while {} is frozen",
                 name(machine),

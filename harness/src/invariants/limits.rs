@@ -3,8 +3,9 @@
 //!
 //! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
 //! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
-//! waits for its turn (I12). A preservation begins to end within a pass of its expiry; that it does not earlier is I5's. The
-//! ends of detaching are not timed here.
+//! waits for its turn (I12); where its time ran out before that one joined, it has a medium retry period to come back. A
+//! preservation begins to end within a pass of its expiry; that it does not earlier is I5's. The ends of detaching are not
+//! timed here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,6 +40,8 @@ struct Running {
     time: Duration,
     /// Whether it waited for its turn when it was looked at last.
     waits: bool,
+    /// When it waited last.
+    waited: Option<Timestamp>,
 }
 
 /// By Machine uid.
@@ -88,9 +91,11 @@ impl Check for Limits {
                     .filter(|known| known.limit == running.limit);
                 let since = known.map_or(running.since, |known| known.since);
                 let waits = known.is_some_and(|known| known.waits);
+                let waited = known.and_then(|known| known.waited);
                 let running = Running {
                     since,
                     waits,
+                    waited,
                     ..running
                 };
                 self.running.insert(uid(machine).to_owned(), running);
@@ -144,6 +149,8 @@ impl Running {
             Limit::Drain => timeouts.long_retry + Duration::from_mins(2),
         };
         let due = after(self.since, self.time + timeouts.slack + retry);
+        let grace = timeouts.medium_retry + timeouts.slack + retry;
+        let due = self.waited.map_or(due, |waited| due.max(after(waited, grace)));
         let calm = after(terms.calm_since?, timeouts.slack + retry);
         Some(due.max(calm))
     }
@@ -157,6 +164,7 @@ impl Limits {
             if waits || running.waits {
                 let began = now.checked_sub(jiff::SignedDuration::try_from(running.time).unwrap_or_default());
                 running.since = running.since.max(began.unwrap_or(now));
+                running.waited = Some(now);
             }
             running.waits = waits;
         }
@@ -171,7 +179,16 @@ impl Limits {
         let named_limit = match known.limit {
             Limit::Creation if text_of(machine).contains("using old node") => return None,
             Limit::Creation => "creation timeout",
-            Limit::Health if phase(before) == "Unknown" => "health timeout",
+            Limit::Health if phase(before) == "Unknown" => {
+                if let Some(sibling) = joined_lately(before, known.time, sight) {
+                    return Some(format!(
+                        "machine {} is Failed at {}, and its sibling {sibling}, for which it waited, has just joined",
+                        name(machine),
+                        sight.at()
+                    ));
+                }
+                "health timeout"
+            }
             Limit::Health | Limit::Drain => return None,
         };
         // Times in a status are whole seconds.
@@ -239,7 +256,28 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
         since,
         time,
         waits: false,
+        waited: None,
     })
+}
+
+/// A sibling that joined after the machine's time was over, less than a medium retry period ago.
+fn joined_lately<'a>(machine: &Value, timeout: Duration, sight: &Sight<'a>) -> Option<&'a str> {
+    let over = after(time(machine, "/status/currentStatus/lastUpdateTime")?, timeout);
+    let deployment = label(machine, keys::DEPLOYMENT_LABEL);
+    // Times in a status are whole seconds.
+    let grace = sight.terms.timeouts.medium_retry.min(timeout);
+    let grace = grace.saturating_sub(Duration::from_secs(1));
+    let mut siblings = sight.world.of_kind("Machine").filter(|sibling| {
+        let joined = time(sibling, "/status/currentStatus/lastUpdateTime").filter(|at| *at >= over);
+        !deployment.is_empty()
+            && label(sibling, keys::DEPLOYMENT_LABEL) == deployment
+            && phase(sibling).starts_with("Running")
+            && sibling
+                .pointer("/status/lastOperation/type")
+                .is_some_and(|last| last == "Create")
+            && joined.is_some_and(|at| sight.at() < after(at, grace))
+    });
+    siblings.next().map(name)
 }
 
 /// Whether a sibling is being replaced.

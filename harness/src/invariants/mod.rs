@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use self::foreign::Interest;
 pub use self::frozen::may_lead;
-pub use self::sight::{Sight, Terms, is_deleting, label, owner};
+pub use self::sight::{Sight, Terms, is_deleting, label, machines_of, owner};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
 
@@ -121,7 +121,7 @@ pub static ALL: [Invariant; 19] = [
         name: "I8",
         statement: "without a valid Lease, or frozen, nobody makes or deletes anything",
         bites: Bites::InPart("Lease and outages of the API server are judged in virtual time"),
-        check: || Box::new(frozen::Frozen),
+        check: || Box::new(frozen::Frozen::default()),
     },
     Invariant {
         name: "I9",

@@ -218,6 +218,15 @@ pub fn creation_timeout(machine: &Value, timeouts: &Timeouts) -> Duration {
         )
 }
 
+/// The bounds of a deployment's strategy: those of an update in place, or of a rolling update.
+pub fn bounds(deployment: &Value) -> &Value {
+    let strategy = &deployment["spec"]["strategy"];
+    match strategy["type"].as_str() {
+        Some("InPlaceUpdate") => &strategy["inPlaceUpdate"],
+        _ => &strategy["rollingUpdate"],
+    }
+}
+
 /// A count of a whole, absolute or in percent; `up`: rounded up.
 pub fn share(value: &Value, whole: i64, up: bool) -> i64 {
     let percent = value

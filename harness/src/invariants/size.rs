@@ -14,7 +14,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, annotation, is_deleting, label, machines_of, name, phase, share};
+use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share};
 
 /// Deployments one of whose machines has failed, or whose size was changed.
 #[derive(Debug, Default)]
@@ -164,10 +164,8 @@ fn is_named(machine: &Value, deployment: &Value) -> bool {
 /// Replicas, surge and what may be unavailable.
 fn numbers(deployment: &Value) -> (i64, i64, i64) {
     let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
-    let rolling = deployment
-        .pointer("/spec/strategy/rollingUpdate")
-        .unwrap_or(&Value::Null);
-    let surge = share(&rolling["maxSurge"], replicas, true);
-    let unavailable = share(&rolling["maxUnavailable"], replicas, false);
+    let bounds = bounds(deployment);
+    let surge = share(&bounds["maxSurge"], replicas, true);
+    let unavailable = share(&bounds["maxUnavailable"], replicas, false);
     (replicas, surge, unavailable)
 }

@@ -1,5 +1,6 @@
 //! Each invariant over hand-made events: what breaks it is found and named, and what is legal is not.
 
+mod allowances;
 mod preserved;
 
 use std::collections::BTreeSet;
@@ -73,6 +74,11 @@ impl Story {
 
     fn disturbed(mut self) -> Self {
         self.invariants.terms.calm_since = None;
+        self
+    }
+
+    fn calm(mut self) -> Self {
+        self.invariants.terms.calm_since = Some(self.now);
         self
     }
 

@@ -403,6 +403,14 @@ pub fn exists(kind: &str, name: &str) -> Condition {
     })
 }
 
+/// An object's status is about its newest spec.
+pub fn observed(kind: &str, name: &str) -> Condition {
+    Condition::Observed(ObjectReference {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
 /// A machine is in that phase.
 pub fn phase(machine: &str, is: Phase) -> Condition {
     Condition::Phase(PhaseIs {

@@ -69,6 +69,56 @@ pub struct Flap {
     pub lasts: DurationExpression,
 }
 
+/// A person does something to one machine of a deployment. Where there is none that stays, nothing happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Pick {
+    /// The deployment.
+    pub of: String,
+    /// Which of its machines, in the order of their names, counted around.
+    pub nth: u64,
+    /// What.
+    pub what: Whim,
+}
+
+/// What a person does to a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Whim {
+    /// Its node takes no new pods.
+    Cordon,
+    /// Its node takes pods again.
+    Uncordon,
+    /// It goes first when fewer are wanted.
+    Prefer,
+}
+
+/// Somebody takes a label from each new machine that has it, a second after the machine was made. The step lasts as long as
+/// they do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Strip {
+    /// The label's key.
+    pub label: String,
+    /// Its value.
+    pub value: String,
+    /// How long they go on.
+    pub lasts: DurationExpression,
+}
+
+/// cluster-autoscaler, as far as it removes nodes that are empty: it names the machine and lowers the deployment's number.
+/// Nodes whose annotation keeps it away it leaves alone. The step lasts as long as it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Autoscaler {
+    /// Of which deployment.
+    pub deployment: String,
+    /// How long a node must have been empty.
+    pub idle: DurationExpression,
+    /// How long it goes on.
+    pub lasts: DurationExpression,
+}
+
 fn true_and_false() -> [String; 2] {
     ["True", "False"].map(str::to_owned)
 }

@@ -72,6 +72,8 @@ pub enum Condition {
     NodeGone(String),
     /// There is an object.
     Exists(ObjectReference),
+    /// An object's status is about its newest spec: `observedGeneration` is `generation`.
+    Observed(ObjectReference),
     /// So many VMs of a machine exist, in whatever state but terminated.
     VmCount(VmCount),
     /// So many driver calls for a machine were answered.
@@ -363,6 +365,9 @@ impl fmt::Display for Condition {
             Self::MachineGone(name) => write!(f, "machine {name} is gone"),
             Self::NodeGone(name) => write!(f, "node {name} is gone"),
             Self::Exists(ObjectReference { kind, name }) => write!(f, "{kind} {name} exists"),
+            Self::Observed(ObjectReference { kind, name }) => {
+                write!(f, "the status of {kind} {name} is about its newest spec")
+            }
             Self::VmCount(VmCount { machine, is }) => write!(f, "machine {machine} has {is} VM(s)"),
             Self::Calls(calls) => {
                 write!(f, "{} for {}", calls.call.rpc(), calls.machine)?;

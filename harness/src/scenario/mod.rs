@@ -74,6 +74,9 @@ pub struct World {
     /// Whether mcm preserves nothing (`--preservation-dialect=off`); on stage `sim`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub preservation_off: bool,
+    /// Whether there are agents on nodes that carry out updates in place.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agents: bool,
 }
 
 impl Default for World {
@@ -84,6 +87,7 @@ impl Default for World {
             nodes: 0,
             keeper: None,
             preservation_off: false,
+            agents: false,
         }
     }
 }

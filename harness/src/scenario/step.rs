@@ -6,7 +6,7 @@ use mcm_api::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::disturb::{ApiFault, Flap, Keep, Pause, QuietEnd, SlowCreation};
+use super::disturb::{ApiFault, Autoscaler, Flap, Keep, Pause, Pick, QuietEnd, SlowCreation, Strip};
 use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
 use super::fixtures;
@@ -53,6 +53,12 @@ pub enum Step {
     SlowCreation(SlowCreation),
     /// A condition of a node flaps.
     Flap(Flap),
+    /// A person does something to one machine of a deployment, whatever its name.
+    Pick(Pick),
+    /// Labels of new machines are taken away.
+    Strip(Strip),
+    /// cluster-autoscaler removes empty nodes.
+    Autoscaler(Autoscaler),
     /// Changes how many machines the keeper keeps.
     Keep(Keep),
     /// All faults are lifted; it settles, and nothing is written any more.

@@ -111,5 +111,8 @@ pub const SCALE_DOWN_DISABLED_BEFORE_ANNOTATION: &str =
     "node.machine.sapcloud.io/scale-down-disabled-before-preservation";
 /// Taint on the Node of a failed machine that is kept: no new pods.
 pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
+/// Annotation on a Machine: the set that let it go while it was young, because it no longer had the labels that are selected,
+/// and when, as `SET~TIME`. For a while it counts against that set's limit.
+pub const RELEASED_BY_ANNOTATION: &str = "machine.sapcloud.io/released-by";
 /// Type of the Node condition that tells of a preservation.
 pub const PRESERVED_CONDITION: &str = "Preserved";

@@ -22,6 +22,8 @@ use crate::set::{is_active, stamp};
 use crate::steps::{Act, Kind, Plan};
 
 const FROZEN: &str = "Frozen";
+/// How long a machine that a set let go counts against its limit.
+const MEMORY: Duration = Duration::from_hours(1);
 const TOO_MANY: &str = "OverShootingReplicaCount";
 const OUT_OF_STEP: &str = "MachineDeploymentStateSync";
 const OUT_OF_STEP_TEXT: &str =
@@ -131,6 +133,9 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
             .deployments
             .iter()
             .find(|one| is_controlled_by(&set.metadata, &one.metadata));
+        if planted!(settings, Q16) && deployment.is_some_and(|one| one.spec.strategy.rolling_update.is_none()) {
+            break;
+        }
         let verdict = judge(view, set, deployment, settings, now);
         let stays = match &verdict {
             Some((freeze, _)) => *freeze,
@@ -167,7 +172,10 @@ fn judge(
     now: Timestamp,
 ) -> Option<(bool, Reason)> {
     let machines: Vec<&Arc<Machine>> = view.machines.iter().filter(|machine| is_of(machine, set)).collect();
-    let count = machines.len() as i64;
+    let mut count = machines.len() as i64;
+    if !planted!(settings, R49) {
+        count += released(view, set, now);
+    }
     let wanted = match deployment {
         Some(one) => i64::from(one.spec.replicas) + Bounds::of(&one.spec).surge,
         None => 2 * i64::from(set.spec.replicas),
@@ -216,6 +224,21 @@ fn surplus_is_old(set: &MachineSet, size: i32, machines: &[&Arc<Machine>], setti
         time.is_some_and(|time| Duration::try_from(now.duration_since(time)).unwrap_or_default() > settings.period)
     };
     active > i64::from(size) && old(since) && old(made)
+}
+
+/// Machines that the set let go of late: whoever takes the labels from each new one makes it go on for ever.
+fn released(view: &View, set: &MachineSet, now: Timestamp) -> i64 {
+    let lately = |machine: &&Arc<Machine>| {
+        let annotations = machine.metadata.annotations.as_ref();
+        let note = annotations.and_then(|all| all.get(keys::RELEASED_BY_ANNOTATION));
+        let Some((name, time)) = note.and_then(|note| note.split_once('~')) else {
+            return false;
+        };
+        let since = time.parse::<Timestamp>().ok().map(|time| now.duration_since(time));
+        Some(name) == set.metadata.name.as_deref()
+            && since.is_some_and(|since| Duration::try_from(since).unwrap_or_default() < MEMORY)
+    };
+    view.machines.iter().filter(lately).count() as i64
 }
 
 /// By the name of the owner and the template's labels: what a set no longer selects counts all the same.

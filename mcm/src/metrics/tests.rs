@@ -57,3 +57,54 @@ fn nothing_of_a_deleted_machine_is_shown() {
     cache.apply(Event::Delete(machine()));
     assert!(!metrics.text().contains("m1"));
 }
+
+#[test]
+fn a_scrape_shows_sets_and_deployments_as_upstream_does() {
+    let metrics = Metrics::new();
+    let (sets, deployments) = (Cache::new(&[]), Cache::new(&[]));
+    metrics.show_owners(sets.clone(), deployments.clone());
+    let set = serde_json::json!({
+        "metadata": { "name": "ms", "namespace": "default" },
+        "spec": { "replicas": 3 },
+        "status": {
+            "replicas": 2, "readyReplicas": 1,
+            "machineSetCondition": [{ "type": "Frozen", "status": "True" }],
+            "failedMachines": [{
+                "name": "m1", "ownerRef": "ms", "lastOperation": { "state": "Failed", "type": "HealthCheck" },
+            }],
+        },
+    });
+    sets.apply(Event::Apply(serde_json::from_value(set).unwrap()));
+    let deployment = serde_json::json!({
+        "metadata": { "name": "md", "namespace": "default" },
+        "spec": {
+            "replicas": 10, "paused": true,
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": 1 } },
+        },
+        "status": { "updatedReplicas": 4, "collisionCount": 1 },
+    });
+    deployments.apply(Event::Apply(serde_json::from_value(deployment).unwrap()));
+    metrics.count_stale(2);
+    let text = metrics.text();
+    for line in [
+        "mcm_machine_set_items_total 1",
+        r#"mcm_machine_set_info_spec_replicas{name="ms",namespace="default"} 3"#,
+        r#"mcm_machine_set_status_replicas{name="ms",namespace="default"} 2"#,
+        r#"mcm_machine_set_status_ready_replicas{name="ms",namespace="default"} 1"#,
+        r#"mcm_machine_set_status_condition{name="ms",namespace="default",condition="Frozen"} 1"#,
+        r#"mcm_machine_set_failed_machines{name="ms",namespace="default",failed_machine_name="m1",failed_machine_provider_id="",failed_machine_owner_ref="ms",failed_machine_last_operation_state="Failed",failed_machine_last_operation_machine_operation_type="HealthCheck"} 1"#,
+        "mcm_machine_deployment_items_total 1",
+        r#"mcm_machine_deployment_info{name="md",namespace="default",createdAt="",spec_strategy_type="RollingUpdate"} 1"#,
+        r#"mcm_machine_deployment_info_spec_paused{name="md",namespace="default"} 1"#,
+        r#"mcm_machine_deployment_info_spec_rolling_update_max_surge{name="md",namespace="default"} 3"#,
+        r#"mcm_machine_deployment_status_updated_replicas{name="md",namespace="default"} 4"#,
+        r#"mcm_machine_deployment_status_collision_count{name="md",namespace="default"} 1"#,
+        "mcm_machine_stale_machines_total 2",
+    ] {
+        assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");
+    }
+    assert!(
+        !text.contains("mcm_machine_deployment_info_spec_revision_history_limit{"),
+        "it is not set"
+    );
+}

@@ -125,7 +125,7 @@ fn bound() -> DurationExpression {
 
 /// The deployment.
 fn owner(replicas: u64, world: &mut Stream, kept: u64) -> Step {
-    let mut deployment = rollout::object(replicas, &strategy(world));
+    let mut deployment = rollout::object(replicas, &strategy(world, false));
     deployment["spec"]["autoPreserveFailedMax"] = json!(world.below(4));
     let template = &mut deployment["spec"]["template"]["spec"];
     template["machinePreserveTimeout"] = json!(GoDuration(Duration::from_secs(kept)).to_string());

@@ -12,6 +12,7 @@ use crate::campaign::suite::Suite;
 use crate::scenario::builder::{
     all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack, wait,
 };
+use crate::scenario::disturb::{Pick, Whim};
 use crate::scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// The deployment.
@@ -41,9 +42,11 @@ pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scen
     scenario.world.replicas = if world.chance(0.1) { 2 } else { 1 };
     scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
     scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
-    let strategy = strategy(&mut world);
+    let in_place = world.chance(0.2);
+    scenario.world.agents = in_place;
+    let strategy = strategy(&mut world, in_place);
     scenario = scenario.step(deployment(size, &strategy));
-    let (deeds, replicas) = deeds(size, span, &mut users);
+    let (deeds, replicas) = deeds(size, span, in_place, &mut users);
     let mut now = 0;
     for (at, deed) in deeds {
         if at > now {
@@ -59,14 +62,14 @@ pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scen
 }
 
 /// What people do and when, and how many machines they want at last.
-fn deeds(size: u64, span: u64, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
+fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
     let count = 1 + users.below(2 + 2 * size);
     let mut times: Vec<u64> = (0..count).map(|_| users.below(span)).collect();
     times.sort_unstable();
     let mut replicas = size;
     let mut deeds = Vec::new();
     for at in times {
-        let deed = match users.below(9) {
+        let deed = match users.below(12) {
             0..=2 => {
                 replicas = users.below(2 * size + 2);
                 spec(json!({ "replicas": replicas }))
@@ -77,25 +80,42 @@ fn deeds(size: u64, span: u64, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
             }
             6 => spec(json!({ "paused": users.chance(0.5) })),
             7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
-            _ => spec(json!({ "strategy": strategy(users) })),
+            8 => spec(json!({ "strategy": strategy(users, in_place) })),
+            9 | 10 => pick(size, Whim::Prefer, users),
+            // A node that was updated takes pods again, whoever cordoned it.
+            _ if in_place => pick(size, Whim::Prefer, users),
+            _ if users.chance(0.5) => pick(size, Whim::Cordon, users),
+            _ => pick(size, Whim::Uncordon, users),
         };
         deeds.push((at, deed));
     }
     (deeds, replicas)
 }
 
-pub(super) fn strategy(stream: &mut Stream) -> Value {
+/// Something that a person does to any of the machines.
+fn pick(size: u64, what: Whim, users: &mut Stream) -> Step {
+    Step::Pick(Pick {
+        of: NAME.to_owned(),
+        nth: users.below(size),
+        what,
+    })
+}
+
+pub(super) fn strategy(stream: &mut Stream, in_place: bool) -> Value {
     let surge = stream.below(3);
     let unavailable = if surge == 0 {
         1 + stream.below(2)
     } else {
         stream.below(3)
     };
-    if stream.chance(0.2) {
-        json!({ "type": "Recreate", "rollingUpdate": null })
+    if in_place && stream.chance(0.7) {
+        let bounds = json!({ "maxSurge": surge, "maxUnavailable": unavailable, "orchestrationType": "Auto" });
+        json!({ "type": "InPlaceUpdate", "rollingUpdate": null, "inPlaceUpdate": bounds })
+    } else if stream.chance(0.2) {
+        json!({ "type": "Recreate", "rollingUpdate": null, "inPlaceUpdate": null })
     } else {
         let rolling = json!({ "maxSurge": surge, "maxUnavailable": unavailable });
-        json!({ "type": "RollingUpdate", "rollingUpdate": rolling })
+        json!({ "type": "RollingUpdate", "rollingUpdate": rolling, "inPlaceUpdate": null })
     }
 }
 

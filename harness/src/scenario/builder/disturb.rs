@@ -3,7 +3,9 @@
 use apiserver::faults::Rule;
 use serde_json::Value;
 
-use crate::scenario::disturb::{ApiFault, Client, Flap, Keep, Keeper, Pause, QuietEnd, SlowCreation};
+use crate::scenario::disturb::{
+    ApiFault, Autoscaler, Client, Flap, Keep, Keeper, Pause, QuietEnd, SlowCreation, Strip,
+};
 use crate::scenario::duration::DurationExpression;
 use crate::scenario::expect::{Condition, Struck};
 use crate::scenario::step::{FailZone, MakeVm, Patch, Process, Step, ZoneFailure};
@@ -105,6 +107,28 @@ pub fn flap(
         condition: condition.to_owned(),
         values: values.map(str::to_owned),
         every: every.into(),
+        lasts: lasts.into(),
+    })
+}
+
+/// Somebody takes that label from each new machine, for so long.
+pub fn strip(label: &str, value: &str, lasts: impl Into<DurationExpression>) -> Step {
+    Step::Strip(Strip {
+        label: label.to_owned(),
+        value: value.to_owned(),
+        lasts: lasts.into(),
+    })
+}
+
+/// cluster-autoscaler removes nodes of a deployment that were empty for `idle`, for so long.
+pub fn scale_down_empty(
+    deployment: &str,
+    idle: impl Into<DurationExpression>,
+    lasts: impl Into<DurationExpression>,
+) -> Step {
+    Step::Autoscaler(Autoscaler {
+        deployment: deployment.to_owned(),
+        idle: idle.into(),
         lasts: lasts.into(),
     })
 }

@@ -3,8 +3,9 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mcm_api::deployment::{MachineDeploymentSpec, Strategy};
 
-/// The strategies.
-pub(super) const ROLLING_UPDATE: &str = "RollingUpdate";
+/// The strategy of those that name none.
+pub const ROLLING_UPDATE: &str = "RollingUpdate";
+/// The other strategies.
 pub(super) const RECREATE: &str = "Recreate";
 pub(super) const IN_PLACE_UPDATE: &str = "InPlaceUpdate";
 /// A person selects the nodes that are updated in place.

@@ -153,6 +153,8 @@ fn roll_out(desk: &mut Desk, newest: usize) {
     }
     if under_way && desk.settings.keep_autoscaler_away {
         nodes::keep_autoscaler_away(desk);
+    } else if desk.settings.keep_autoscaler_away && !planted!(desk.settings, R61) {
+        nodes::reserve(desk);
     }
     match desk.deployment.spec.strategy.type_.as_str() {
         RECREATE => {

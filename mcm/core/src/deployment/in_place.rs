@@ -158,8 +158,9 @@ fn resize(desk: &mut Desk, position: usize, to: i32) -> bool {
 
 /// The node of an updated machine takes pods again, once those that it cannot do without are there.
 fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
+    let updated = is_updated(machine) || planted!(desk.settings, R59);
     let Some(node) = desk.node_of(machine) else { return };
-    let updated = is_updated(machine) && result(node) == Some(keys::UPDATE_SUCCESSFUL);
+    let updated = updated && result(node) == Some(keys::UPDATE_SUCCESSFUL);
     if !updated {
         return;
     }
@@ -236,7 +237,8 @@ fn hand_over(desk: &mut Desk, newest: usize, old: &[usize], most: i32) -> bool {
     for position in old {
         let mut left = 0;
         for machine in machines(desk, *position) {
-            let ready = is_updated(&machine) && machine.status.current_status.phase != Some(Phase::InPlaceUpdating);
+            let busy = machine.status.current_status.phase == Some(Phase::InPlaceUpdating);
+            let ready = is_updated(&machine) && !busy || planted!(desk.settings, R59);
             let successful = desk
                 .node_of(&machine)
                 .is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));
@@ -317,6 +319,11 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     // A selected machine that still serves will not for long.
     let serving: i64 = old.iter().map(|position| serving(desk, *position)).sum::<i64>() + available(desk, newest);
     let mut budget = possible.min(serving - least).min(wanted - new - busy);
+    if budget <= 0 && busy == 0 {
+        // Nothing may be missed: as at the beginning, a machine beyond the number is needed. Scaling may have taken it.
+        rolling::grow(desk, newest);
+        return;
+    }
     for position in old {
         for machine in machines(desk, *position) {
             if budget <= 0 {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 
-pub use bounds::{Bounds, resolve};
+pub use bounds::{Bounds, ROLLING_UPDATE, resolve};
 pub use decide::decide;
 pub use reason::Reason;
 pub use template::{hash, same_template, set_name, template_hash};

@@ -62,7 +62,36 @@ fn ours(taint: &Taint) -> bool {
 
 /// Keeps cluster-autoscaler away from all nodes of the deployment. A person's own annotation is left as it is.
 pub(super) fn keep_autoscaler_away(desk: &mut Desk) {
-    for machine in all_machines(desk) {
+    let machines = all_machines(desk);
+    keep_away(desk, machines);
+}
+
+/// Keeps it away from machines that were made in the place of others whose pods have not left yet: until those are gone the
+/// replacements are empty, and not superfluous.
+pub(super) fn reserve(desk: &mut Desk) {
+    for position in 0..desk.sets.len() {
+        let all = desk
+            .sets
+            .get(position)
+            .map(|set| set.machines.clone())
+            .unwrap_or_default();
+        let leaving = all
+            .iter()
+            .filter_map(|machine| machine.metadata.deletion_timestamp.as_ref().map(|time| time.0));
+        let (count, Some(first)) = (leaving.clone().count(), leaving.min()) else {
+            continue;
+        };
+        let made = |machine: &Arc<Machine>| machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let mut since: Vec<Arc<Machine>> = machines(desk, position);
+        since.retain(|machine| made(machine) >= Some(first));
+        since.sort_by(|a, b| (made(b), &b.metadata.name).cmp(&(made(a), &a.metadata.name)));
+        since.truncate(count);
+        keep_away(desk, since);
+    }
+}
+
+fn keep_away(desk: &mut Desk, machines: Vec<Arc<Machine>>) {
+    for machine in machines {
         let value = if planted!(desk.settings, R57) {
             keys::TRUE
         } else {

@@ -79,7 +79,13 @@ pub(super) fn sync(desk: &mut Desk, newest: usize) {
         draft.annotate(keys::REVISION_ANNOTATION, next.to_string());
         what.push("revision");
     }
-    if let Some(labels) = &mut draft.set.metadata.labels {
+    if let Some(labels) = draft
+        .set
+        .metadata
+        .labels
+        .as_mut()
+        .filter(|_| !planted!(desk.settings, Q08))
+    {
         labels.remove(keys::SCALE_UP_DISABLED_LABEL);
     }
     hand_on(&deployment.spec, &mut draft.set, &mut what);

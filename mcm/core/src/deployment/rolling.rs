@@ -19,6 +19,8 @@ pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
 fn total(desk: &Desk) -> i64 {
     let of = if planted!(desk.settings, R54) {
         SetDraft::size_without_leaving
+    } else if planted!(desk.settings, Q07) {
+        |set: &SetDraft| set.machines.len() as i64
     } else {
         SetDraft::size
     };

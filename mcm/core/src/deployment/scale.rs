@@ -64,6 +64,7 @@ pub(super) fn scale(desk: &mut Desk, newest: Option<usize>) {
     }
     let sizes = match desk.deployment.spec.strategy.type_.as_str() {
         ROLLING_UPDATE | "" => proportional(desk, &active, newest),
+        _ if planted!(desk.settings, Q06) => return,
         _ => in_order(desk, &active, newest, i64::from(wanted)),
     };
     for (position, size) in sizes {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
@@ -261,10 +262,28 @@ fn timeout(pass: &Pass) -> Option<Plan> {
     if pass.phase() == Some(&Phase::InPlaceUpdating) {
         return Some(never_updated(pass, limit));
     }
-    Some(match being_replaced(pass) {
-        Some(other) => Plan::new(Reason::OthersBeingReplaced(other)).after(pass.settings.retry.short),
+    if let Some(other) = being_replaced(pass) {
+        return Some(Plan::new(Reason::OthersBeingReplaced(other)).after(pass.settings.retry.short));
+    }
+    Some(match time_to_come_back(pass, limit) {
+        Some(left) => Plan::new(Reason::MayComeBack(left)).after(left),
         None => never_recovered(pass, limit),
     })
+}
+
+/// What a machine has left whose time ran out while it waited for a sibling's replacement. That one has joined: whatever
+/// kept all of them away may be over, and the others need a moment, too.
+fn time_to_come_back(pass: &Pass, limit: Duration) -> Option<Duration> {
+    if planted!(pass.settings, R19c) {
+        return None;
+    }
+    let since = pass.machine().status.current_status.last_update_time.as_ref()?.0;
+    let over = since.checked_add(limit).ok()?;
+    let joined = pass.view.siblings.iter().filter_map(|sibling| sibling.joined).max();
+    let joined = Time(joined.filter(|joined| *joined >= over)?);
+    let passed = pass.since(Some(&joined));
+    let left = pass.settings.retry.medium.min(limit).saturating_sub(passed);
+    (!left.is_zero()).then_some(left)
 }
 
 fn never_joined(pass: &Pass, limit: Duration) -> Plan {

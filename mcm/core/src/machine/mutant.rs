@@ -50,6 +50,8 @@ pub enum Mutant {
     R19,
     /// A sibling that is being deleted does not hold a machine back.
     R19b,
+    /// A machine whose sibling was replaced meanwhile has no time left to come back.
+    R19c,
     /// A machine whose node does not answer goes before one that never joined.
     R20,
     /// While a rollout is under way no health timeout ends.
@@ -106,10 +108,14 @@ pub enum Mutant {
     R45,
     /// Machines that are being deleted count and rank last.
     R46,
+    /// A set makes machines by its own number, whatever its deployment wants.
+    R46b,
     /// What a set made counts when the watch shows it.
     R47,
     /// A set is named by chance, and one that was made counts when the watch shows it.
     R48,
+    /// What a set let go does not count against its limit.
+    R49,
     /// Where there is nothing to distribute among sets no size is noted for any.
     R50,
     /// More replicas are shared among old sets and the newest.
@@ -128,8 +134,12 @@ pub enum Mutant {
     R57,
     /// A machine is Terminating before its deletion is ordered.
     R58,
+    /// A machine changes its set on its node's word, whatever its own phase.
+    R59,
     /// New machines count as available as soon as they boot.
     R60,
+    /// Nobody keeps cluster-autoscaler away from a replacement whose predecessor still drains.
+    R61,
     /// A deletion knows the machine's node by the machine's label alone.
     R62,
     /// A deletion that finds its label gone passes over what it stands for.
@@ -148,6 +158,8 @@ pub enum Mutant {
     R70,
     /// A write that fails is tried again at once.
     R71,
+    /// A write that meets a conflict is tried again at once, however often.
+    R71b,
     /// A status is written at every pass, and an error is repeated at each.
     R72,
     /// A deletion whose class is not usable says nothing, and nothing wakes it.
@@ -182,11 +194,19 @@ pub enum Mutant {
     A21,
     /// Nothing wakes a machine at its expiry.
     A22,
+    /// A changed number is not carried out where several sets have machines, unless they roll.
+    Q06,
+    /// The surge counts machines that are there, and not those that are ordered.
+    Q07,
+    /// An old set of an update in place never grows again.
+    Q08,
+    /// A deployment without a surge ends the look for too many machines.
+    Q16,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 87] = [
+    pub const ALL: [Self; 97] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -208,6 +228,7 @@ impl Mutant {
         Self::R18,
         Self::R19,
         Self::R19b,
+        Self::R19c,
         Self::R20,
         Self::R21,
         Self::R22,
@@ -236,8 +257,10 @@ impl Mutant {
         Self::R44b,
         Self::R45,
         Self::R46,
+        Self::R46b,
         Self::R47,
         Self::R48,
+        Self::R49,
         Self::R50,
         Self::R51,
         Self::R52,
@@ -247,7 +270,9 @@ impl Mutant {
         Self::R56,
         Self::R57,
         Self::R58,
+        Self::R59,
         Self::R60,
+        Self::R61,
         Self::R62,
         Self::R63,
         Self::R64,
@@ -257,6 +282,7 @@ impl Mutant {
         Self::R69,
         Self::R70,
         Self::R71,
+        Self::R71b,
         Self::R72,
         Self::R73,
         Self::R74,
@@ -274,6 +300,10 @@ impl Mutant {
         Self::A20,
         Self::A21,
         Self::A22,
+        Self::Q06,
+        Self::Q07,
+        Self::Q08,
+        Self::Q16,
     ];
 
     /// The name of its switch: the entry of the regression corpus, and a letter for a variant.
@@ -300,6 +330,7 @@ impl Mutant {
             Self::R18 => "R18",
             Self::R19 => "R19",
             Self::R19b => "R19/b",
+            Self::R19c => "R19/c",
             Self::R20 => "R20",
             Self::R21 => "R21",
             Self::R22 => "R22",
@@ -328,8 +359,10 @@ impl Mutant {
             Self::R44b => "R44/b",
             Self::R45 => "R45",
             Self::R46 => "R46",
+            Self::R46b => "R46/b",
             Self::R47 => "R47",
             Self::R48 => "R48",
+            Self::R49 => "R49",
             Self::R50 => "R50",
             Self::R51 => "R51",
             Self::R52 => "R52",
@@ -339,7 +372,9 @@ impl Mutant {
             Self::R56 => "R56",
             Self::R57 => "R57",
             Self::R58 => "R58",
+            Self::R59 => "R59",
             Self::R60 => "R60",
+            Self::R61 => "R61",
             Self::R62 => "R62",
             Self::R63 => "R63",
             Self::R64 => "R64",
@@ -349,6 +384,7 @@ impl Mutant {
             Self::R69 => "R69",
             Self::R70 => "R70",
             Self::R71 => "R71",
+            Self::R71b => "R71/b",
             Self::R72 => "R72",
             Self::R73 => "R73",
             Self::R74 => "R74",
@@ -366,6 +402,10 @@ impl Mutant {
             Self::A20 => "A20",
             Self::A21 => "A21",
             Self::A22 => "A22",
+            Self::Q06 => "Q06",
+            Self::Q07 => "Q07",
+            Self::Q08 => "Q08",
+            Self::Q16 => "Q16",
         }
     }
 

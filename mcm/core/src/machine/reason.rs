@@ -112,6 +112,9 @@ pub enum Reason {
     /// Unknown for too long, and other machines of the deployment are on their way.
     #[error("the node was unhealthy for too long, but {0} is being replaced: one at a time")]
     OthersBeingReplaced(String),
+    /// Unknown for too long, and a machine that was replaced meanwhile has joined: whatever kept them all away may be over.
+    #[error("the node was unhealthy for too long; a sibling has just joined, and so it has {} to come back", GoDuration(*.0))]
+    MayComeBack(Duration),
     /// Somebody deleted the Node.
     #[error("the Node {0} was deleted: so is its machine")]
     NodeDeleted(String),

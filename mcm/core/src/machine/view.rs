@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use mcm_api::{DriverError, Machine, MachineClass, Phase, VmIdentity};
+use mcm_api::{DriverError, Machine, MachineClass, MachineStatus, Operation, Phase, VmIdentity};
 
 use super::{Action, DrainMemory};
 use crate::preservation::{Gate, Standing};
@@ -126,6 +126,24 @@ pub struct Sibling {
     pub phase: Option<Phase>,
     /// Whether it is preserved.
     pub preserved: bool,
+    /// When its node joined; `None`: it has not, or something happened to it since.
+    pub joined: Option<Timestamp>,
+}
+
+impl Sibling {
+    /// The machine of that name, of such a status.
+    pub fn of(name: String, status: &MachineStatus) -> Self {
+        let current = &status.current_status;
+        let operation = status.last_operation.as_ref();
+        let joined = current.base() == Some(&Phase::Running)
+            && operation.is_some_and(|last| last.operation == Some(Operation::Create));
+        Self {
+            name,
+            phase: current.phase.clone(),
+            preserved: status.is_preserved(),
+            joined: current.last_update_time.as_ref().map(|time| time.0).filter(|_| joined),
+        }
+    }
 }
 
 /// What is known of a machine's bootstrap token.

@@ -1,6 +1,7 @@
 //! One decision about one set, in its order: validity, finalizer, claims, what machines are given, their number, status.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::set::MachineSetStatus;
@@ -8,7 +9,7 @@ use mcm_api::{Machine, MachineSet, keys};
 use serde_json::json;
 
 use super::replicas::{Change, change, label};
-use super::status::{invalid, news, status};
+use super::status::{invalid, news, stamp, status};
 use super::sync::sync;
 use super::{Reason, View, problems};
 use crate::finalizer::{finalizer_patch, has_finalizer};
@@ -17,6 +18,9 @@ use crate::merge::difference;
 use crate::ownership::{Claim, adoption, claim, release};
 use crate::preservation::without_sub_phases;
 use crate::steps::{Act, Kind, Plan};
+
+/// How old a machine is at most whose labels nobody takes on purpose: it has hardly joined.
+const YOUNG: Duration = Duration::from_mins(20);
 
 /// What is to be done about the set.
 pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
@@ -45,7 +49,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
         plan.push(own(set, patch), Reason::FinalizerMissing);
         return plan;
     }
-    let claimed = claims(view, &mut plan);
+    let claimed = claims(view, now, &mut plan);
     if !plan.steps.is_empty() {
         return plan;
     }
@@ -69,7 +73,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
 }
 
 /// The set's machines. What is adopted or released comes first, and the rest in the next plan.
-fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<Machine>> {
+fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machine>> {
     let owner = &view.set.metadata;
     let Some(selector) = &view.set.spec.selector else {
         return Vec::new();
@@ -80,7 +84,7 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<Machine>> {
         match claim(owner, selector, &machine.metadata) {
             Claim::Mine => mine.push(Arc::clone(machine)),
             Claim::Adopt => {
-                let patch = adoption(&machine.metadata, "MachineSet", owner);
+                let patch = welcome(machine, adoption(&machine.metadata, "MachineSet", owner));
                 let kind = Kind::Machine;
                 plan.push(
                     Act::Adopt {
@@ -92,14 +96,37 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<Machine>> {
                 );
             }
             Claim::Release => {
-                let patch = release(&machine.metadata, owner);
-                plan.push(patch_machine(&name, patch), Reason::LetGo(name));
+                let patch = farewell(&view.set, machine, now, release(&machine.metadata, owner));
+                plan.push(patch_machine(&name, patch), Reason::LetGo(name.clone()));
+                let text = format!("Released machine: {name}: it no longer has the labels that are selected");
+                event(plan, EventType::Warning, "ReleasedMachine", text, Reason::LetGo(name));
             }
             Claim::Foreign => {}
         }
     }
     mine.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     mine
+}
+
+/// A young machine that goes is noted: whoever takes the labels from each new one must not make the set go on for ever.
+fn farewell(set: &MachineSet, machine: &Machine, now: Timestamp, mut patch: serde_json::Value) -> serde_json::Value {
+    let made = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let age = made.map(|made| Duration::try_from(now.duration_since(made)).unwrap_or_default());
+    if age.is_some_and(|age| age < YOUNG) {
+        let set = set.metadata.name.as_deref().unwrap_or_default();
+        let note = format!("{set}~{}", stamp(now).0);
+        patch["metadata"]["annotations"] = json!({ keys::RELEASED_BY_ANNOTATION: note });
+    }
+    patch
+}
+
+/// One that comes back is as any other.
+fn welcome(machine: &Machine, mut patch: serde_json::Value) -> serde_json::Value {
+    let annotations = machine.metadata.annotations.as_ref();
+    if annotations.is_some_and(|all| all.contains_key(keys::RELEASED_BY_ANNOTATION)) {
+        patch["metadata"]["annotations"] = json!({ keys::RELEASED_BY_ANNOTATION: null });
+    }
+    patch
 }
 
 /// A set that is being deleted takes its machines with it, whatever else is said of it.

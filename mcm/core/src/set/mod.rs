@@ -13,7 +13,7 @@ mod validation;
 
 use std::sync::Arc;
 
-use mcm_api::{Machine, MachineSet};
+use mcm_api::{Machine, MachineDeployment, MachineSet};
 
 pub use decide::decide;
 pub(crate) use rank::marked;
@@ -36,6 +36,8 @@ pub struct View {
     /// Machines that the set controls, and orphans, in any order; machines of others may be among them. What this
     /// process made or deleted and the watch has not shown yet is here as the answers said.
     pub machines: Vec<Arc<Machine>>,
+    /// The deployment that controls the set, where it is known.
+    pub deployment: Option<Arc<MachineDeployment>>,
     /// The step of the last plan that failed, in words. The plan then only tells of it.
     pub failure: Option<String>,
     /// A planted defect.

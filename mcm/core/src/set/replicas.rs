@@ -29,9 +29,10 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
     let counts = |machine: &&Arc<Machine>| is_active(machine) || planted!(view, R41 | R46);
     let active: Vec<Arc<Machine>> = claimed.iter().filter(counts).cloned().collect();
     if active.len() < wanted {
-        if label(set, keys::SCALE_UP_DISABLED_LABEL).is_some() {
+        if label(set, keys::SCALE_UP_DISABLED_LABEL).is_some() || active.len() >= needed(view) {
             return Change::None;
         }
+        let wanted = wanted.min(needed(view));
         let missing = (wanted - active.len()).min(BURST);
         let there = active.len();
         let reason = Reason::TooFew { there, wanted, missing };
@@ -42,6 +43,16 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
         Change::None
     } else {
         Change::Delete(victims)
+    }
+}
+
+/// No set of a deployment needs more machines than all of them together. One that was not told yet of a lower number makes
+/// none to delete it a moment later.
+fn needed(view: &View) -> usize {
+    match view.deployment.as_ref().filter(|_| !planted!(view, R46b)) {
+        Some(deployment) if deployment.metadata.deletion_timestamp.is_some() => 0,
+        Some(deployment) => usize::try_from(deployment.spec.replicas).unwrap_or_default(),
+        None => usize::MAX,
     }
 }
 

@@ -15,7 +15,7 @@ fn sibling(phase: Option<Phase>) -> Sibling {
     Sibling {
         name: "worker-other".to_owned(),
         phase,
-        preserved: false,
+        ..Sibling::default()
     }
 }
 
@@ -291,6 +291,47 @@ fn one_machine_of_a_deployment_fails_at_a_time(
         assert_eq!(plan.reason, Reason::OthersBeingReplaced("worker-other".to_owned()));
         assert_eq!((plan.status, plan.wake), (None, Some(secs(5))));
     }
+}
+
+#[rstest]
+#[case::right_away(10, 10, Some(mins(3)))]
+#[case::a_while_later(14, 16, Some(mins(1)))]
+#[case::and_no_longer(14, 17, None)]
+#[case::it_joined_before_the_time_was_over(9, 10, None)]
+fn a_machine_that_waited_for_a_sibling_to_join_has_time_to_come_back(
+    #[case] joined: i64,
+    #[case] now: i64,
+    #[case] left: Option<Duration>,
+) {
+    let mut view = unknown();
+    view.siblings = vec![Sibling {
+        joined: Some(minute(joined)),
+        ..sibling(Some(Phase::Running))
+    }];
+    let plan = decided(&view, minute(now));
+    match left {
+        Some(left) => assert_eq!(
+            (plan.reason, plan.status, plan.wake),
+            (Reason::MayComeBack(left), None, Some(left))
+        ),
+        None => assert_eq!(written(&plan).0, "Failed"),
+    }
+}
+
+#[rstest]
+#[case::it_joined(Phase::Running, Operation::Create, true)]
+#[case::it_came_back(Phase::Running, Operation::HealthCheck, false)]
+#[case::it_is_on_its_way(Phase::Pending, Operation::Create, false)]
+fn a_sibling_has_joined_when_its_creation_was_the_last_thing_that_happened(
+    #[case] phase: Phase,
+    #[case] operation: Operation,
+    #[case] joined: bool,
+) {
+    let mut view = with_vm(phase);
+    set_operation(&mut view, operation, State::Successful, "");
+    view.machine.status.current_status.last_update_time = Some(Time(minute(3)));
+    let sibling = Sibling::of("worker-other".to_owned(), &view.machine.status);
+    assert_eq!(sibling.joined, joined.then(|| minute(3)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tables of deployments: validity, the newest set, proportional scaling, rollback, pause, the autoscaler's list, nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -450,6 +450,44 @@ fn a_persons_annotation_against_scaling_down_survives_a_rollout() {
         Some("false")
     );
     assert!(!annotations.contains_key(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION));
+}
+
+/// Whether cluster-autoscaler is kept away from the machine's node.
+fn is_kept(world: &World, machine: &str) -> bool {
+    let node = &world.nodes[machine];
+    let annotations = node.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION))
+}
+
+#[test]
+fn a_replacement_is_kept_from_the_autoscaler_until_its_predecessor_is_gone() {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    world.drain = 30;
+    let failing = world.machines.keys().next().unwrap().clone();
+    let others: Vec<String> = world
+        .machines
+        .keys()
+        .filter(|name| **name != failing)
+        .cloned()
+        .collect();
+    world.enter(&failing, Phase::Failed);
+    let mut kept = BTreeSet::new();
+    for _ in 0..20 {
+        for actor in world.actors() {
+            world.act(&actor);
+        }
+        let nodes = world.nodes.keys().filter(|name| **name != failing);
+        kept.extend(nodes.filter(|name| is_kept(&world, name)).cloned());
+        if !kept.is_empty() {
+            assert!(world.machines.contains_key(&failing), "it still drains");
+        }
+    }
+    assert_eq!(kept.len(), 1, "its replacement alone");
+    assert!(kept.iter().all(|name| !others.contains(name)));
+    world.settle();
+    assert!(!world.machines.contains_key(&failing));
+    assert!(world.nodes.keys().all(|name| !is_kept(&world, name)));
 }
 
 #[test]

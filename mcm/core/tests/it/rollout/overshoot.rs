@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{MachineDeployment, MachineSet, keys};
+use mcm_api::{Machine, MachineDeployment, MachineSet, keys};
 use mcm_core::overshoot::{Reason, Settings, Subject, View, decide};
 use rstest::rstest;
 
@@ -148,6 +148,29 @@ fn a_person_ends_a_freeze() {
     });
     let decisions = decide(&view(&world), Settings::default(), world.now);
     assert_eq!(decisions[0].1.steps[0].reason, Reason::Asked);
+}
+
+#[rstest]
+#[case::at_the_limit(4, 59, true)]
+#[case::below_it(3, 59, false)]
+#[case::that_was_long_ago(4, 61, false)]
+fn machines_that_a_set_let_go_of_late_count_against_its_limit(
+    #[case] released: usize,
+    #[case] minutes: i64,
+    #[case] expected: bool,
+) {
+    // Six machines; the limit is seven, a surge of one, and two: ten.
+    let mut world = world(6);
+    let note = format!("{}~{}", set(&world).metadata.name.unwrap(), world.now);
+    for number in 0..released {
+        let mut machine = Machine::default();
+        machine.metadata.annotations = Some([(keys::RELEASED_BY_ANNOTATION.to_owned(), note.clone())].into());
+        world.machines.insert(format!("released-{number}"), Arc::new(machine));
+    }
+    world.edit("more", |one| one.spec.replicas = 7);
+    world.now = world.now.checked_add(SignedDuration::from_mins(minutes)).unwrap();
+    look(&mut world);
+    assert_eq!(frozen(&world), [expected; 4]);
 }
 
 #[test]

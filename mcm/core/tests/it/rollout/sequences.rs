@@ -54,6 +54,27 @@ fn replicas(world: &mut World, replicas: i32) {
     world.edit(&format!("replicas {replicas}"), |one| one.spec.replicas = replicas);
 }
 
+#[test]
+fn an_update_in_place_whose_surge_was_scaled_away_gets_another_one() {
+    let mut world = World::new(deployment(4, in_place("Auto", 1, 0)));
+    world.settle();
+    class(&mut world, "class-b");
+    let surged = |world: &World| {
+        let mut machines = world.machines.values();
+        machines.any(|machine| {
+            machine.spec.class.name == "class-b" && machine.status.current_status.phase == Some(Phase::Running)
+        })
+    };
+    while !surged(&world) {
+        for actor in world.actors() {
+            world.act(&actor);
+        }
+    }
+    replicas(&mut world, 2);
+    world.settle();
+    world.assert_settled("class-b");
+}
+
 /// What a person does in the midst of a rollout.
 #[derive(Clone, Copy, Debug)]
 enum Disturbance {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::LastOperation;
-use mcm_api::{GoDuration, Machine, MachineSet, Phase, State, keys};
+use mcm_api::{GoDuration, Machine, MachineDeployment, MachineSet, Phase, State, keys};
 use mcm_core::set::{Reason, View, decide, problems, rank};
 use mcm_core::steps::{Act, Kind, Plan};
 use rstest::rstest;
@@ -160,6 +160,28 @@ fn missing_machines_are_made(#[case] wanted: i32, #[case] there: usize, #[case] 
         .map(|number| machine(&format!("m-{number}"), Phase::Running))
         .collect();
     assert_eq!(created(&plan(&view(set(wanted), machines))).len(), made);
+}
+
+#[rstest]
+#[case::it_wants_as_many(3, false, 1)]
+#[case::it_wants_more(5, false, 1)]
+#[case::it_wants_fewer(2, false, 0)]
+#[case::it_wants_none(0, false, 0)]
+#[case::it_is_being_deleted(3, true, 0)]
+fn no_set_makes_more_machines_than_its_deployment_wants(
+    #[case] replicas: i32,
+    #[case] leaving: bool,
+    #[case] made: usize,
+) {
+    let machines = vec![machine("m-1", Phase::Running), machine("m-2", Phase::Running)];
+    let mut deployment = MachineDeployment::default();
+    deployment.spec.replicas = replicas;
+    deployment.metadata.deletion_timestamp = leaving.then(|| Time(start()));
+    let view = View {
+        deployment: Some(Arc::new(deployment)),
+        ..view(set(3), machines)
+    };
+    assert_eq!(created(&plan(&view)).len(), made);
 }
 
 #[test]
@@ -374,10 +396,31 @@ fn orphans_that_match_are_adopted_and_strangers_released() {
     let mut stranger = machine("m-2", Phase::Running);
     stranger.metadata.labels = None;
     let plan = plan(&view(set(2), vec![orphan, stranger]));
-    let reasons: Vec<_> = plan.steps.iter().map(|step| step.reason.clone()).collect();
+    let mut reasons: Vec<_> = plan.steps.iter().map(|step| step.reason.clone()).collect();
+    // The last one is an event's.
+    reasons.dedup();
     assert_eq!(
         reasons,
         [Reason::Adopted("m-1".to_owned()), Reason::LetGo("m-2".to_owned())]
+    );
+}
+
+#[rstest]
+#[case::it_has_hardly_joined(19, true)]
+#[case::it_has_been_there_for_long(20, false)]
+fn a_machine_that_is_released_young_is_noted(#[case] minute: i64, #[case] noted: bool) {
+    let mut stranger = machine("m-1", Phase::Running);
+    stranger.metadata.labels = None;
+    stranger.metadata.creation_timestamp = Some(Time(start()));
+    let plan = decide(&view(set(1), vec![stranger]), at(minute));
+    let Act::Patch { patch, .. } = &plan.steps[0].act else {
+        panic!("{plan:#?}");
+    };
+    let note = &patch["metadata"]["annotations"][keys::RELEASED_BY_ANNOTATION];
+    assert_eq!(
+        note.as_str().is_some_and(|note| note.starts_with("ms~2")),
+        noted,
+        "{note}"
     );
 }
 

@@ -206,6 +206,7 @@ impl World {
         Some(set::View {
             set: MachineSet::clone(self.sets.get(name)?),
             machines: self.machines.values().cloned().collect(),
+            deployment: self.deployment.clone().map(Arc::new),
             ..set::View::default()
         })
     }

@@ -1,0 +1,38 @@
+//! R49 `selector-drift-spawns-forever`: a set made machine after machine, because its own no longer matched its selector.
+
+use harness::regression::{Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{field, seconds, strip};
+use mcm_api::keys;
+use serde_json::json;
+
+use super::worlds::{at_size, case, pool, scale, settled};
+use super::{POOL, joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R49",
+        name: "selector-drift-spawns-forever",
+        origin: "CAPI#14217, CAPI#12156, CAPI#738; cluster-api-provider-libvirt#109",
+        group: Group::Rollouts,
+        confidence: Confidence::Symptom,
+        cases: vec![case("R49", labels_go(), &["I9"])],
+        open: "",
+    }
+}
+
+/// For twenty minutes somebody takes the label from each new machine. An hour later what was let go counts no more.
+fn labels_go() -> Scenario {
+    let usual = pool(3);
+    let frozen = field("MachineSet", &usual.set(), "/metadata/labels/freeze", json!("True"));
+    let story = story(
+        "r49-labels-go",
+        "Somebody takes the label from each new machine: the set stops after a few, and grows once that is long over.",
+    );
+    settled(story, std::slice::from_ref(&usual))
+        .step(scale(4))
+        .eventually(seconds(120), frozen)
+        .meanwhile()
+        .step(strip(keys::DEPLOYMENT_LABEL, POOL, seconds(1200)))
+        .eventually(seconds(3600) + joining(), at_size(4))
+}

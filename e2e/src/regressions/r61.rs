@@ -1,0 +1,49 @@
+//! R61 `ca-removes-idle-replacement`: the replacement of an unhealthy machine was taken away as unneeded while the old one
+//! still drained; when the drain ended its pods had no place.
+
+use harness::regression::{Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, budget, delete, deployment, flap, machine_gone, pods, scale_down_empty, seconds, slack, workload,
+};
+use harness::scenario::expect::PodState;
+
+use super::worlds::{at_size, case, pool, settled};
+use super::{POOL, joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R61",
+        name: "ca-removes-idle-replacement",
+        origin: "MCM#758",
+        group: Group::Rollouts,
+        confidence: Confidence::Symptom,
+        cases: vec![case("R61", idle_replacement(), &[EXPECTED])],
+        open: "",
+    }
+}
+
+/// Each machine has one pod. A budget holds the drain of the first one up for an hour and a half, and cluster-autoscaler
+/// takes nodes that are empty for half an hour.
+fn idle_replacement() -> Scenario {
+    let ready = || pods("web").are(PodState::Ready);
+    let story = story(
+        "r61-idle-replacement",
+        "A machine is replaced and drains for long, and cluster-autoscaler removes idle nodes: the replacement is left for its pods.",
+    );
+    settled(story, &[pool(3)])
+        .step(deployment(workload("web").replicas(3).cpu("1500m")))
+        .step(budget("web", 0))
+        .eventually(slack(), ready().exactly(3))
+        .step(flap(
+            "md-a-1",
+            "KernelDeadlock",
+            ["True", "True"],
+            seconds(60),
+            seconds(60),
+        ))
+        .step(scale_down_empty(POOL, seconds(1800), seconds(90 * 60)))
+        .step(delete("PodDisruptionBudget", "web"))
+        .eventually(joining() + slack(), all([machine_gone("md-a-1"), ready().exactly(3)]))
+        .eventually(seconds(600), at_size(3))
+}

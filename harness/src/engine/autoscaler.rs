@@ -1,0 +1,202 @@
+//! cluster-autoscaler, as far as it takes nodes away on which nothing runs.
+//!
+//! What lives here: which node goes, as a pure function, and the loop. What must not: scaling up, and anything about how
+//! full a node is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use clock::Clock;
+use futures::channel::mpsc::UnboundedSender;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use mcm_api::keys;
+use serde_json::{Value, json};
+
+use super::kinds;
+use crate::scenario::Timeouts;
+use crate::scenario::disturb::Autoscaler;
+
+/// How often it looks.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// What it works with.
+pub(super) struct Actor {
+    pub(super) client: kube::Client,
+    pub(super) clock: Clock,
+    pub(super) namespace: String,
+    pub(super) told: UnboundedSender<String>,
+}
+
+/// Since when nodes are empty, by name.
+#[derive(Debug, Default)]
+struct Empty(BTreeMap<String, Timestamp>);
+
+impl Empty {
+    /// The next node to go: the one that was empty longest, for `idle` at least, and that may be taken.
+    fn next(
+        &mut self,
+        nodes: &BTreeMap<String, bool>,
+        busy: &BTreeSet<String>,
+        now: Timestamp,
+        idle: Duration,
+    ) -> Option<String> {
+        self.0
+            .retain(|name, _| nodes.contains_key(name) && !busy.contains(name));
+        for name in nodes.keys().filter(|name| !busy.contains(*name)) {
+            self.0.entry(name.clone()).or_insert(now);
+        }
+        let waited = |since: &Timestamp| Duration::try_from(now.duration_since(*since)).unwrap_or_default();
+        let old = self
+            .0
+            .iter()
+            .filter(|(name, since)| waited(since) >= idle && nodes.get(*name) == Some(&true));
+        old.min_by_key(|(_, since)| **since).map(|(name, _)| name.clone())
+    }
+}
+
+impl Actor {
+    /// Takes nodes away until its time is over.
+    pub(super) async fn run(&self, step: &Autoscaler, timeouts: &Timeouts) -> Result<(), String> {
+        let lasts = SignedDuration::try_from(step.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
+        let end = self.clock.now().saturating_add(lasts).unwrap_or(Timestamp::MAX);
+        let idle = step.idle.value(timeouts);
+        let mut empty = Empty::default();
+        while self.clock.now() < end {
+            let machines = self.machines(&step.deployment).await?;
+            let nodes = self.nodes(machines.keys()).await?;
+            let busy = self.busy().await?;
+            let next = empty.next(&nodes, &busy, self.clock.now(), idle);
+            if let Some(machine) = next.and_then(|node| machines.get(&node)) {
+                self.take(&step.deployment, machine).await?;
+                let _ = self
+                    .told
+                    .unbounded_send(format!("cluster-autoscaler names {machine}, which is empty"));
+            }
+            self.clock.sleep(PERIOD).await;
+        }
+        Ok(())
+    }
+
+    /// The deployment's machines that stay, by their nodes.
+    async fn machines(&self, deployment: &str) -> Result<BTreeMap<String, String>, String> {
+        let api: Api<DynamicObject> = kinds::find("Machine")?.api(&self.client, &self.namespace);
+        let own = ListParams::default().labels(&format!("{}={deployment}", keys::DEPLOYMENT_LABEL));
+        let listed = api
+            .list(&own)
+            .await
+            .map_err(|error| format!("cannot list machines: {error}"))?;
+        let staying = listed
+            .items
+            .into_iter()
+            .filter(|machine| machine.metadata.deletion_timestamp.is_none());
+        Ok(staying
+            .filter_map(|machine| Some((machine.labels().get(keys::NODE_LABEL)?.clone(), machine.name_any())))
+            .collect())
+    }
+
+    /// Those nodes that are there, and whether it may take them.
+    async fn nodes(&self, names: impl Iterator<Item = &String>) -> Result<BTreeMap<String, bool>, String> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let mut nodes = BTreeMap::new();
+        for name in names {
+            let node = api
+                .get_opt(name)
+                .await
+                .map_err(|error| format!("cannot read node {name}: {error}"))?;
+            if let Some(node) = node {
+                let kept = node.annotations().get(keys::SCALE_DOWN_DISABLED_ANNOTATION);
+                nodes.insert(name.clone(), kept.is_none_or(|value| value != "true"));
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Nodes with pods that would have to go elsewhere.
+    async fn busy(&self) -> Result<BTreeSet<String>, String> {
+        let api: Api<Pod> = Api::all(self.client.clone());
+        let listed = api.list(&ListParams::default()).await;
+        let pods = listed
+            .map_err(|error| format!("cannot list pods: {error}"))?
+            .items
+            .into_iter();
+        let moves = |pod: &Pod| !pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
+        Ok(pods.filter(moves).filter_map(|pod| pod.spec?.node_name).collect())
+    }
+
+    /// Names the machine and lowers the number, in one request.
+    async fn take(&self, deployment: &str, machine: &str) -> Result<(), String> {
+        let api: Api<DynamicObject> = kinds::find("MachineDeployment")?.api(&self.client, &self.namespace);
+        let failed = |error: kube::Error| format!("cannot scale {deployment}: {error}");
+        let known = api.get(deployment).await.map_err(failed)?;
+        let replicas = known
+            .data
+            .pointer("/spec/replicas")
+            .and_then(Value::as_i64)
+            .unwrap_or_default();
+        let now = Timestamp::from_second(self.clock.now().as_second()).unwrap_or_default();
+        let change = json!({
+            "metadata": {
+                "resourceVersion": known.metadata.resource_version,
+                "annotations": {
+                    keys::TRIGGER_DELETION_ANNOTATION: format!("{machine}~{now}"),
+                    keys::LAST_SCALE_ANNOTATION: now.to_string(),
+                },
+            },
+            "spec": { "replicas": (replicas - 1).max(0) },
+        });
+        match api
+            .patch(deployment, &PatchParams::default(), &Patch::Merge(change))
+            .await
+        {
+            Ok(_) => Ok(()),
+            // Somebody else wrote it: the next look decides again.
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::empty_for_long(true, false, 30, Some("a"))]
+    #[case::empty_for_a_moment(true, false, 29, None)]
+    #[case::it_is_kept_away(false, false, 30, None)]
+    #[case::pods_run_there(true, true, 30, None)]
+    fn a_node_goes_that_was_empty_for_long(
+        #[case] free: bool,
+        #[case] busy: bool,
+        #[case] minutes: i64,
+        #[case] goes: Option<&str>,
+    ) {
+        let nodes = BTreeMap::from([("a".to_owned(), free)]);
+        let busy: BTreeSet<String> = busy.then(|| "a".to_owned()).into_iter().collect();
+        let mut empty = Empty::default();
+        let idle = Duration::from_mins(30);
+        let at = |minute: i64| Timestamp::from_second(60 * minute).unwrap();
+        assert_eq!(empty.next(&nodes, &busy, at(0), idle), None);
+        assert_eq!(empty.next(&nodes, &busy, at(minutes), idle).as_deref(), goes);
+    }
+
+    #[test]
+    fn the_time_of_a_node_that_was_used_meanwhile_begins_anew() {
+        let nodes = BTreeMap::from([("a".to_owned(), true)]);
+        let (none, busy) = (BTreeSet::new(), BTreeSet::from(["a".to_owned()]));
+        let mut empty = Empty::default();
+        let mut next = |busy, minute: i64| {
+            let at = Timestamp::from_second(60 * minute).unwrap();
+            empty.next(&nodes, busy, at, Duration::from_mins(30))
+        };
+        assert_eq!(next(&none, 0), None);
+        assert_eq!(next(&busy, 20), None);
+        assert_eq!(next(&none, 40), None);
+        assert_eq!(next(&none, 70), Some("a".to_owned()));
+    }
+}

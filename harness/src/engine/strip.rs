@@ -1,0 +1,50 @@
+//! Somebody who takes a label from machines that are made.
+
+use std::time::Duration;
+
+use clock::Clock;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::kinds;
+use crate::scenario::Timeouts;
+use crate::scenario::disturb::Strip;
+
+/// How old a machine is when its label goes, and how often there is a look.
+const AGE: Duration = Duration::from_secs(1);
+
+/// Strips until its time is over.
+pub(super) async fn run(
+    client: &kube::Client,
+    clock: &Clock,
+    timeouts: &Timeouts,
+    namespace: &str,
+    strip: &Strip,
+) -> Result<(), String> {
+    let machines = kinds::find("Machine")?.api(client, namespace);
+    let lasts = SignedDuration::try_from(strip.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
+    let started = clock.now();
+    let end = started.saturating_add(lasts).unwrap_or(Timestamp::MAX);
+    let selected = ListParams::default().labels(&format!("{}={}", strip.label, strip.value));
+    let patch = Patch::Merge(json!({ "metadata": { "labels": { strip.label.as_str(): null } } }));
+    while clock.now() < end {
+        clock.sleep(AGE).await;
+        let listed = machines.list(&selected).await;
+        let listed = listed.map_err(|error| format!("cannot list machines: {error}"))?;
+        for machine in listed.items {
+            let made = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+            // Times in an object are whole seconds.
+            if made.is_none_or(|made| made.as_second() < started.as_second()) {
+                continue;
+            }
+            let name = machine.metadata.name.unwrap_or_default();
+            match machines.patch(&name, &PatchParams::default(), &patch).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                Err(error) => return Err(format!("cannot take the label {} from {name}: {error}", strip.label)),
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,374 @@
+//! What invariants allow beyond their plain statement, and where each allowance ends.
+
+use mcm_api::keys;
+
+use super::*;
+
+/// A machine of the deployment `md` with a node and a VM of its own name.
+fn member(name: &str, phase: &str) -> Value {
+    let own = json!({
+        "metadata": { "name": name, "uid": name, "labels": { "name": "md", "node": name } },
+        "spec": { "providerID": format!("fakecloud:///z/{name}") },
+    });
+    with(machine(phase), own)
+}
+
+/// The same, which entered its phase at that minute.
+fn since(minute: u64, machine: Value) -> Value {
+    let at = format!("1970-01-01T00:{minute:02}:00Z");
+    with(
+        machine,
+        json!({ "status": { "currentStatus": { "lastUpdateTime": at } } }),
+    )
+}
+
+#[rstest]
+#[case::within_the_grace(13, "Unknown", None)]
+#[case::failed_at_its_end(15, "Failed", None)]
+#[case::failed_before_its_end(14, "Failed", Some("I13"))]
+#[case::long_after_it(18, "Unknown", Some("I13"))]
+fn a_machine_has_time_to_come_back_when_a_sibling_joined_for_which_it_waited(
+    #[case] minute: u64,
+    #[case] phase: &str,
+    #[case] broken: Option<&str>,
+) {
+    let joined = json!({ "status": { "lastOperation": { "type": "Create" } } });
+    Story::new()
+        .disturbed()
+        .apply("Machine", member("s", "Pending"))
+        .apply("Machine", member("x", "Running"))
+        .calm()
+        .apply("Machine", since(0, member("x", "Unknown")))
+        .after(minutes(12))
+        .apply("Machine", since(12, with(member("s", "Running"), joined)))
+        .after(minutes(minute - 12))
+        .apply("Machine", since(0, member("x", phase)))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::at_once(12, None)]
+#[case::much_later(18, Some("I13"))]
+fn a_machine_fails_at_once_when_a_sibling_went_for_which_it_waited(#[case] minute: u64, #[case] broken: Option<&str>) {
+    Story::new()
+        .disturbed()
+        .apply("Machine", member("s", "Pending"))
+        .apply("Machine", member("x", "Running"))
+        .calm()
+        .apply("Machine", since(0, member("x", "Unknown")))
+        .after(minutes(12))
+        .delete("Machine", member("s", "Terminating"))
+        .apply("Machine", since(0, member("x", "Unknown")))
+        .after(minutes(minute - 12))
+        .apply("Machine", since(0, member("x", "Failed")))
+        .breaks(broken);
+}
+
+/// A moment within one pass of a controller, and one beyond it.
+const SOON: Duration = Duration::from_secs(30);
+const LATER: Duration = Duration::from_secs(90);
+
+/// Deployment `md` of that size, with a surge of one and none unavailable.
+fn sized(replicas: u32) -> Value {
+    deployment(json!({ "spec": { "replicas": replicas } }))
+}
+
+/// A member that is being deleted.
+fn going(name: &str) -> Value {
+    with(member(name, "Running"), deleted_at(0))
+}
+
+/// A story of deployment `md` with these members, all Running.
+fn running(replicas: u32, names: &[&str]) -> Story {
+    let story = Story::new().disturbed().apply("MachineDeployment", sized(replicas));
+    names
+        .iter()
+        .fold(story, |story, name| story.apply("Machine", member(name, "Running")))
+}
+
+fn by_person(mut story: Story, name: &str) -> Story {
+    let deleted = ("Machine".to_owned(), name.to_owned());
+    story.invariants.terms.deleted_by_user.insert(deleted);
+    story.apply("Machine", going(name))
+}
+
+#[rstest]
+#[case::nothing_failed(&[], Some("I7"))]
+#[case::one_has_failed(&["Failed"], None)]
+#[case::one_was_unknown(&["Unknown", "Running"], None)]
+#[case::one_did_not_come_up(&["CrashLoopBackOff", "Running"], None)]
+fn machines_that_go_count_until_one_fails(#[case] phases: &[&str], #[case] broken: Option<&str>) {
+    let story = Story::new()
+        .disturbed()
+        .apply("MachineDeployment", sized(1))
+        .apply("Machine", going("a"))
+        .apply("Machine", member("b", "Running"));
+    let story = phases
+        .iter()
+        .fold(story, |story, phase| story.apply("Machine", member("b", phase)));
+    story.apply("Machine", member("c", "")).breaks(broken);
+}
+
+#[rstest]
+#[case::another_one_of_theirs("x", None)]
+#[case::one_more_of_the_controllers("c", Some("I7"))]
+fn machines_that_a_person_makes_are_not_the_controllers(#[case] name: &str, #[case] broken: Option<&str>) {
+    running(1, &["a", "b"])
+        .touched("Machine", "x")
+        .apply("Machine", member(name, ""))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::within_a_pass(SOON, None)]
+#[case::after_it(LATER, Some("I7"))]
+fn an_order_of_before_a_change_may_be_carried_out_for_a_pass(#[case] time: Duration, #[case] broken: Option<&str>) {
+    running(1, &["a", "b"])
+        .apply("MachineDeployment", sized(2))
+        .after(time)
+        .apply("Machine", going("b"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::within_a_pass(SOON, None)]
+#[case::after_it(LATER, Some("I7"))]
+fn machines_that_a_person_took_count_for_a_pass(#[case] time: Duration, #[case] broken: Option<&str>) {
+    by_person(running(2, &["a", "b", "c"]), "b")
+        .after(time)
+        .apply("Machine", going("c"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::it_is_named("b~1970-01-01T00:00:00Z", None)]
+#[case::another_one_is("c~1970-01-01T00:00:00Z", Some("I7"))]
+fn a_machine_that_cluster_autoscaler_names_may_be_missed(#[case] list: &str, #[case] broken: Option<&str>) {
+    let named = json!({ "metadata": { "annotations": { keys::TRIGGER_DELETION_ANNOTATION: list } } });
+    running(2, &["a", "b"])
+        .apply("MachineDeployment", with(sized(2), named))
+        .apply("Machine", going("b"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::a_rollout(json!({}), Some("I7"))]
+#[case::all_at_once(json!({ "spec": { "strategy": { "type": "Recreate" } } }), None)]
+#[case::it_goes(deleted_at(0), None)]
+fn nothing_need_be_available_where_nothing_is_promised(#[case] change: Value, #[case] broken: Option<&str>) {
+    running(1, &["a"])
+        .apply("MachineDeployment", with(sized(1), change))
+        .apply("Machine", going("a"))
+        .breaks(broken);
+}
+
+fn lease(holder: &str) -> Value {
+    json!({
+        "metadata": { "name": "machine-controller-manager" },
+        "spec": { "holderIdentity": holder, "renewTime": "1970-01-01T00:00:00.000000Z", "leaseDurationSeconds": 3600 },
+    })
+}
+
+#[rstest]
+#[case::one_that_was_there("mcm-0_1", SOON, Some("I7"))]
+#[case::a_new_one("mcm-1_1", SOON, None)]
+#[case::one_that_is_not_new_any_more("mcm-1_1", LATER, Some("I7"))]
+fn a_new_leader_may_work_on_sets_of_before_a_change_for_a_pass(
+    #[case] leader: &str,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
+    let story = Story::new()
+        .disturbed()
+        .apply("Lease", lease("mcm-0_1"))
+        .apply("MachineDeployment", sized(3))
+        .apply("Machine", member("a", "Running"))
+        .after(Duration::from_secs(1))
+        .apply("MachineDeployment", sized(1))
+        .after(Duration::from_secs(1))
+        .apply("Lease", lease(leader))
+        .after(time)
+        .apply("Machine", member("b", ""));
+    story.apply("Machine", member("c", "")).breaks(broken);
+}
+
+/// A member of the set `ms`.
+fn of_set(name: &str, phase: &str) -> Value {
+    let owned =
+        json!({ "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] } });
+    with(member(name, phase), owned)
+}
+
+fn vm_of(name: &str) -> Seen {
+    Seen::Cloud(CloudEvent::Vm(Vm {
+        id: name.to_owned(),
+        machine: name.to_owned(),
+        machine_uid: name.to_owned(),
+        provider_id: format!("fakecloud:///z/{name}"),
+        state: VmState::Running,
+        revision: 1,
+    }))
+}
+
+/// Set `ms` has that size and machines a, b and c, which were made under an older generation.
+fn set_of_three(replicas: u32) -> Story {
+    let generation = json!({ "metadata": { "generation": 2 } });
+    let story = Story::new().disturbed().apply("MachineSet", set(3));
+    let made = ["a", "b", "c"].iter().fold(story, |story, name| {
+        story.see(vm_of(name)).apply("Machine", of_set(name, "Running"))
+    });
+    made.apply("MachineSet", with(set(replicas), generation))
+}
+
+#[rstest]
+#[case::within_a_pass(SOON, None)]
+#[case::after_it(LATER, Some("I15"))]
+fn machines_that_went_by_themselves_count_for_a_pass(#[case] time: Duration, #[case] broken: Option<&str>) {
+    let taken = |name| with(of_set(name, "Running"), deleted_at(0));
+    let mut story = set_of_three(2);
+    let deleted = ("Machine".to_owned(), "a".to_owned());
+    story.invariants.terms.deleted_by_user.insert(deleted);
+    story
+        .apply("Machine", taken("a"))
+        .after(time)
+        .apply("Machine", taken("b"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::one_that_failed(with(of_set("b", "Failed"), deleted_at(0)), true, None)]
+#[case::one_without_a_vm(with(of_set("b", "Running"), deleted_at(0)), false, None)]
+#[case::one_that_serves(with(of_set("b", "Running"), deleted_at(0)), true, Some("I15"))]
+fn what_serves_nobody_goes_without_being_asked_for(
+    #[case] gone: Value,
+    #[case] vm: bool,
+    #[case] broken: Option<&str>,
+) {
+    let story = set_of_three(3);
+    let story = if vm {
+        story
+    } else {
+        let Seen::Cloud(CloudEvent::Vm(vm)) = vm_of("b") else {
+            unreachable!()
+        };
+        let ended = Vm {
+            state: VmState::Terminated,
+            revision: 2,
+            ..vm
+        };
+        story.see(Seen::Cloud(CloudEvent::Vm(ended)))
+    };
+    story.apply("Machine", gone).breaks(broken);
+}
+
+#[rstest]
+#[case::it_was_read_now(0, None)]
+#[case::it_was_read_earlier(1, Some("I15"))]
+fn a_spec_that_nobody_saw_may_have_asked_for_it(#[case] second: u64, #[case] broken: Option<&str>) {
+    let mut story = set_of_three(3);
+    let now = story.now;
+    story.invariants.terms.leapt.insert("ms".to_owned(), now);
+    story
+        .after(Duration::from_secs(second))
+        .apply("Machine", with(of_set("b", "Running"), deleted_at(0)))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::before_anybody_can_know(SOON, None)]
+#[case::for_long(LATER, Some("I15"))]
+fn a_priority_counts_when_it_can_be_known(#[case] time: Duration, #[case] broken: Option<&str>) {
+    let first = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: "1" } } });
+    set_of_three(2)
+        .calm()
+        .apply("Machine", with(of_set("a", "Running"), first))
+        .after(time)
+        .apply("Machine", with(of_set("b", "Running"), deleted_at(0)))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::paused(json!({ "spec": { "paused": true } }), None)]
+#[case::it_rolls_out(json!({}), Some("I15"))]
+fn a_set_of_an_older_template_grows_while_its_deployment_is_paused(
+    #[case] change: Value,
+    #[case] broken: Option<&str>,
+) {
+    let class = |name: &str| json!({ "spec": { "template": { "spec": { "class": { "name": name } } } } });
+    let old = |replicas| {
+        let owned = json!({ "metadata": { "ownerReferences": [{ "kind": "MachineDeployment", "name": "md", "controller": true }] } });
+        with(with(set(replicas), class("old")), owned)
+    };
+    Story::new()
+        .apply("MachineDeployment", with(with(sized(1), class("new")), change))
+        .apply("MachineSet", old(1))
+        .after(LATER)
+        .apply("MachineSet", old(2))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::none_changed("machinesets", 30, None, None)]
+#[case::none_changed_and_one_more("machinesets", 31, None, Some("I18"))]
+#[case::one_changed("machinesets", 38, Some(0), None)]
+#[case::one_changed_and_one_more("machinesets", 39, Some(0), Some("I18"))]
+#[case::one_changed_long_ago("machinesets", 31, Some(61), Some("I18"))]
+#[case::it_is_no_owner("machines", 31, Some(0), Some("I18"))]
+fn a_set_may_be_asked_for_more_often_for_each_change_of_its_machines(
+    #[case] resource: &str,
+    #[case] count: usize,
+    #[case] changed: Option<u64>,
+    #[case] broken: Option<&str>,
+) {
+    let story = Story::new().disturbed();
+    let story = match changed {
+        Some(seconds) => story
+            .apply("Machine", of_set("a", "Running"))
+            .after(Duration::from_secs(seconds)),
+        None => story,
+    };
+    let ask = |story: Story, _| story.see(request("patch", resource, "ms"));
+    (0..count).fold(story, ask).breaks(broken);
+}
+
+#[rstest]
+#[case::it_has_the_label_of_its_deployment(false)]
+#[case::somebody_took_it(true)]
+fn vms_count_for_the_deployment_that_they_were_made_for(#[case] stripped: bool) {
+    let story = Story::new().disturbed().apply("MachineDeployment", sized(1));
+    let make = |story: Story, number: usize| {
+        let name = format!("m-{number}");
+        let story = story.apply(
+            "Machine",
+            with(member(&name, ""), json!({ "metadata": { "labels": { "node": "" } } })),
+        );
+        let story = if stripped {
+            let gone = json!({ "metadata": { "labels": { "name": "" } } });
+            story.apply("Machine", with(member(&name, ""), gone))
+        } else {
+            story.apply("Machine", with(member(&name, ""), deleted_at(0)))
+        };
+        let Seen::Cloud(CloudEvent::Vm(vm)) = vm_of(&name) else {
+            unreachable!()
+        };
+        let state = VmState::Pending;
+        story.see(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
+    };
+    let story = (0..3).fold(story, make);
+    // Those that are deleted were lost, which asks for others.
+    let found = story.found.is_some_and(|violation| violation.invariant == "I9");
+    assert_eq!(found, stripped);
+}
+
+#[rstest]
+#[case::before_the_freeze("6", None)]
+#[case::after_it("8", Some("I8"))]
+fn a_machine_that_was_made_before_a_freeze_may_be_seen_after_it(#[case] version: &str, #[case] broken: Option<&str>) {
+    let frozen = json!({ "metadata": { "labels": { "freeze": "True" }, "resourceVersion": "7" } });
+    let made = json!({ "metadata": { "resourceVersion": version } });
+    Story::new()
+        .disturbed()
+        .apply("MachineSet", with(set(1), frozen))
+        .apply("Machine", with(of_set("a", ""), made))
+        .breaks(broken);
+}
