@@ -12,6 +12,10 @@ mod figures;
 mod kernel;
 #[path = "first_light/load.rs"]
 mod load;
+#[path = "first_light/machines.rs"]
+mod machines;
+#[path = "first_light/metrics.rs"]
+mod metrics;
 #[path = "first_light/objects.rs"]
 mod objects;
 #[path = "first_light/peer.rs"]
@@ -39,13 +43,15 @@ const DRYDOCK: &str = env!("CARGO_BIN_EXE_drydock");
 const SECTION_LIMIT: Duration = Duration::from_secs(300);
 /// The same for the section that is long by nature.
 const ENDURANCE_LIMIT: Duration = Duration::from_mins(120);
-const SECTIONS: [&str; 5] = ["start", "api", "sim", "world", "endurance"];
+/// The same for the section that makes machines several times over, on both sides.
+const MACHINES_LIMIT: Duration = Duration::from_mins(40);
+const SECTIONS: [&str; 6] = ["start", "api", "sim", "world", "machine", "endurance"];
 
-/// Measures start, API, simulation, and worlds of many nodes.
+/// Measures start, API, simulation, worlds of many nodes, and machines.
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
-    /// Only the sections whose name contains one of these: start, api, sim, world, endurance
+    /// Only the sections whose name contains one of these: start, api, sim, world, machine, endurance
     filters: Vec<String>,
 
     /// Writes the figures as JSON, too
@@ -59,6 +65,10 @@ struct Arguments {
     /// Nodes in the section world; half as many in the section endurance
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     nodes: u32,
+
+    /// Machines in the section machine; five times as many rest in the last of its worlds
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=2_000))]
+    machines: u32,
 
     /// Leaves the peer out, even where it is at hand
     #[arg(long)]
@@ -107,6 +117,10 @@ fn main() -> Result<()> {
         if chosen("world") {
             let measured = Box::pin(world::measure(&mut figures, arguments.nodes));
             bounded("world", SECTION_LIMIT, measured).await?;
+        }
+        if chosen("machine") {
+            let measured = Box::pin(machines::measure(&mut figures, peer, arguments.machines));
+            bounded("machine", MACHINES_LIMIT, measured).await?;
         }
         if chosen("endurance") {
             let measured = endurance::measure(&mut figures, arguments.nodes / 2);

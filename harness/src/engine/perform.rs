@@ -10,13 +10,16 @@ use super::evictor::Evictor;
 use super::world::{WorldState, text};
 use super::{flap, kinds};
 use crate::invariants::label;
-use crate::scenario::step::{Annotate, Deletion, ProcessAction};
+use crate::scenario::step::{ActAs, Annotate, Deletion, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
+use crate::stage::clusters::Clusters;
+use crate::stage::setup;
 
 /// What an action needs.
+#[derive(Clone)]
 pub(super) struct Handles {
-    pub(super) client: kube::Client,
+    pub(super) clusters: Clusters,
     pub(super) cloud: CloudClient,
     pub(super) timeouts: Timeouts,
     /// Where objects live that name no namespace.
@@ -29,7 +32,7 @@ pub(super) struct Handles {
 /// Performs `step`; a sentence when it cannot be.
 pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -> Result<(), String> {
     let Handles {
-        client,
+        clusters,
         cloud,
         timeouts,
         namespace,
@@ -37,15 +40,15 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         told,
     } = &handles;
     match step {
-        Step::Apply(fixture) => apply(client, namespace, &fixture.object(namespace, timeouts)).await,
-        Step::Delete(object) => delete(client, namespace, object, &DeleteParams::default()).await,
+        Step::Apply(fixture) => apply(clusters, namespace, &fixture.object(namespace, timeouts)).await,
+        Step::Delete(object) => delete(clusters, namespace, object, &DeleteParams::default()).await,
         Step::ForceDelete(object) => {
             let at_once = DeleteParams::default().grace_period(0);
-            delete(client, namespace, object, &at_once).await
+            delete(clusters, namespace, object, &at_once).await
         }
         Step::Evict(step) => {
             let evictor = Evictor {
-                client: client.clone(),
+                client: clusters.target().clone(),
                 clock: clock.clone(),
                 timeouts: timeouts.clone(),
                 told: told.clone(),
@@ -58,7 +61,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             annotations,
         }) => {
             merge(
-                client,
+                clusters,
                 namespace,
                 kind,
                 name,
@@ -69,8 +72,17 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         }
         Step::Patch(patch) => {
             let namespace = patch.namespace.as_ref().unwrap_or(namespace);
-            merge(client, namespace, &patch.kind, &patch.name, &patch.merge, patch.status).await
+            merge(
+                clusters,
+                namespace,
+                &patch.kind,
+                &patch.name,
+                &patch.merge,
+                patch.status,
+            )
+            .await
         }
+        Step::As(step) => act_as(&handles, step, world).await,
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
@@ -81,7 +93,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             let node = node.filter(|node| !node.is_empty());
             let node =
                 node.ok_or_else(|| format!("machine {} has no node; expect one before this step", flap.machine))?;
-            let written = flap::run(client, clock, timeouts, node, flap).await?;
+            let written = flap::run(clusters.target(), clock, timeouts, node, flap).await?;
             let _ = told.unbounded_send(format!(
                 "condition {} of node {node} was written {written} times",
                 flap.condition
@@ -104,6 +116,29 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         | Step::Wait(_)
         | Step::Expect(_) => Ok(()),
     }
+}
+
+/// Performs a step as another user. One that must be refused fails where it is not.
+async fn act_as(handles: &Handles, step: &ActAs, world: &WorldState) -> Result<(), String> {
+    let acting = Handles {
+        clusters: handles.clusters.as_user(&step.user)?,
+        ..handles.clone()
+    };
+    let refused = match Box::pin(perform(acting, &step.step, world)).await {
+        Ok(()) if step.refused => return Err(format!("{} may do what must be refused", step.user)),
+        Err(reason) if step.refused => reason,
+        done => return done,
+    };
+    let known = ["Forbidden", "forbidden", "Unauthorized"]
+        .iter()
+        .any(|word| refused.contains(word));
+    if known {
+        let _ = handles
+            .told
+            .unbounded_send(format!("{} is refused: {refused}", step.user));
+        return Ok(());
+    }
+    Err(format!("{} is not refused, but fails: {refused}", step.user))
 }
 
 /// Whom a step strikes and with what, in full: two faults that differ in anything differ here. `None`:
@@ -130,6 +165,7 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         | Step::Evict(_)
         | Step::Annotate(_)
         | Step::Patch(_)
+        | Step::As(_)
         | Step::Wait(_)
         | Step::Expect(_) => return None,
     };
@@ -149,6 +185,7 @@ pub(super) fn touches(step: &Step) -> Option<(String, String)> {
         Step::Annotate(step) => named(&step.kind, &step.name),
         Step::Patch(step) => named(&step.kind, &step.name),
         Step::Evict(step) => named("Node", &step.machine),
+        Step::As(step) if !step.refused => touches(&step.step),
         Step::Vm(step) => named("VM", &step.machine),
         _ => None,
     }
@@ -169,6 +206,8 @@ pub(super) fn words(step: &Step) -> String {
         Step::Evict(step) => format!("evict the pods on {}, within {}", step.machine, step.within),
         Step::Annotate(step) => format!("annotate {} {}", step.kind, step.name),
         Step::Patch(step) => format!("patch {} {}", step.kind, step.name),
+        Step::As(step) if step.refused => format!("{} as {}, in vain", words(&step.step), step.user),
+        Step::As(step) => format!("{} as {}", words(&step.step), step.user),
         Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
         Step::Lift(rule) => format!("lift fault {rule}"),
         Step::Vm(step) => format!("{} the VM of {}", verb(step.action), step.machine),
@@ -207,27 +246,30 @@ fn verb(action: impl std::fmt::Debug) -> String {
 }
 
 /// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
-pub(crate) async fn apply(client: &kube::Client, namespace: &str, object: &Value) -> Result<(), String> {
+pub(crate) async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), String> {
     let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
     let namespace = match text(object, "/metadata/namespace") {
         "" => namespace,
         named => named,
     };
-    let api = kinds::find(kind)?.api(client, namespace);
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(clusters.of(kind_of), namespace);
     let body: DynamicObject = serde_json::from_value(object.clone())
         .map_err(|error| format!("cannot apply {kind} {name}: it is no object: {error}"))?;
     match api.create(&PostParams::default(), &body).await {
+        Ok(_) if kind == "CustomResourceDefinition" => setup::served(clusters.of(kind_of), name).await,
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            merge(client, namespace, kind, name, object, false).await
+            merge(clusters, namespace, kind, name, object, false).await
         }
         Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
     }
 }
 
-async fn delete(client: &kube::Client, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
+async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
     let Deletion { kind, name, if_present } = object;
-    let api = kinds::find(kind)?.api(client, namespace);
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(clusters.of(kind_of), namespace);
     let deleted = api.delete(name, how).await;
     match deleted {
         Err(kube::Error::Api(status)) if *if_present && status.is_not_found() => Ok(()),
@@ -237,14 +279,15 @@ async fn delete(client: &kube::Client, namespace: &str, object: &Deletion, how: 
 }
 
 async fn merge(
-    client: &kube::Client,
+    clusters: &Clusters,
     namespace: &str,
     kind: &str,
     name: &str,
     change: &Value,
     status: bool,
 ) -> Result<(), String> {
-    let api = kinds::find(kind)?.api(client, namespace);
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(clusters.of(kind_of), namespace);
     let (parameters, patch) = (PatchParams::default(), Patch::Merge(change));
     let patched = if status {
         api.patch_status(name, &parameters, &patch).await
