@@ -56,7 +56,7 @@ pub async fn run(job: &Job, planes: Planes, timeouts: Timeouts) -> Ran {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
-                    let mut told = perform(&mut stage, &job.plan.scenario).await;
+                    let mut told = Box::pin(perform(&mut stage, &job.plan.scenario)).await;
                     let hits = stage.tell(&mut told, &job.plan.disturbances);
                     (Ok(told), hits, stage.end().await)
                 }
