@@ -63,6 +63,7 @@ lint:            ## format, clippy with warnings denied, documentation
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --quiet
 
 bench:           ## speed and memory, as whole-process figures
+	$(CARGO) build --profile release-fast -p mcm -p fakecloud --bins
 	$(CARGO) bench --profile release-fast -p e2e --bench first_light
 
 up: build        ## a control plane, fakecloud and mcm to play with; Ctrl-C ends it

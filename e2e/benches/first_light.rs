@@ -12,6 +12,10 @@ mod figures;
 mod kernel;
 #[path = "first_light/load.rs"]
 mod load;
+#[path = "first_light/machines.rs"]
+mod machines;
+#[path = "first_light/metrics.rs"]
+mod metrics;
 #[path = "first_light/objects.rs"]
 mod objects;
 #[path = "first_light/peer.rs"]
@@ -43,13 +47,15 @@ const SECTION_LIMIT: Duration = Duration::from_secs(300);
 const ENDURANCE_LIMIT: Duration = Duration::from_mins(120);
 /// The same for rollouts of many machines.
 const ROLLOUT_LIMIT: Duration = Duration::from_mins(40);
-const SECTIONS: [&str; 6] = ["start", "api", "sim", "world", "rollout", "endurance"];
+/// The same for the section that makes machines several times over, on both sides.
+const MACHINES_LIMIT: Duration = Duration::from_mins(40);
+const SECTIONS: [&str; 7] = ["start", "api", "sim", "world", "machine", "rollout", "endurance"];
 
-/// Measures start, API, simulation, and worlds of many nodes.
+/// Measures start, API, simulation, worlds of many nodes, and machines.
 #[derive(Debug, Parser)]
 #[command(name = "first_light")]
 struct Arguments {
-    /// Only the sections whose name contains one of these: start, api, sim, world, rollout, endurance
+    /// Only the sections whose name contains one of these: start, api, sim, world, machine, rollout, endurance
     filters: Vec<String>,
 
     /// Writes the figures as JSON, too
@@ -64,8 +70,9 @@ struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     nodes: u32,
 
-    /// Machines of the large deployment in the section rollout; with 100 it is the only one
-    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    /// Machines in the section machine, of which five times as many rest in the last of its worlds, and of the large
+    /// deployment in the section rollout, where 100 are the only one
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=2_000))]
     machines: u32,
 
     /// Leaves the peer out, even where it is at hand
@@ -115,6 +122,10 @@ fn main() -> Result<()> {
         if chosen("world") {
             let measured = Box::pin(world::measure(&mut figures, arguments.nodes));
             bounded("world", SECTION_LIMIT, measured).await?;
+        }
+        if chosen("machine") {
+            let measured = Box::pin(machines::measure(&mut figures, peer, arguments.machines));
+            bounded("machine", MACHINES_LIMIT, measured).await?;
         }
         if chosen("rollout") {
             let large = arguments.machines > 100;

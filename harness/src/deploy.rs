@@ -82,6 +82,36 @@ pub fn rbac(namespace: &str) -> Result<Vec<Value>, String> {
     Ok(objects)
 }
 
+/// Those of [`rbac`] that a control cluster has whose target is another: mcm's, for machines.
+///
+/// # Errors
+/// As [`rbac`].
+pub fn control_rbac(namespace: &str) -> Result<Vec<Value>, String> {
+    let mut objects = rbac(namespace)?;
+    objects.retain(|object| is_about_machines(object, namespace) || is_account(object, MCM_ACCOUNT));
+    Ok(objects)
+}
+
+/// Those of [`rbac`] that a target cluster has whose machines are in another.
+///
+/// # Errors
+/// As [`rbac`].
+pub fn target_rbac(namespace: &str) -> Result<Vec<Value>, String> {
+    let mut objects = rbac(namespace)?;
+    objects.retain(|object| !is_about_machines(object, namespace));
+    Ok(objects)
+}
+
+/// Whether a role or its binding is about machines and what stands beside them.
+fn is_about_machines(object: &Value, namespace: &str) -> bool {
+    let kind = text(object, "/kind");
+    ["Role", "RoleBinding"].contains(&kind) && text(object, "/metadata/namespace") == namespace
+}
+
+fn is_account(object: &Value, name: &str) -> bool {
+    text(object, "/kind") == "ServiceAccount" && text(object, "/metadata/name") == name
+}
+
 /// The objects of a YAML stream; `file` names it in errors.
 ///
 /// # Errors
@@ -265,6 +295,25 @@ mod tests {
         let (one, other) = (names("one"), names("other"));
         assert!(one.len() > 10, "{one:?}");
         assert!(one.is_disjoint(&other), "{one:?}");
+    }
+
+    #[test]
+    fn two_clusters_share_nothing_but_the_account_of_mcm() {
+        let names = |objects: Vec<Value>| -> BTreeSet<String> {
+            let name = |object: &Value| {
+                let metadata = &object["metadata"];
+                format!("{} {} {}", object["kind"], metadata["namespace"], metadata["name"])
+            };
+            objects.iter().map(name).collect()
+        };
+        let (control, target) = (
+            names(control_rbac("some").unwrap()),
+            names(target_rbac("some").unwrap()),
+        );
+        let shared: Vec<&String> = control.intersection(&target).collect();
+        assert_eq!(shared, [r#""ServiceAccount" "some" "machine-controller-manager""#]);
+        assert_eq!(control.union(&target).count(), names(rbac("some").unwrap()).len());
+        assert_eq!(control.len(), 3, "{control:?}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::report::folder;
 use crate::scenario::step::{Crash, Process};
 use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
-use crate::stage::plane::{Plane, embedded, envtest};
+use crate::stage::plane::{Plane, Planes, Role, embedded, envtest};
 use crate::stage::{NAMESPACE, StageKind, processes, sim};
 
 /// What is to be run.
@@ -36,6 +36,9 @@ pub struct Job {
     pub from_plan: bool,
     /// Where it runs.
     pub stage: StageKind,
+    /// Where the cluster is that nodes join; absent: it is the one that holds machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<StageKind>,
     /// Whether its result tells everything that happened, also when it passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub narrate: bool,
@@ -71,6 +74,7 @@ impl Job {
             file: None,
             from_plan: true,
             stage,
+            target: None,
             narrate: false,
             hash_order: false,
             every_renewal: false,
@@ -95,7 +99,13 @@ impl Job {
             Some(file) => format!("drydock run --file {}", file.display()),
             None => format!("drydock run {}", self.plan.scenario.name),
         };
-        line += &format!(" --stage {} --seed {}{}", self.stage, self.plan.seed, self.on);
+        line += &format!(
+            " --stage {}{} --seed {}{}",
+            self.stage,
+            self.target_flag(),
+            self.plan.seed,
+            self.on
+        );
         if let Some(Crash { at, effect, .. }) = crash {
             line += &format!(" --crash {at}:{effect}");
         }
@@ -125,12 +135,18 @@ impl Job {
         if self.stage != StageKind::Sim {
             line += &format!(" --stage {}{}", self.stage, self.on);
         }
-        line
+        line + &self.target_flag()
+    }
+
+    fn target_flag(&self) -> String {
+        self.target
+            .map_or_else(String::new, |target| format!(" --target-stage {target}"))
     }
 
     /// The folder for a failure of this job.
     pub fn folder(&self) -> PathBuf {
-        let mut name = format!("{}-{}-{}", self.stage, self.plan.scenario.name, self.plan.seed);
+        let target = self.target.map_or_else(String::new, |target| format!("-{target}"));
+        let mut name = format!("{}{target}-{}-{}", self.stage, self.plan.scenario.name, self.plan.seed);
         match self.plan.disturbances.as_slice() {
             [] => {}
             [Disturbance::Crash(crash)] if crash.process == Process::Mcm => {
@@ -318,23 +334,34 @@ pub async fn run_on_wall_clock(job: &Job) -> RunResult {
     let run = Box::pin(async {
         let mut timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
+            _ if job.target == Some(StageKind::Envtest) => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
         timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
-        let plane = match job.stage {
-            StageKind::Envtest => envtest::ControlPlane::start(&timeouts, NAMESPACE)
-                .await
-                .map(|plane| Plane::Envtest(Box::new(plane))),
-            _ => embedded::ControlPlane::start(0, job.plan.seed, &timeouts, NAMESPACE)
-                .await
-                .map(|plane| Plane::Embedded(Box::new(plane))),
-        };
-        match plane {
-            Ok(plane) => Box::pin(processes::run(job, plane, timeouts)).await,
+        match Box::pin(planes(job, &timeouts)).await {
+            Ok(planes) => Box::pin(processes::run(job, planes, timeouts)).await,
             Err(reason) => Ran::new(Err(reason), BTreeMap::new()),
         }
     });
     timed(job, run).await
+}
+
+/// The control planes of a job: one that is both clusters, or one for each.
+async fn planes(job: &Job, timeouts: &Timeouts) -> Result<Planes, String> {
+    let Some(target) = job.target else {
+        return Ok(Planes::one(plane(job.stage, Role::Both, job, timeouts).await?));
+    };
+    let control = plane(job.stage, Role::Control, job, timeouts).await?;
+    Ok(Planes::two(control, plane(target, Role::Target, job, timeouts).await?))
+}
+
+async fn plane(stage: StageKind, role: Role, job: &Job, timeouts: &Timeouts) -> Result<Plane, String> {
+    if stage == StageKind::Envtest {
+        let plane = envtest::ControlPlane::start(timeouts, NAMESPACE, role).await?;
+        return Ok(Plane::Envtest(Box::new(plane)));
+    }
+    let plane = embedded::ControlPlane::start(0, job.plan.seed, timeouts, NAMESPACE, role).await?;
+    Ok(Plane::Embedded(Box::new(plane)))
 }
 
 /// Makes a result of what a stage hands back, and writes the report of a run that failed.

@@ -154,7 +154,7 @@ impl Safety {
             return Some(self.settings.api.period);
         }
         let collected = self.collect(memory).await;
-        let marked = self.mark_nodes().await;
+        let marked = self.mark_nodes(&memory.listed).await;
         [collected, marked].into_iter().flatten().min()
     }
 

@@ -150,6 +150,13 @@ impl Peer {
         Ok(peer)
     }
 
+    /// Writes the administrator's kubeconfig into a file that goes with the peer.
+    pub fn write_kubeconfig(&self) -> Result<PathBuf> {
+        let path = self.folder.path().join("kubeconfig");
+        write_private(&path, &serde_json::to_string(&self.kubeconfig)?)?;
+        Ok(path)
+    }
+
     /// An administrator's client.
     pub async fn client(&self) -> Result<Client> {
         objects::connect(self.kubeconfig.clone()).await
@@ -211,7 +218,7 @@ fn logged(command: &mut Command, log: &Path) -> Result<Process> {
 }
 
 /// Ports that were free a moment ago, all different.
-fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
+pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
     let mut listeners = Vec::new();
     let mut ports = [0; COUNT];
     for port in &mut ports {

@@ -3,6 +3,11 @@
 //! What lives here: for each entry its scenario, with the times at which it happened, and what must find its mutant. What
 //! must not: the mutants, which stand in `mcm` where the rule is that they break, behind the feature `mutants`.
 
+mod a01;
+mod a02;
+mod a07;
+mod a12;
+mod a15;
 mod appendix;
 mod quirks;
 mod r01;
@@ -19,6 +24,7 @@ mod r12;
 mod r13;
 mod r14;
 mod r15;
+mod r16;
 mod r17;
 mod r18;
 mod r19;
@@ -65,6 +71,7 @@ mod r63;
 mod r64;
 mod r65;
 mod r66;
+mod r67;
 mod r68;
 mod r69;
 mod r70;
@@ -110,6 +117,7 @@ pub fn regressions() -> Vec<Entry> {
         r13::entry(),
         r14::entry(),
         r15::entry(),
+        r16::entry(),
         r17::entry(),
         r18::entry(),
         r19::entry(),
@@ -156,6 +164,7 @@ pub fn regressions() -> Vec<Entry> {
         r64::entry(),
         r65::entry(),
         r66::entry(),
+        r67::entry(),
         r68::entry(),
         r69::entry(),
         r70::entry(),
@@ -171,6 +180,11 @@ pub fn regressions() -> Vec<Entry> {
         r80::entry(),
         r81::entry(),
         r82::entry(),
+        a01::entry(),
+        a02::entry(),
+        a07::entry(),
+        a12::entry(),
+        a15::entry(),
     ];
     entries.extend(appendix::entries());
     entries.extend(quirks::entries());

@@ -3,6 +3,7 @@
 mod bad_input;
 mod blocked_drains;
 mod blocker_deleted;
+mod class_migration;
 mod cloud_restarts;
 mod crash;
 mod create_errors;
@@ -30,6 +31,7 @@ mod namespace_goes;
 mod node_annotated;
 mod node_deleted;
 mod node_template;
+mod nodes_only;
 mod preservation;
 mod preservation_limits;
 mod preservation_owners;
@@ -85,6 +87,8 @@ pub fn scenarios() -> Vec<Scenario> {
         deletes_refused::scenario(),
         blocker_deleted::scenario(),
         bad_input::scenario(),
+        nodes_only::scenario(),
+        class_migration::scenario(),
     ];
     let workloads = [
         evictions_under_budget::scenario(),

@@ -3,10 +3,12 @@
 use harness::Scenario;
 use harness::scenario::Step;
 use harness::scenario::builder::{
-    all, annotate, daemon_set, delete, deployment, exists, kubelet, patch_spec, phase, pods, same_pods, slack, workload,
+    all, annotate, apply, by, daemon_set, delete, deployment, exists, kubelet, patch_spec, phase, pods, refused_to,
+    same_pods, slack, workload,
 };
 use harness::scenario::expect::PodState;
-use harness::scenario::step::{KubeletAction, Privilege};
+use harness::scenario::step::KubeletAction;
+use harness::stage::NAMESPACE;
 use mcm_api::{Phase, keys};
 use serde_json::json;
 
@@ -39,23 +41,29 @@ fn disk_pressure() -> Scenario {
     .eventually(joining() + slack(), serves("m-1"))
 }
 
-/// A step of the consumer's, which is done or refused.
-fn consumer_does(step: Step, refused: bool) -> Step {
-    Step::AsConsumer(Privilege {
-        refused,
-        step: Box::new(step),
-    })
+/// The service account that `docs/preservation.md` tells of gets the role that `deploy/` has for consumers.
+fn rights() -> Step {
+    let group = "rbac.authorization.k8s.io";
+    apply(json!({
+        "apiVersion": format!("{group}/v1"),
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": "preservation-consumer" },
+        "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": format!("{NAMESPACE}:preservation-consumer") },
+        "subjects": [{ "kind": "ServiceAccount", "name": "consumer", "namespace": NAMESPACE }],
+    }))
 }
 
 fn consumer() -> Scenario {
-    let allowed = |step: Step| consumer_does(step, false);
-    let refused = |step: Step| consumer_does(step, true);
+    let user = format!("system:serviceaccount:{NAMESPACE}:consumer");
+    let allowed = |step: Step| by(&user, step);
+    let refused = |step: Step| refused_to(&user, step);
     let story = pool(
         "preserve_by_a_consumer",
         "A service account that may only annotate nodes asks for a preservation, and takes that back; it can do nothing to machines.",
         &["m-1", "m-2"],
         0,
     )
+    .step(rights())
     .step(refused(preserve("Machine", "m-1", "now")))
     .step(refused(delete("Machine", "m-1")))
     .step(refused(delete("Node", "m-1")))

@@ -84,7 +84,6 @@ fn story(result: RunResult) -> (Vec<String>, f64, BTreeMap<String, Value>, u64) 
 fn a_run_goes_the_same_way_whether_every_lease_is_renewed_or_not() {
     let names = ["kubelet_pause", "vm_dies", "unreachable_node", "preserve_recovers"];
     let mut saved = 0;
-    let mut saved = 0;
     for scenario in e2e::scenarios() {
         if !names.contains(&scenario.name.as_str()) {
             continue;

@@ -14,6 +14,7 @@ mod existing;
 mod files;
 mod nodes;
 mod product;
+mod registration;
 mod regressions;
 mod replay;
 mod roles;

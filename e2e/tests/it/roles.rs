@@ -23,6 +23,13 @@ const ONLY_IN_RACES: [(&str, &str, &str); 4] = [
     (deploy::FAKECLOUD_ACCOUNT, "patch", "csinodes"),
 ];
 
+/// What the scenario `class_migration` allows besides, as docs/operating.md has an operator do who needs it.
+fn is_of_migration(access: &Access) -> bool {
+    let resource = access.resource.as_str();
+    resource == "awsmachineclasses"
+        || resource == "machineclasses" && ["get", "create", "update"].contains(&access.verb.as_str())
+}
+
 /// What the rules of `deploy/rbac` allow, each with the object that has the rule.
 fn granted() -> BTreeMap<Access, String> {
     let objects = deploy::rbac(NAMESPACE).unwrap();
@@ -99,7 +106,7 @@ fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
     let (granted, asked) = (granted(), asked());
     let missing: Vec<String> = asked
         .iter()
-        .filter(|access| !granted.contains_key(access))
+        .filter(|access| !granted.contains_key(access) && !is_of_migration(access))
         .map(|access| format!("no rule allows what was asked for: {access}"))
         .collect();
     let idle: Vec<String> = granted

@@ -51,8 +51,7 @@ pub async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
             settings,
             ..World::default()
         },
-        due: BTreeMap::new(),
-        busy: BTreeSet::new(),
+        ..Tasks::default()
     };
     let mut updates = updates(&client);
     let mut calls = FuturesUnordered::new();
@@ -82,10 +81,14 @@ async fn perform(client: Client, task: Task, action: Action) -> (Task, bool) {
 }
 
 /// What is to be done, and when.
+#[derive(Default)]
 struct Tasks {
     world: World,
     due: BTreeMap<Task, Timestamp>,
     busy: BTreeSet<Task>,
+    /// Registrations that were done a moment ago, and until when none of them is done again: whoever undoes one knows
+    /// more, for instance that its Node is gone, and this cache will know it soon.
+    done: BTreeMap<Task, Timestamp>,
 }
 
 impl Tasks {
@@ -105,6 +108,7 @@ impl Tasks {
             return;
         }
         let at = later(now, self.delay(&task));
+        let at = self.done.get(&task).map_or(at, |rested| at.max(*rested));
         self.due.insert(task, at);
     }
 
@@ -196,6 +200,11 @@ impl Tasks {
     /// failed rests first.
     fn done(&mut self, task: Task, done: bool, now: Timestamp) {
         self.busy.remove(&task);
+        self.done.retain(|_, rested| *rested > now);
+        if done && matches!(task, Task::Register(_)) {
+            let rested = later(now, self.world.settings.retry_delay.0);
+            self.done.insert(task.clone(), rested);
+        }
         if self.world.wants(&task) {
             let rest = if done {
                 self.delay(&task).max(self.world.settings.retry_delay.0)

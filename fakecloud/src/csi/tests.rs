@@ -1,6 +1,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::Tasks;
 use super::world::{Action, Task, World, this_finalizer};
 use crate::CSI_DRIVER;
 
@@ -277,4 +278,29 @@ fn simulated_nodes_say_how_much_they_can_attach() {
         .nodes
         .insert("real".to_owned(), serde_json::from_value(other).unwrap());
     assert_eq!(world.decide(&Task::Register("real".to_owned()), &all_run), None);
+}
+
+/// The garbage collector removes it because its Node is gone, which this cache does not show yet.
+#[test]
+fn a_registration_that_somebody_undoes_is_not_done_again_at_once() {
+    let mut tasks = Tasks {
+        world: world(),
+        ..Tasks::default()
+    };
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let task = || Task::Register("a".to_owned());
+    tasks.review(task(), now);
+    assert_eq!(tasks.next_due(), Some(now), "a new node is registered at once");
+    tasks.due.clear();
+    tasks.busy.insert(task());
+    let registered =
+        json!({ "metadata": { "name": "a" }, "spec": { "drivers": [{ "name": CSI_DRIVER, "nodeID": "a" }] } });
+    let registered = serde_json::from_value(registered).unwrap();
+    tasks.world.csi_nodes.insert("a".to_owned(), registered);
+    tasks.done(task(), true, now);
+    assert_eq!(tasks.next_due(), None);
+    tasks.world.csi_nodes.clear();
+    tasks.review(task(), now);
+    let rest = tasks.world.settings.retry_delay.0;
+    assert_eq!(tasks.next_due(), now.checked_add(rest).ok());
 }

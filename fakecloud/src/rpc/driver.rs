@@ -11,6 +11,7 @@ use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::{Driver, MachineRequest};
 
+use super::migration;
 use crate::Fakecloud;
 use crate::model::{Cloud, Creation, Reply};
 
@@ -97,6 +98,14 @@ impl Driver for FakeDriver {
     ) -> Result<BTreeMap<String, String>, DriverError> {
         self.call(|cloud, client, now| cloud.list_machines(&class, &secret, client, now))
             .await
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        migration::fill(&provider_class, class)
     }
 
     async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {

@@ -8,6 +8,7 @@ mod convert;
 mod driver;
 mod kubelets;
 mod ledger;
+mod migration;
 mod rules;
 pub(crate) mod settled;
 #[cfg(test)]

@@ -38,6 +38,10 @@ pub(super) struct Run {
     )]
     stage: StageKind,
 
+    /// Where nodes join: another cluster than the one that holds their machines
+    #[arg(long, value_name = "STAGE", value_enum)]
+    target_stage: Option<StageKind>,
+
     #[command(flatten)]
     on: StageArguments,
 
@@ -106,6 +110,7 @@ impl Run {
                     controller: self.controller.clone(),
                     reports: self.report.clone(),
                     on: self.on.replay(),
+                    target: self.target_stage,
                     ..Job::of(plan, self.stage)
                 });
             }
@@ -119,7 +124,7 @@ impl Run {
         let mut jobs = Vec::new();
         for file in &self.plans {
             let plan = Plan::read(file, scenarios).map_err(|error| Usage(error.to_string()))?;
-            if let Some(reason) = plan.scenario.why_not_on(self.stage) {
+            if let Some(reason) = self.why_not(&plan.scenario) {
                 return Err(Usage(format!("{}: {reason}", file.display())));
             }
             if let Some((number, reason)) = plan.why_not_on(self.stage) {
@@ -128,6 +133,7 @@ impl Run {
             jobs.push(Job {
                 reports: self.report.clone(),
                 on: self.on.replay(),
+                target: self.target_stage,
                 ..Job::of(plan, self.stage)
             });
         }
@@ -138,6 +144,9 @@ impl Run {
 
     fn check(&self) -> Result<(), Usage> {
         self.on.check(self.stage)?;
+        if let Some(reason) = self.target_stage.and_then(|target| self.stage.why_no_target(target)) {
+            return Err(Usage(format!("--target-stage: {reason}")));
+        }
         let sim = self.stage == StageKind::Sim;
         if self.jobs.is_some_and(|jobs| jobs > 1) && self.stage.is_shared() {
             return Err(Usage(format!(
@@ -168,6 +177,13 @@ impl Run {
         Ok(())
     }
 
+    /// Why a scenario does not run where it is to run; `None`: it does.
+    fn why_not(&self, scenario: &Scenario) -> Option<String> {
+        let on_target = |target| scenario.why_not_with_target(self.stage, target);
+        let reason = scenario.why_not_on(self.stage);
+        reason.or_else(|| self.target_stage.and_then(on_target))
+    }
+
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
         let mut chosen = Vec::new();
         for name in &self.names {
@@ -178,7 +194,7 @@ impl Run {
             chosen.push((scenario, Some(file.clone())));
         }
         for (scenario, _) in &chosen {
-            if let Some(reason) = scenario.why_not_on(self.stage) {
+            if let Some(reason) = self.why_not(scenario) {
                 return Err(Usage(format!(
                     "scenario {} does not run on stage {}: {reason}",
                     scenario.name, self.stage
@@ -186,7 +202,7 @@ impl Run {
             }
         }
         if chosen.is_empty() {
-            let all = scenarios.iter().filter(|scenario| scenario.runs_on(self.stage));
+            let all = scenarios.iter().filter(|scenario| self.why_not(scenario).is_none());
             chosen.extend(all.map(|scenario| (scenario.clone(), None)));
         }
         Ok(chosen)

@@ -12,7 +12,7 @@ use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 use crate::scenario::{Cloud, DurationExpression, Timeouts};
 use crate::stage::kind::Cluster;
-use crate::stage::plane::{Plane, embedded, envtest};
+use crate::stage::plane::{Plane, Planes, Role, embedded, envtest};
 use crate::stage::processes::{Controller, Plan, ProcessStage};
 use crate::stage::{Stage, StageKind};
 
@@ -111,6 +111,7 @@ impl Up {
             timeouts: timeouts(self.stage, self.population.nodes().max(self.kubelets)),
             disturbances: Vec::new(),
             gates: false,
+            no_target: false,
         };
         let (stage, port, population) = (self.stage, self.port, self.population);
         block_on(async {
@@ -239,10 +240,13 @@ async fn stay_up(
 ) -> Result<Outcome, String> {
     let mut plane = match stage {
         StageKind::Embedded => {
-            let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE).await?;
+            let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE, Role::Both).await?;
             Plane::Embedded(Box::new(plane))
         }
-        StageKind::Envtest => Plane::Envtest(Box::new(envtest::ControlPlane::start(&plan.timeouts, NAMESPACE).await?)),
+        StageKind::Envtest => {
+            let plane = envtest::ControlPlane::start(&plan.timeouts, NAMESPACE, Role::Both).await?;
+            Plane::Envtest(Box::new(plane))
+        }
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
             return Err(format!(
                 "drydock up starts a cluster of its own, on stage embedded, envtest or kind; stage {stage} is for drydock run"
@@ -255,7 +259,7 @@ async fn stay_up(
         return Err(plane.trouble().await);
     }
     let without_mcm = plan.controller == Controller::None;
-    let mut stage = ProcessStage::start(plane, plan).await?;
+    let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
     print_up(stage.kubeconfig());
     say!(
         "fakecloud answers gRPC on {}; logs are in {}",

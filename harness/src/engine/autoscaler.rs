@@ -18,13 +18,14 @@ use serde_json::{Value, json};
 use super::kinds;
 use crate::scenario::Timeouts;
 use crate::scenario::disturb::Autoscaler;
+use crate::stage::clusters::Clusters;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// What it works with.
 pub(super) struct Actor {
-    pub(super) client: kube::Client,
+    pub(super) clusters: Clusters,
     pub(super) clock: Clock,
     pub(super) namespace: String,
     pub(super) told: UnboundedSender<String>,
@@ -82,7 +83,7 @@ impl Actor {
 
     /// The deployment's machines that stay, by their nodes.
     async fn machines(&self, deployment: &str) -> Result<BTreeMap<String, String>, String> {
-        let api: Api<DynamicObject> = kinds::find("Machine")?.api(&self.client, &self.namespace);
+        let api: Api<DynamicObject> = kinds::find("Machine")?.api(self.clusters.control(), &self.namespace);
         let own = ListParams::default().labels(&format!("{}={deployment}", keys::DEPLOYMENT_LABEL));
         let listed = api
             .list(&own)
@@ -99,7 +100,7 @@ impl Actor {
 
     /// Those nodes that are there, and whether it may take them.
     async fn nodes(&self, names: impl Iterator<Item = &String>) -> Result<BTreeMap<String, bool>, String> {
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api: Api<Node> = Api::all(self.clusters.target().clone());
         let mut nodes = BTreeMap::new();
         for name in names {
             let node = api
@@ -116,7 +117,7 @@ impl Actor {
 
     /// Nodes with pods that would have to go elsewhere.
     async fn busy(&self) -> Result<BTreeSet<String>, String> {
-        let api: Api<Pod> = Api::all(self.client.clone());
+        let api: Api<Pod> = Api::all(self.clusters.target().clone());
         let listed = api.list(&ListParams::default()).await;
         let pods = listed
             .map_err(|error| format!("cannot list pods: {error}"))?
@@ -128,7 +129,7 @@ impl Actor {
 
     /// Names the machine and lowers the number, in one request.
     async fn take(&self, deployment: &str, machine: &str) -> Result<(), String> {
-        let api: Api<DynamicObject> = kinds::find("MachineDeployment")?.api(&self.client, &self.namespace);
+        let api: Api<DynamicObject> = kinds::find("MachineDeployment")?.api(self.clusters.control(), &self.namespace);
         let failed = |error: kube::Error| format!("cannot scale {deployment}: {error}");
         let known = api.get(deployment).await.map_err(failed)?;
         let replicas = known

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::world::{WorldState, text};
 use crate::stage::cloud::VmState;
+use crate::stage::clusters::Clusters;
 
 /// Under which name [`secrets`] has the number of bootstrap tokens.
 pub const TOKENS: &str = "bootstrap tokens";
@@ -65,10 +66,10 @@ fn place(object: &Value) -> (&str, &str) {
 ///
 /// # Errors
 /// One sentence, when they cannot be listed.
-pub async fn secrets(client: &kube::Client, namespace: &str) -> Result<BTreeMap<String, String>, String> {
+pub async fn secrets(clusters: &Clusters, namespace: &str) -> Result<BTreeMap<String, String>, String> {
     let (mut end, mut tokens) = (BTreeMap::new(), 0_u32);
     let mut secrets = Vec::new();
-    for namespace in [namespace, "kube-system"] {
+    for (client, namespace) in [(clusters.control(), namespace), (clusters.target(), "kube-system")] {
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let listed = api.list_metadata(&ListParams::default()).await;
         secrets.extend(

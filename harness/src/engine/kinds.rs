@@ -15,17 +15,31 @@ pub struct Kind {
     pub namespaced: bool,
     /// Whether the engine watches it.
     pub watched: bool,
+    /// Which cluster its objects are in, where control and target are two.
+    pub side: Side,
+}
+
+/// Which cluster objects are in, where control and target are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one that holds machines.
+    Control,
+    /// The one that nodes join.
+    Target,
+    /// Both: events, each of which is where what it is about is.
+    Both,
 }
 
 const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
 
-static KINDS: [Kind; 20] = [
+static KINDS: [Kind; 26] = [
     Kind {
         api_version: MACHINE_API,
         kind: "Machine",
         plural: "machines",
         namespaced: true,
         watched: true,
+        side: Side::Control,
     },
     Kind {
         api_version: MACHINE_API,
@@ -33,6 +47,7 @@ static KINDS: [Kind; 20] = [
         plural: "machinesets",
         namespaced: true,
         watched: true,
+        side: Side::Control,
     },
     Kind {
         api_version: MACHINE_API,
@@ -40,6 +55,7 @@ static KINDS: [Kind; 20] = [
         plural: "machinedeployments",
         namespaced: true,
         watched: true,
+        side: Side::Control,
     },
     Kind {
         api_version: MACHINE_API,
@@ -47,6 +63,7 @@ static KINDS: [Kind; 20] = [
         plural: "machineclasses",
         namespaced: true,
         watched: true,
+        side: Side::Control,
     },
     Kind {
         api_version: "v1",
@@ -54,6 +71,7 @@ static KINDS: [Kind; 20] = [
         plural: "nodes",
         namespaced: false,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "v1",
@@ -61,6 +79,7 @@ static KINDS: [Kind; 20] = [
         plural: "pods",
         namespaced: true,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "v1",
@@ -68,6 +87,7 @@ static KINDS: [Kind; 20] = [
         plural: "events",
         namespaced: true,
         watched: true,
+        side: Side::Both,
     },
     Kind {
         api_version: "v1",
@@ -75,6 +95,7 @@ static KINDS: [Kind; 20] = [
         plural: "secrets",
         namespaced: true,
         watched: false,
+        side: Side::Control,
     },
     Kind {
         api_version: "v1",
@@ -82,6 +103,7 @@ static KINDS: [Kind; 20] = [
         plural: "configmaps",
         namespaced: true,
         watched: false,
+        side: Side::Target,
     },
     Kind {
         api_version: "v1",
@@ -89,6 +111,7 @@ static KINDS: [Kind; 20] = [
         plural: "persistentvolumes",
         namespaced: false,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "v1",
@@ -96,6 +119,7 @@ static KINDS: [Kind; 20] = [
         plural: "persistentvolumeclaims",
         namespaced: true,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "coordination.k8s.io/v1",
@@ -103,6 +127,7 @@ static KINDS: [Kind; 20] = [
         plural: "leases",
         namespaced: true,
         watched: false,
+        side: Side::Control,
     },
     Kind {
         api_version: "policy/v1",
@@ -110,6 +135,7 @@ static KINDS: [Kind; 20] = [
         plural: "poddisruptionbudgets",
         namespaced: true,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "storage.k8s.io/v1",
@@ -117,6 +143,7 @@ static KINDS: [Kind; 20] = [
         plural: "volumeattachments",
         namespaced: false,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "v1",
@@ -124,6 +151,7 @@ static KINDS: [Kind; 20] = [
         plural: "namespaces",
         namespaced: false,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "apps/v1",
@@ -131,6 +159,7 @@ static KINDS: [Kind; 20] = [
         plural: "deployments",
         namespaced: true,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "apps/v1",
@@ -138,6 +167,7 @@ static KINDS: [Kind; 20] = [
         plural: "statefulsets",
         namespaced: true,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "apps/v1",
@@ -145,6 +175,7 @@ static KINDS: [Kind; 20] = [
         plural: "daemonsets",
         namespaced: true,
         watched: true,
+        side: Side::Target,
     },
     Kind {
         api_version: "scheduling.k8s.io/v1",
@@ -152,6 +183,7 @@ static KINDS: [Kind; 20] = [
         plural: "priorityclasses",
         namespaced: false,
         watched: false,
+        side: Side::Target,
     },
     Kind {
         api_version: "storage.k8s.io/v1",
@@ -159,6 +191,55 @@ static KINDS: [Kind; 20] = [
         plural: "storageclasses",
         namespaced: false,
         watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRole",
+        plural: "clusterroles",
+        namespaced: false,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRoleBinding",
+        plural: "clusterrolebindings",
+        namespaced: false,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "Role",
+        plural: "roles",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        plural: "rolebindings",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        plural: "customresourcedefinitions",
+        namespaced: false,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "AWSMachineClass",
+        plural: "awsmachineclasses",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
     },
 ];
 

@@ -8,7 +8,6 @@
 mod agents;
 mod autoscaler;
 mod calm;
-mod consumer;
 pub mod end;
 pub mod evaluate;
 mod evictor;
@@ -39,6 +38,7 @@ use tokio::sync::watch;
 
 use self::calm::Calm;
 use self::evaluate::{Armed, Verdict, describe, short};
+use self::kinds::Side;
 use self::narrative::Narrative;
 use self::observe::{Observation, Raw, Seen};
 use self::scope::Scope;
@@ -149,15 +149,23 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
     let keeper = scenario.world.keeper.clone();
     let (keep, replicas) = watch::channel(keeper.as_ref().map_or(0, |keeper| keeper.replicas));
     if let Some(keeper) = keeper {
-        let run = keeper::run(client.clone(), clock.clone(), &namespace, keeper, replicas);
+        let run = keeper::run(client, clock.clone(), &namespace, keeper, replicas);
         others
             .push(run.unwrap_or_else(|reason| futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()));
     }
     if scenario.world.agents {
-        others.push(agents::run(client.clone(), clock.clone()));
+        others.push(agents::run(stage.clusters().target().clone(), clock.clone()));
     }
-    let observations = observe::watch_everything(&client, &stage.cloud(), &clock, others);
+    let observations = observe::watch_everything(&stage.clusters(), &stage.cloud(), &clock, others);
     (keep, observations)
+}
+
+/// Whether a step deletes an object, as whoever does it.
+fn deletes(step: &Step) -> bool {
+    match step {
+        Step::As(step) => deletes(&step.step),
+        step => matches!(step, Step::Delete(_) | Step::ForceDelete(_)),
+    }
 }
 
 struct Engine<'a, S> {
@@ -203,7 +211,7 @@ impl<S: Stage> Engine<'_, S> {
     /// What is left.
     async fn ended(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut end = end::of_world(&self.world);
-        let secrets = end::secrets(&self.stage.client(), self.stage.namespace()).await;
+        let secrets = end::secrets(&self.stage.clusters(), self.stage.namespace()).await;
         end.extend(secrets.map_err(|reason| self.failed(reason))?);
         Ok(end)
     }
@@ -291,9 +299,14 @@ impl<S: Stage> Engine<'_, S> {
         self.note(format!("step {}: {}", self.step, perform::words(action)));
         if let Some((kind, name)) = perform::touches(action) {
             self.invariants.terms.touched(&kind, &name);
-            if matches!(action, Step::Delete(_) | Step::ForceDelete(_)) {
+            if deletes(action) {
                 self.invariants.terms.deleted_by_user.insert((kind, name));
             }
+        }
+        if let Step::ForceDelete(object) = action
+            && object.kind == "Machine"
+        {
+            self.invariants.terms.forced.insert(object.name.clone());
         }
         match perform::cordons(action) {
             Some((node, true)) => drop(self.invariants.terms.cordons.insert(node.to_owned())),
@@ -317,7 +330,7 @@ impl<S: Stage> Engine<'_, S> {
     async fn act(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
         let (told, mut telling) = mpsc::unbounded();
         let handles = perform::Handles {
-            client: self.stage.client(),
+            clusters: self.stage.clusters(),
             cloud: self.stage.cloud(),
             timeouts: self.stage.timeouts().clone(),
             namespace: self.stage.namespace().to_owned(),
@@ -439,6 +452,8 @@ impl<S: Stage> Engine<'_, S> {
             Some(Raw::Applied(kind, object)) => vec![Seen::Applied(kind, object)],
             Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
             Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],
+            // Each of two clusters lists its own: what one does not name may be the other's.
+            Some(Raw::Listed(kind, _)) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
             Some(Raw::Listed(kind, listed)) => self
                 .world
                 .objects

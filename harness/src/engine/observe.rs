@@ -13,8 +13,9 @@ use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
 use serde_json::Value;
 
-use super::kinds::{self, Kind};
+use super::kinds::{self, Kind, Side};
 use crate::stage::cloud::{CloudClient, CloudEvent};
+use crate::stage::clusters::Clusters;
 
 /// One thing that was seen, and when.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,14 +97,18 @@ const RETRY: Duration = Duration::from_millis(500);
 
 /// All watches as one stream, with what else there is to see. It never ends.
 pub fn watch_everything(
-    client: &kube::Client,
+    clusters: &Clusters,
     cloud: &CloudClient,
     clock: &Clock,
     others: impl IntoIterator<Item = BoxStream<'static, Raw>>,
 ) -> BoxStream<'static, Raw> {
     let mut streams: Vec<BoxStream<'static, Raw>> = kinds::watched()
-        .map(|kind| watch_kind(client.clone(), kind, clock.clone()))
+        .map(|kind| watch_kind(clusters.of(kind).clone(), kind, clock.clone()))
         .collect();
+    if clusters.are_two() {
+        let both = kinds::watched().filter(|kind| kind.side == Side::Both);
+        streams.extend(both.map(|kind| watch_kind(clusters.target().clone(), kind, clock.clone())));
+    }
     streams.push(watch_cloud(cloud.clone(), clock.clone()));
     streams.extend(others);
     stream::select_all(streams).boxed()

@@ -9,16 +9,19 @@ use serde_json::{Value, json};
 use super::autoscaler::Actor;
 use super::evictor::Evictor;
 use super::world::{WorldState, text};
-use super::{consumer, flap, kinds, strip};
+use super::{flap, kinds, strip};
 use crate::invariants::{is_deleting, label, machines_of};
 use crate::scenario::disturb::{Pick, Whim};
-use crate::scenario::step::{Annotate, Deletion, Patch, ProcessAction};
+use crate::scenario::step::{ActAs, Annotate, Deletion, Patch, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
+use crate::stage::clusters::Clusters;
+use crate::stage::setup;
 
 /// What an action needs.
+#[derive(Clone)]
 pub(super) struct Handles {
-    pub(super) client: kube::Client,
+    pub(super) clusters: Clusters,
     pub(super) cloud: CloudClient,
     pub(super) timeouts: Timeouts,
     /// Where objects live that name no namespace.
@@ -31,7 +34,7 @@ pub(super) struct Handles {
 /// Performs `step`; a sentence when it cannot be.
 pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -> Result<(), String> {
     let Handles {
-        client,
+        clusters,
         cloud,
         timeouts,
         namespace,
@@ -39,15 +42,15 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         told,
     } = &handles;
     match step {
-        Step::Apply(fixture) => apply(client, namespace, &fixture.object(namespace, timeouts)).await,
-        Step::Delete(object) => delete(client, namespace, object, &DeleteParams::default()).await,
+        Step::Apply(fixture) => apply(clusters, namespace, &fixture.object(namespace, timeouts)).await,
+        Step::Delete(object) => delete(clusters, namespace, object, &DeleteParams::default()).await,
         Step::ForceDelete(object) => {
             let at_once = DeleteParams::default().grace_period(0);
-            delete(client, namespace, object, &at_once).await
+            delete(clusters, namespace, object, &at_once).await
         }
         Step::Evict(step) => {
             let evictor = Evictor {
-                client: client.clone(),
+                client: clusters.target().clone(),
                 clock: clock.clone(),
                 timeouts: timeouts.clone(),
                 told: told.clone(),
@@ -60,7 +63,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             annotations,
         }) => {
             merge(
-                client,
+                clusters,
                 namespace,
                 kind,
                 name,
@@ -71,13 +74,17 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         }
         Step::Patch(patch) => {
             let namespace = patch.namespace.as_ref().unwrap_or(namespace);
-            merge(client, namespace, &patch.kind, &patch.name, &patch.merge, patch.status).await
+            merge(
+                clusters,
+                namespace,
+                &patch.kind,
+                &patch.name,
+                &patch.merge,
+                patch.status,
+            )
+            .await
         }
-        Step::AsConsumer(one) => {
-            let client = consumer::client(client, namespace).await?;
-            let handles = Handles { client, ..handles };
-            consumer::judged(Box::pin(perform(handles, &one.step, world)).await, one.refused)
-        }
+        Step::As(step) => act_as(&handles, step, world).await,
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
@@ -88,17 +95,17 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             let node = node.filter(|node| !node.is_empty());
             let node =
                 node.ok_or_else(|| format!("machine {} has no node; expect one before this step", flap.machine))?;
-            let written = flap::run(client, clock, timeouts, node, flap).await?;
+            let written = flap::run(clusters.target(), clock, timeouts, node, flap).await?;
             let _ = told.unbounded_send(format!(
                 "condition {} of node {node} was written {written} times",
                 flap.condition
             ));
             Ok(())
         }
-        Step::Strip(strip) => strip::run(client, clock, timeouts, namespace, strip).await,
+        Step::Strip(strip) => strip::run(clusters.control(), clock, timeouts, namespace, strip).await,
         Step::Autoscaler(autoscaler) => {
             let actor = Actor {
-                client: client.clone(),
+                clusters: clusters.clone(),
                 clock: clock.clone(),
                 namespace: namespace.clone(),
                 told: told.clone(),
@@ -123,6 +130,29 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         | Step::Someone(_)
         | Step::Expect(_) => Ok(()),
     }
+}
+
+/// Performs a step as another user. One that must be refused fails where it is not.
+async fn act_as(handles: &Handles, step: &ActAs, world: &WorldState) -> Result<(), String> {
+    let acting = Handles {
+        clusters: handles.clusters.as_user(&step.user)?,
+        ..handles.clone()
+    };
+    let refused = match Box::pin(perform(acting, &step.step, world)).await {
+        Ok(()) if step.refused => return Err(format!("{} may do what must be refused", step.user)),
+        Err(reason) if step.refused => reason,
+        done => return done,
+    };
+    let known = ["Forbidden", "forbidden", "Unauthorized"]
+        .iter()
+        .any(|word| refused.contains(word));
+    if known {
+        let _ = handles
+            .told
+            .unbounded_send(format!("{} is refused: {refused}", step.user));
+        return Ok(());
+    }
+    Err(format!("{} is not refused, but fails: {refused}", step.user))
 }
 
 /// Whom a step strikes and with what, in full: two faults that differ in anything differ here. `None`:
@@ -150,9 +180,9 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         | Step::Evict(_)
         | Step::Annotate(_)
         | Step::Patch(_)
-        | Step::AsConsumer(_)
         | Step::Autoscaler(_)
         | Step::Pick(_)
+        | Step::As(_)
         | Step::Wait(_)
         | Step::Someone(_)
         | Step::Expect(_) => return None,
@@ -172,8 +202,8 @@ pub(super) fn touches(step: &Step) -> Option<(String, String)> {
         Step::Delete(object) | Step::ForceDelete(object) => named(&object.kind, &object.name),
         Step::Annotate(step) => named(&step.kind, &step.name),
         Step::Patch(step) => named(&step.kind, &step.name),
-        Step::AsConsumer(one) => touches(&one.step).filter(|_| !one.refused),
         Step::Evict(step) => named("Node", &step.machine),
+        Step::As(step) if !step.refused => touches(&step.step),
         Step::Vm(step) => named("VM", &step.machine),
         _ => None,
     }
@@ -187,7 +217,7 @@ pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
             let closed = patch.merge.pointer("/spec/unschedulable")?;
             Some((&patch.name, *closed == true))
         }
-        Step::AsConsumer(one) => cordons(&one.step).filter(|_| !one.refused),
+        Step::As(step) => cordons(&step.step).filter(|_| !step.refused),
         _ => None,
     }
 }
@@ -239,8 +269,8 @@ pub(super) fn words(step: &Step) -> String {
         Step::Evict(step) => format!("evict the pods on {}, within {}", step.machine, step.within),
         Step::Annotate(step) => format!("annotate {} {}", step.kind, step.name),
         Step::Patch(step) => format!("patch {} {}", step.kind, step.name),
-        Step::AsConsumer(one) if one.refused => format!("a consumer is refused: {}", words(&one.step)),
-        Step::AsConsumer(one) => format!("a consumer does: {}", words(&one.step)),
+        Step::As(step) if step.refused => format!("{} as {}, in vain", words(&step.step), step.user),
+        Step::As(step) => format!("{} as {}", words(&step.step), step.user),
         Step::Inject(fault) => format!("inject fault {} into {}", fault.name, fault.call.rpc()),
         Step::Lift(rule) => format!("lift fault {rule}"),
         Step::Vm(step) => format!("{} the VM of {}", verb(step.action), step.machine),
@@ -289,27 +319,30 @@ fn verb(action: impl std::fmt::Debug) -> String {
 }
 
 /// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
-pub(crate) async fn apply(client: &kube::Client, namespace: &str, object: &Value) -> Result<(), String> {
+pub(crate) async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), String> {
     let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
     let namespace = match text(object, "/metadata/namespace") {
         "" => namespace,
         named => named,
     };
-    let api = kinds::find(kind)?.api(client, namespace);
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(clusters.of(kind_of), namespace);
     let body: DynamicObject = serde_json::from_value(object.clone())
         .map_err(|error| format!("cannot apply {kind} {name}: it is no object: {error}"))?;
     match api.create(&PostParams::default(), &body).await {
+        Ok(_) if kind == "CustomResourceDefinition" => setup::served(clusters.of(kind_of), name).await,
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            merge(client, namespace, kind, name, object, false).await
+            merge(clusters, namespace, kind, name, object, false).await
         }
         Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
     }
 }
 
-async fn delete(client: &kube::Client, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
+async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
     let Deletion { kind, name, if_present } = object;
-    let api = kinds::find(kind)?.api(client, namespace);
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(clusters.of(kind_of), namespace);
     let deleted = api.delete(name, how).await;
     match deleted {
         Err(kube::Error::Api(status)) if *if_present && status.is_not_found() => Ok(()),
@@ -319,14 +352,15 @@ async fn delete(client: &kube::Client, namespace: &str, object: &Deletion, how: 
 }
 
 async fn merge(
-    client: &kube::Client,
+    clusters: &Clusters,
     namespace: &str,
     kind: &str,
     name: &str,
     change: &Value,
     status: bool,
 ) -> Result<(), String> {
-    let api = kinds::find(kind)?.api(client, namespace);
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(clusters.of(kind_of), namespace);
     let (parameters, patch) = (PatchParams::default(), kube::api::Patch::Merge(change));
     let patched = if status {
         api.patch_status(name, &parameters, &patch).await

@@ -108,7 +108,7 @@ impl<S: Stage> Engine<'_, S> {
         self.quiet(Quiet::Began).await?;
         self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION))
             .await?;
-        let secrets = end::secrets(&self.stage.client(), self.stage.namespace()).await;
+        let secrets = end::secrets(&self.stage.clusters(), self.stage.namespace()).await;
         let secrets = secrets.map_err(|reason| self.failed(reason))?;
         let tokens = secrets
             .get(end::TOKENS)

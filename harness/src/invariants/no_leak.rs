@@ -1,4 +1,5 @@
-//! I2: (a) at the commit that removes a Machine object no live VM carries its uid, unless the cloud answered falsely.
+//! I2: (a) at the commit that removes a Machine object no live VM carries its uid, unless the cloud answered falsely, or a
+//! person removed the object by force.
 //! (b) After a quiet time of an orphan period, what listing lags and what a deletion takes, no live VM is without a
 //! Machine.
 
@@ -14,8 +15,8 @@ impl Check for NoLeak {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.deleted("Machine") {
             let left = tell(sight, |vm| vm.machine_uid == uid(machine));
-            let lied = !sight.terms.byzantine.is_empty();
-            return (!left.is_empty() && !lied).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
+            let excused = !sight.terms.byzantine.is_empty() || sight.terms.forced.contains(name(machine));
+            return (!left.is_empty() && !excused).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
         }
         if !matches!(sight.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
             return None;

@@ -46,6 +46,8 @@ pub struct Terms {
     pub by_user: BTreeSet<(String, String)>,
     /// Objects that the scenario itself deleted, as a person does.
     pub deleted_by_user: BTreeSet<(String, String)>,
+    /// Machines that the scenario itself removed by force, whoever still had to do something for them.
+    pub forced: BTreeSet<String>,
     /// Sets that were read at that moment with changes of their spec between that nobody saw.
     pub leapt: BTreeMap<String, Timestamp>,
     /// Nodes that the scenario itself cordoned, as a person does, and did not open again.
@@ -65,6 +67,7 @@ impl Terms {
             calm_since: Some(started),
             by_user: BTreeSet::new(),
             deleted_by_user: BTreeSet::new(),
+            forced: BTreeSet::new(),
             leapt: BTreeMap::new(),
             cordons: BTreeSet::new(),
             edits: BTreeMap::new(),

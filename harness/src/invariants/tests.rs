@@ -210,6 +210,18 @@ fn a_removed_machine_leaves_no_vm(#[case] left: VmState, #[case] broken: Option<
         .breaks(broken);
 }
 
+#[test]
+fn a_machine_that_a_person_removes_by_force_leaves_a_vm_until_the_quiet_time() {
+    let mut story = Story::new();
+    story.invariants.terms.forced = BTreeSet::from(["m".to_owned()]);
+    let story = story.apply("Machine", machine("Running")).vm("a", VmState::Running);
+    let story = story.delete("Machine", machine("Running"));
+    assert_eq!(story.found, None);
+    story
+        .see(Seen::Quiet(Quiet::Silent { tokens: 0, parts: 0 }))
+        .breaks(Some("I2"));
+}
+
 #[rstest]
 #[case::with_its_machine(true, None)]
 #[case::without(false, Some("I2"))]

@@ -15,8 +15,8 @@ use super::expect::{
     Temporal, VmCount,
 };
 use super::step::{
-    Annotate, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment, ObjectReference, Patch,
-    Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
+    ActAs, Annotate, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment, ObjectReference,
+    Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
 };
 use super::{Scenario, Stages, World};
 use crate::stage::StageKind;
@@ -64,6 +64,19 @@ impl Scenario {
     /// So many `mcm` run.
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.world.replicas = replicas;
+        self
+    }
+
+    /// Another mcm serves the same cluster, with its machines in that namespace.
+    pub fn neighbour(mut self, namespace: &str) -> Self {
+        self.world.neighbour = Some(namespace.to_owned());
+        self
+    }
+
+    /// mcm has no target cluster.
+    #[must_use]
+    pub fn without_target(mut self) -> Self {
+        self.world.no_target = true;
         self
     }
 
@@ -267,6 +280,24 @@ pub fn annotate(kind: &str, name: &str, key: &str, value: &str) -> Step {
     })
 }
 
+/// That user takes a step, with what rights it has.
+pub fn by(user: &str, step: Step) -> Step {
+    Step::As(ActAs {
+        user: user.to_owned(),
+        step: Box::new(step),
+        refused: false,
+    })
+}
+
+/// That user tries a step, and must be refused.
+pub fn refused_to(user: &str, step: Step) -> Step {
+    Step::As(ActAs {
+        user: user.to_owned(),
+        step: Box::new(step),
+        refused: true,
+    })
+}
+
 /// Merges into an object's status.
 pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
     Step::Patch(Patch {
@@ -344,6 +375,7 @@ pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Cod
         skip: nth.saturating_sub(1),
         times: Some(1),
         code: Some(code),
+        message: None,
         latency: None,
         after_effect: false,
         effect: None,
@@ -359,6 +391,7 @@ pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Ste
         skip: 0,
         times: None,
         code: Some(code),
+        message: None,
         latency: None,
         after_effect: false,
         effect: None,
@@ -374,6 +407,7 @@ pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<
         skip: 0,
         times: None,
         code: None,
+        message: None,
         latency: Some(latency.into()),
         after_effect: false,
         effect: None,

@@ -68,6 +68,12 @@ pub struct World {
     /// while the first steps are done.
     #[serde(skip_serializing_if = "is_zero")]
     pub nodes: u32,
+    /// Whether mcm runs without a target cluster, so that no node joins.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_target: bool,
+    /// The namespace of the machines of another mcm, which serves the same cluster; absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<String>,
     /// Who keeps machines beside the steps; absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeper: Option<disturb::Keeper>,
@@ -85,6 +91,8 @@ impl Default for World {
             cloud: Cloud::default(),
             replicas: 1,
             nodes: 0,
+            no_target: false,
+            neighbour: None,
             keeper: None,
             preservation_off: false,
             agents: false,
@@ -221,6 +229,21 @@ impl Scenario {
         self.why_not_on(stage).is_none()
     }
 
+    /// Why it does not run where nodes join another cluster than that of their machines; `None`: it does.
+    pub fn why_not_with_target(&self, stage: StageKind, target: StageKind) -> Option<String> {
+        if let Some(reason) = stage.why_no_target(target) {
+            return Some(reason);
+        }
+        if self.world.no_target {
+            return Some("its mcm has no target cluster".to_owned());
+        }
+        let faulty = |step: &Step| matches!(step, Step::ApiFault(_));
+        self.steps
+            .iter()
+            .any(faulty)
+            .then(|| "its API faults are those of one server".to_owned())
+    }
+
     /// Why it does not run on that stage; `None`: it does.
     pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
         let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
@@ -233,6 +256,12 @@ impl Scenario {
             return Some(reason.to_owned());
         }
         let ours = [StageKind::Sim, StageKind::Embedded].contains(&stage);
+        if self.world.no_target && stage == StageKind::Kind {
+            return Some("mcm has a target cluster on stage kind".to_owned());
+        }
+        if self.world.neighbour.is_some() && stage != StageKind::Sim {
+            return Some("another mcm beside the first one runs on stage sim only".to_owned());
+        }
         if has(|step| matches!(step, Step::ApiFault(_))) && !ours {
             return Some("the API server of this stage is not ours to disturb".to_owned());
         }

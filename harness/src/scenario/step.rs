@@ -29,6 +29,8 @@ pub enum Step {
     Annotate(Annotate),
     /// Sends a JSON merge patch.
     Patch(Patch),
+    /// Does one of the above as another user, with that user's rights.
+    As(ActAs),
     /// Makes cloud calls fail or slow.
     Inject(Fault),
     /// Takes a rule of that name away.
@@ -71,21 +73,8 @@ pub enum Step {
     MendZone(String),
     /// Something happens to a machine that is chosen when its turn comes.
     Someone(Someone),
-    /// A service account does it that has the role of `deploy/rbac` for consumers of preservation, and no other.
-    AsConsumer(Privilege),
     /// Something that must be seen.
     Expect(Expectation),
-}
-
-/// What an account with few rights does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Privilege {
-    /// Whether the API server must refuse it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub refused: bool,
-    /// What it does.
-    pub step: Box<Step>,
 }
 
 /// A zone of the cloud fails, until it is mended.
@@ -237,6 +226,39 @@ pub struct Annotate {
     pub annotations: BTreeMap<String, Option<String>>,
 }
 
+/// A step that another user than the administrator takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ActAs {
+    /// The user's name, as bindings have it.
+    pub user: String,
+    /// What the user does: applies, deletes, evicts, annotates or patches.
+    pub step: Box<Step>,
+    /// Whether it must be refused; else a refusal fails the step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+}
+
+impl ActAs {
+    fn validate(&self) -> Result<(), (String, String)> {
+        if self.user.trim().is_empty() {
+            return Err(("as.user".to_owned(), "say who acts".to_owned()));
+        }
+        match &*self.step {
+            Step::Apply(_)
+            | Step::Delete(_)
+            | Step::ForceDelete(_)
+            | Step::Evict(_)
+            | Step::Annotate(_)
+            | Step::Patch(_) => self.step.validate(),
+            _ => Err((
+                "as.step".to_owned(),
+                "a user applies, deletes, forceDeletes, evicts, annotates or patches".to_owned(),
+            )),
+        }
+    }
+}
+
 /// A JSON merge patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -275,6 +297,9 @@ pub struct Fault {
     /// The answer of a hit; absent: the call is only slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
+    /// What the answer of a hit says; absent: the cloud's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// How long a hit takes before it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<DurationExpression>,
@@ -319,6 +344,7 @@ impl Fault {
             skip: 0,
             times: None,
             code: None,
+            message: None,
             latency: None,
             after_effect: false,
             effect: None,
@@ -348,6 +374,15 @@ impl Fault {
     pub fn code(self, code: Code) -> Self {
         Self {
             code: Some(code),
+            ..self
+        }
+    }
+
+    /// The answer of a hit says that.
+    #[must_use]
+    pub fn message(self, message: &str) -> Self {
+        Self {
+            message: Some(message.to_owned()),
             ..self
         }
     }
@@ -559,7 +594,7 @@ impl Step {
     pub(super) fn validate(&self) -> Result<(), (String, String)> {
         match self {
             Self::Apply(apply) => apply.validate(),
-            Self::AsConsumer(one) => one.step.validate(),
+            Self::As(step) => step.validate(),
             Self::Inject(fault) if fault.idle().is_some() => {
                 Err(("inject".to_owned(), fault.idle().unwrap_or_default().to_owned()))
             }

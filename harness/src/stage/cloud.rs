@@ -254,6 +254,7 @@ impl CloudClient {
             skip: fault.skip.into(),
             times: fault.times.map(u64::from),
             code: fault.code.map_or(0, Code::number),
+            message: fault.message.clone().unwrap_or_default(),
             latency_nanos: nanos(latency),
             effect_before_error: fault.after_effect,
             lie: fault.effect == Some(Effect::Lie),

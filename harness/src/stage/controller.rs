@@ -12,7 +12,7 @@ use clock::Clock;
 use super::child::Program;
 use super::gated::Gated;
 use super::replicas::{Recipe, Replicas};
-use super::setup;
+use super::setup::{self, Kubeconfigs};
 use super::supervised::crash_at;
 use crate::scenario::Timeouts;
 use crate::scenario::step::{Crash, Process, ProcessAction};
@@ -22,7 +22,8 @@ use crate::scenario::step::{Crash, Process, ProcessAction};
 pub enum Controller {
     /// Our mcm.
     Mcm,
-    /// A shell command that gets KUBECONFIG, FAKECLOUD_ADDRESS and DRYDOCK_NAMESPACE by environment.
+    /// A shell command that gets KUBECONFIG (of the control cluster), TARGET_KUBECONFIG, FAKECLOUD_ADDRESS and
+    /// DRYDOCK_NAMESPACE by environment.
     Command(String),
     /// Nothing: a person brings one.
     None,
@@ -37,8 +38,8 @@ pub(super) struct Places<'a> {
     pub(super) timeouts: &'a Timeouts,
     /// The namespace of machines.
     pub(super) namespace: &'a str,
-    /// How it reaches the API server.
-    pub(super) kubeconfig: &'a Path,
+    /// How it reaches the API servers.
+    pub(super) kubeconfigs: &'a Kubeconfigs,
     /// HOST:PORT of the driver.
     pub(super) driver: &'a str,
     /// Where logs go.
@@ -55,11 +56,11 @@ impl Controller {
                 let Places {
                     timeouts,
                     namespace,
-                    kubeconfig,
+                    kubeconfigs,
                     driver,
                     ..
                 } = places;
-                let arguments = setup::mcm_arguments(timeouts, namespace, kubeconfig, driver);
+                let arguments = setup::mcm_arguments(timeouts, namespace, kubeconfigs, driver);
                 let program = places.mcm.clone().into_os_string();
                 ("mcm", std::iter::once(program).chain(arguments).collect())
             }
@@ -70,7 +71,8 @@ impl Controller {
                 name: name.to_owned(),
                 command,
                 environment: vec![
-                    ("KUBECONFIG".to_owned(), places.kubeconfig.into()),
+                    ("KUBECONFIG".to_owned(), places.kubeconfigs.control.clone().into()),
+                    ("TARGET_KUBECONFIG".to_owned(), places.kubeconfigs.target.clone().into()),
                     ("FAKECLOUD_ADDRESS".to_owned(), places.driver.into()),
                     ("DRYDOCK_NAMESPACE".to_owned(), places.namespace.into()),
                 ],

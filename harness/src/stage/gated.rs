@@ -15,8 +15,10 @@ use tonic::transport::{Channel, Endpoint};
 use tower::Layer;
 
 use super::child::{Group, Program};
+use super::clusters::Clusters;
 use super::plane::private_file;
 use super::replicas::free_port;
+use super::setup::{Kubeconfigs, NO_TARGET};
 use super::supervised::{RESTART_DELAY, Supervised};
 use super::{names_of_mcm, proxy, setup};
 use crate::plan::{Disturbance, effects};
@@ -35,6 +37,10 @@ pub(super) struct Recipe {
     pub(super) driver: String,
     /// Where kubeconfigs and logs go.
     pub(super) folder: PathBuf,
+    /// The API servers, as their service account.
+    pub(super) clusters: Clusters,
+    /// Whether they have no target cluster.
+    pub(super) no_target: bool,
 }
 
 /// The processes; dropping it kills them.
@@ -54,13 +60,8 @@ impl std::fmt::Debug for Gated {
 }
 
 impl Gated {
-    /// Starts `count` of them, with what strikes at their effects. `client` is their service account's.
-    pub(super) fn start(
-        recipe: &Recipe,
-        count: u32,
-        client: &kube::Client,
-        disturbances: &[Disturbance],
-    ) -> Result<Self, String> {
+    /// Starts `count` of them, with what strikes at their effects.
+    pub(super) fn start(recipe: &Recipe, count: u32, disturbances: &[Disturbance]) -> Result<Self, String> {
         let endpoint = Endpoint::from_shared(format!("http://{}", recipe.driver))
             .map_err(|error| format!("{:?} is no address of a driver: {error}", recipe.driver))?;
         let channel = endpoint.connect_lazy();
@@ -77,7 +78,6 @@ impl Gated {
                 name: name.clone(),
                 recipe: recipe.clone(),
                 gate: gate.clone(),
-                client: client.clone(),
                 channel: channel.clone(),
                 child: Arc::clone(&group_of_child),
             };
@@ -123,7 +123,6 @@ struct Maker {
     name: String,
     recipe: Recipe,
     gate: Gate,
-    client: kube::Client,
     channel: Channel,
     child: Arc<Mutex<Option<Group>>>,
 }
@@ -136,8 +135,17 @@ impl Maker {
 
     async fn live(self) -> Result<String, String> {
         let (api, api_port) = proxy::listen().await?;
+        let (target, target_port) = proxy::listen().await?;
         let (cloud, cloud_port) = proxy::listen().await?;
-        let kubeconfig = self.kubeconfig(api_port)?;
+        let control = self.kubeconfig("gate", api_port)?;
+        let kubeconfigs = Kubeconfigs {
+            target: match &self.recipe {
+                recipe if recipe.no_target => NO_TARGET.into(),
+                recipe if recipe.clusters.are_two() => self.kubeconfig("target-gate", target_port)?,
+                _ => control.clone(),
+            },
+            control,
+        };
         let Recipe {
             program,
             timeouts,
@@ -147,7 +155,7 @@ impl Maker {
         } = &self.recipe;
         let driver = format!("127.0.0.1:{cloud_port}");
         let mut command: Vec<OsString> = vec![program.into()];
-        command.extend(setup::mcm_arguments(timeouts, namespace, &kubeconfig, &driver));
+        command.extend(setup::mcm_arguments(timeouts, namespace, &kubeconfigs, &driver));
         command.push(format!("--port={}", free_port()?).into());
         let program = Program {
             name: self.name.clone(),
@@ -155,7 +163,9 @@ impl Maker {
             environment: vec![("HOSTNAME".to_owned(), self.name.clone().into())],
             log: folder.join(format!("{}.log", self.name)),
         };
-        let api = proxy::serve(api, self.gate.api().layer(proxy::api(self.client.clone())));
+        let clusters = &self.recipe.clusters;
+        let api = proxy::serve(api, self.gate.api().layer(proxy::api(clusters.control().clone())));
+        let target = proxy::serve(target, self.gate.api().layer(proxy::api(clusters.target().clone())));
         let cloud = proxy::serve(cloud, self.gate.cloud().layer(proxy::cloud(self.channel.clone())));
         let mut running = program.start()?;
         *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.group());
@@ -163,12 +173,13 @@ impl Maker {
             biased;
             reason = running.ended() => Ok(reason),
             never = api => match never {},
+            never = target => match never {},
             never = cloud => match never {},
         }
     }
 
     /// The way to the API server through the gate.
-    fn kubeconfig(&self, port: u16) -> Result<PathBuf, String> {
+    fn kubeconfig(&self, what: &str, port: u16) -> Result<PathBuf, String> {
         let text = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -181,7 +192,7 @@ impl Maker {
             "current-context": "gate",
         });
         private_file(
-            &self.recipe.folder.join(format!("{}.gate.kubeconfig", self.name)),
+            &self.recipe.folder.join(format!("{}.{what}.kubeconfig", self.name)),
             &text.to_string(),
         )
     }

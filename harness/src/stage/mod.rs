@@ -7,6 +7,7 @@ pub mod audit;
 pub mod child;
 pub mod cloud;
 mod cloud_process;
+pub mod clusters;
 mod controller;
 pub mod controllers;
 mod gated;
@@ -39,6 +40,7 @@ use crate::engine::observe::Request;
 use crate::scenario::Timeouts;
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use cloud::CloudClient;
+use clusters::Clusters;
 
 /// The namespace of a scenario's objects on a stage whose cluster nobody shares.
 pub const NAMESPACE: &str = "drydock";
@@ -73,6 +75,18 @@ impl StageKind {
         }
     }
 
+    /// Why a world whose machines are on this stage cannot have its nodes on `target`; `None`: it can.
+    pub fn why_no_target(self, target: Self) -> Option<String> {
+        let wall = [Self::Embedded, Self::Envtest];
+        let fits = match self {
+            Self::Sim => target == Self::Sim,
+            stage => wall.contains(&stage) && wall.contains(&target),
+        };
+        let words = "sim goes with sim, and embedded and envtest go with each other";
+        (!fits)
+            .then(|| format!("nodes of a control cluster on stage {self} cannot join one on stage {target}: {words}"))
+    }
+
     /// Whether all runs use one cluster, so that they come one after another.
     pub fn is_shared(self) -> bool {
         matches!(self, Self::Kubeconfig | Self::Kind)
@@ -102,8 +116,13 @@ pub trait Stage {
     /// Where the scenario's namespaced objects live, and mcm's Lease.
     fn namespace(&self) -> &str;
 
-    /// A client of the API server, as the harness itself.
+    /// A client of the API server that holds machines, as the harness itself.
     fn client(&self) -> kube::Client;
+
+    /// Clients of that one and of the one that nodes join, which may be the same.
+    fn clusters(&self) -> Clusters {
+        Clusters::one(self.client())
+    }
 
     /// A client of the fake cloud's controls.
     fn cloud(&self) -> CloudClient;
@@ -224,6 +243,15 @@ mod tests {
         assert_eq!(holder_among("mcm-1_7f3a", names), Some(0));
         assert_eq!(holder_among("mcm-100_7f3a", names), None);
         assert_eq!(holder_among("mcm-2_7f3a", names), None);
+    }
+
+    #[test]
+    fn what_runs_in_virtual_time_has_its_nodes_there() {
+        use StageKind::{Embedded, Envtest, Kind, Sim};
+
+        let fit = |stage: StageKind, target| stage.why_no_target(target).is_none();
+        assert!(fit(Sim, Sim) && fit(Embedded, Embedded) && fit(Embedded, Envtest) && fit(Envtest, Embedded));
+        assert!(!fit(Sim, Embedded) && !fit(Embedded, Sim) && !fit(Embedded, Kind) && !fit(Kind, Embedded));
     }
 
     #[test]

@@ -3,24 +3,27 @@
 //!
 //! What must not live here: how a control plane comes about (`plane`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use apiserver::faults::Faults;
 use clock::Clock;
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, StreamExt};
 use tokio::task::JoinSet;
 
+use super::audit::Audit;
 use super::child::beside;
 use super::cloud::CloudClient;
 use super::cloud_process::CloudProcess;
+use super::clusters::Clusters;
 pub use super::controller::Controller;
 use super::controller::{Acting, Places};
 use super::gated::{self, Gated};
-use super::plane::{Plane, client_of, private_file};
+use super::plane::{Planes, client_of, private_file};
 use super::replicas::Replicas;
+use super::setup::{Kubeconfigs, NO_TARGET};
 use super::supervised::tell_of_process;
 use super::{Stage, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
@@ -31,8 +34,8 @@ use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, Step, Timeouts};
 
-/// Runs a job on a control plane that is up, and ends that.
-pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
+/// Runs a job on control planes that are up, and ends them.
+pub async fn run(job: &Job, planes: Planes, timeouts: Timeouts) -> Ran {
     let controller = match &job.controller {
         Some(command) => Controller::Command(command.clone()),
         None => Controller::Mcm,
@@ -45,14 +48,15 @@ pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
         timeouts,
         disturbances: job.plan.disturbances.clone(),
         gates: needs_gates(job),
+        no_target: job.plan.scenario.world.no_target,
     };
-    let audit = plane.audit();
-    let (told, hits, logs) = match ProcessStage::start(plane, plan).await {
+    let audits = planes.audits();
+    let (told, hits, logs) = match ProcessStage::start(planes, plan).await {
         Ok(mut stage) => {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
-                    let mut told = perform(&mut stage, &job.plan.scenario).await;
+                    let mut told = Box::pin(perform(&mut stage, &job.plan.scenario)).await;
                     let hits = stage.tell(&mut told, &job.plan.disturbances);
                     (Ok(told), hits, stage.end().await)
                 }
@@ -61,14 +65,10 @@ pub async fn run(job: &Job, plane: Plane, timeouts: Timeouts) -> Ran {
         }
         Err(reason) => (Err(reason), Vec::new(), BTreeMap::new()),
     };
-    let (requests, refused) = match audit {
-        Some(audit) => (audit.accesses(), audit.refused()),
-        None => (BTreeSet::new(), BTreeSet::new()),
-    };
     Ran {
         hits,
-        requests,
-        refused,
+        requests: audits.iter().flat_map(Audit::accesses).collect(),
+        refused: audits.iter().flat_map(Audit::refused).collect(),
         ..Ran::new(told, logs)
     }
 }
@@ -96,6 +96,8 @@ pub struct Plan {
     pub disturbances: Vec<Disturbance>,
     /// Whether what mcm does is counted, so that something can strike it at an effect.
     pub gates: bool,
+    /// Whether mcm has no target cluster.
+    pub no_target: bool,
 }
 
 /// A world on the wall clock; dropping it ends its processes and removes its files.
@@ -112,13 +114,13 @@ pub struct ProcessStage {
     scheduled: JoinSet<String>,
     cloud_address: String,
     // Last: the processes above may still write into its folder while they end.
-    plane: Plane,
+    planes: Planes,
 }
 
 impl std::fmt::Debug for ProcessStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProcessStage")
-            .field("plane", &self.plane)
+            .field("planes", &self.planes)
             .field("fakecloud", &self.fakecloud)
             .field("mcm", &self.mcm)
             .finish_non_exhaustive()
@@ -130,12 +132,13 @@ impl ProcessStage {
     ///
     /// # Errors
     /// One sentence: what could not be started.
-    pub async fn start(plane: Plane, plan: Plan) -> Result<Self, String> {
+    pub async fn start(planes: Planes, plan: Plan) -> Result<Self, String> {
         let (fakecloud_program, mcm_program) = (beside("fakecloud")?, beside("mcm")?);
         let clock = Clock::wall();
         let timeouts = plan.timeouts.clone();
-        let (client, namespace) = (plane.client(), plane.namespace().to_owned());
-        let cloud_kubeconfig = plane.kubeconfig_of(FAKECLOUD_ACCOUNT).await?;
+        let (client, namespace) = (planes.control.client(), planes.control.namespace().to_owned());
+        let plane = &planes.control;
+        let cloud_kubeconfig = planes.target().kubeconfig_of(FAKECLOUD_ACCOUNT).await?;
 
         let config = serde_saphyr::to_string(&super::sim::cloud_config(&plan.cloud, &timeouts))
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
@@ -149,7 +152,7 @@ impl ProcessStage {
         let cloud_address = fakecloud.address();
         let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
 
-        let acting = acting(&plan, &plane, &timeouts, mcm_program, &cloud_address);
+        let acting = acting(&plan, &planes, &timeouts, mcm_program, &cloud_address);
         let mcm = acting.await?;
         let schedule = schedule::Log::default();
         let handles = schedule::Handles {
@@ -173,13 +176,13 @@ impl ProcessStage {
             schedule,
             scheduled,
             cloud_address,
-            plane,
+            planes,
         })
     }
 
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
-        self.plane.kubeconfig()
+        self.planes.control.kubeconfig()
     }
 
     /// HOST:PORT of fakecloud.
@@ -189,7 +192,7 @@ impl ProcessStage {
 
     /// Where the processes log.
     pub fn folder(&self) -> &Path {
-        self.plane.folder()
+        self.planes.control.folder()
     }
 
     /// Adds to a run what disturbed it; how often each disturbance struck.
@@ -202,23 +205,17 @@ impl ProcessStage {
             }
             Acting::Direct(_) => None,
         };
-        let (faults, api) = (&told.world.faults, self.plane.api_faults());
+        let (faults, api) = (&told.world.faults, self.planes.control.api_faults());
         hits::count(disturbances, faults, api.as_ref(), &self.schedule, |_| group.cloned())
     }
 
     /// Ends everything, and hands the logs over.
     pub async fn end(mut self) -> BTreeMap<String, Vec<u8>> {
         self.scheduled.shutdown().await;
-        let own = ["fakecloud.log"].iter().chain(self.plane.logs());
-        let mut names: Vec<String> = own.map(|name| (*name).to_owned()).collect();
-        names.extend(self.mcm.stop(self.plane.folder()).await);
+        let mut names = vec!["fakecloud.log".to_owned()];
+        names.extend(self.mcm.stop(self.planes.control.folder()).await);
         self.fakecloud.stop().await;
-        let folder = self.plane.shutdown().await;
-        let read = |name: String| {
-            let text = std::fs::read(folder.path().join(&name)).ok()?;
-            Some((name, text))
-        };
-        names.into_iter().filter_map(read).collect()
+        self.planes.shutdown(&names).await
     }
 }
 
@@ -237,6 +234,10 @@ impl Stage for ProcessStage {
 
     fn client(&self) -> kube::Client {
         self.client.clone()
+    }
+
+    fn clusters(&self) -> Clusters {
+        self.planes.clusters()
     }
 
     fn cloud(&self) -> CloudClient {
@@ -270,11 +271,12 @@ impl Stage for ProcessStage {
     }
 
     fn api_faults(&self) -> Option<Faults> {
-        self.plane.api_faults()
+        self.planes.control.api_faults()
     }
 
     fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
-        self.plane.audit().map(|audit| audit.follow().boxed())
+        let audits = self.planes.audits();
+        (!audits.is_empty()).then(|| stream::select_all(audits.iter().map(Audit::follow)).boxed())
     }
 
     async fn trouble(&mut self) -> String {
@@ -285,34 +287,46 @@ impl Stage for ProcessStage {
             Some(ended) = self.scheduled.join_next() => {
                 ended.unwrap_or_else(|error| format!("what follows the plan broke: {error}"))
             }
-            reason = self.plane.trouble() => reason,
+            reason = self.planes.trouble() => reason,
         }
     }
 }
 
 /// Starts what acts on the machines.
-async fn acting(plan: &Plan, plane: &Plane, timeouts: &Timeouts, mcm: PathBuf, driver: &str) -> Result<Acting, String> {
+async fn acting(
+    plan: &Plan,
+    planes: &Planes,
+    timeouts: &Timeouts,
+    mcm: PathBuf,
+    driver: &str,
+) -> Result<Acting, String> {
+    let plane = &planes.control;
     if let Some(faults) = plane.api_faults() {
         hits::add_rules(&plan.disturbances, &faults)?;
     }
-    let kubeconfig = mcm_kubeconfig(plane, &plan.controller).await?;
+    let kubeconfigs = mcm_kubeconfigs(planes, plan).await?;
     if plan.gates && plan.controller == Controller::Mcm {
+        let target = match &kubeconfigs.target {
+            target if planes.are_two() && !plan.no_target => Some(client_of(target).await?),
+            _ => None,
+        };
         let recipe = gated::Recipe {
             program: mcm,
             timeouts: timeouts.clone(),
             namespace: plane.namespace().to_owned(),
             driver: driver.to_owned(),
             folder: plane.folder().to_owned(),
+            clusters: Clusters::new(client_of(&kubeconfigs.control).await?, target),
+            no_target: plan.no_target,
         };
-        let client = client_of(&kubeconfig).await?;
-        let gated = Gated::start(&recipe, plan.replicas, &client, &plan.disturbances)?;
+        let gated = Gated::start(&recipe, plan.replicas, &plan.disturbances)?;
         return Ok(Acting::Gated(gated));
     }
     let places = Places {
         mcm,
         timeouts,
         namespace: plane.namespace(),
-        kubeconfig: &kubeconfig,
+        kubeconfigs: &kubeconfigs,
         driver,
         folder: plane.folder(),
     };
@@ -323,11 +337,23 @@ async fn acting(plan: &Plan, plane: &Plane, timeouts: &Timeouts, mcm: PathBuf, d
 }
 
 /// Ours has a service account with its roles. Another controller may need others: it is the administrator.
-async fn mcm_kubeconfig(plane: &Plane, controller: &Controller) -> Result<PathBuf, String> {
-    match controller {
-        Controller::Mcm => plane.kubeconfig_of(MCM_ACCOUNT).await,
-        Controller::Command(_) | Controller::None => Ok(plane.kubeconfig().to_owned()),
-    }
+async fn mcm_kubeconfigs(planes: &Planes, plan: &Plan) -> Result<Kubeconfigs, String> {
+    let (control, target) = match plan.controller {
+        Controller::Mcm => {
+            let control = planes.control.kubeconfig_of(MCM_ACCOUNT).await?;
+            let target = match planes.are_two() {
+                true => planes.target().kubeconfig_of(MCM_ACCOUNT).await?,
+                false => control.clone(),
+            };
+            (control, target)
+        }
+        Controller::Command(_) | Controller::None => (
+            planes.control.kubeconfig().to_owned(),
+            planes.target().kubeconfig().to_owned(),
+        ),
+    };
+    let target = if plan.no_target { NO_TARGET.into() } else { target };
+    Ok(Kubeconfigs { control, target })
 }
 
 fn flag(name: &str, value: &Path) -> OsString {

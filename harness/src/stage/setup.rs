@@ -1,7 +1,7 @@
 //! What every world gets before its first step, and how its parts are set on a stage.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -11,6 +11,7 @@ use kube::api::{Api, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::GoDuration;
 
+use super::clusters::Clusters;
 use crate::deploy;
 use crate::engine;
 use crate::scenario::{Timeouts, fixtures};
@@ -28,6 +29,25 @@ pub async fn install(client: &kube::Client, namespace: &str) -> Result<(), Strin
     deploy::apply(client, &deploy::rbac(namespace)?).await
 }
 
+/// Makes a cluster ready to hold machines in `namespace` whose nodes join another.
+///
+/// # Errors
+/// A sentence that names the object.
+pub async fn install_control(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    install_definitions(client).await?;
+    install_namespace(client, namespace).await?;
+    deploy::apply(client, &deploy::control_rbac(namespace)?).await
+}
+
+/// Makes a cluster ready for nodes of machines that another holds: it has no definitions of machines.
+///
+/// # Errors
+/// A sentence that names the object.
+pub async fn install_target(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    install_namespace(client, namespace).await?;
+    deploy::apply(client, &deploy::target_rbac(namespace)?).await
+}
+
 /// Creates the CRDs of the machine API and waits until they are served.
 ///
 /// # Errors
@@ -42,14 +62,23 @@ pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
             Err(error) => return Err(format!("cannot create the CRD {name}: {error}")),
         }
-        let established = await_condition(api.clone(), name, conditions::is_crd_established());
-        match tokio::time::timeout(ESTABLISHED, established).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(format!("the CRD {name} is not served: {error}")),
-            Err(_) => return Err(format!("the CRD {name} is not served after {ESTABLISHED:?}")),
-        }
+        served(client, name).await?;
     }
     Ok(())
+}
+
+/// Waits until the kind of a CRD is served.
+///
+/// # Errors
+/// A sentence that names the definition.
+pub async fn served(client: &kube::Client, name: &str) -> Result<(), String> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let established = await_condition(api, name, conditions::is_crd_established());
+    match tokio::time::timeout(ESTABLISHED, established).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("the CRD {name} is not served: {error}")),
+        Err(_) => Err(format!("the CRD {name} is not served after {ESTABLISHED:?}")),
+    }
 }
 
 /// Creates the namespace of a scenario's objects unless it is there.
@@ -79,8 +108,9 @@ pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), 
 /// # Errors
 /// A sentence that names the object.
 pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    let clusters = Clusters::one(client.clone());
     for object in [fixtures::secret(namespace), fixtures::class(namespace)] {
-        engine::apply(client, namespace, &object).await?;
+        engine::apply(&clusters, namespace, &object).await?;
     }
     Ok(())
 }
@@ -148,8 +178,20 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
     ]
 }
 
+/// What stands for a kubeconfig where mcm has no target cluster.
+pub const NO_TARGET: &str = "none";
+
+/// How mcm reaches its clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubeconfigs {
+    /// The one that holds machines.
+    pub control: PathBuf,
+    /// The one that nodes join; `none`: there is none.
+    pub target: PathBuf,
+}
+
 /// All flags of mcm as a command line of the program, without the port of its metrics.
-pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, driver: &str) -> Vec<OsString> {
+pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfigs: &Kubeconfigs, driver: &str) -> Vec<OsString> {
     let places = [
         format!("--driver=grpc://{driver}"),
         format!("--namespace={namespace}"),
@@ -160,7 +202,8 @@ pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfig: &Path, dr
         .chain(mcm_periods(timeouts, namespace))
         .map(OsString::from)
         .collect();
-    for flag in ["--control-kubeconfig=", "--target-kubeconfig="] {
+    let Kubeconfigs { control, target } = kubeconfigs;
+    for (flag, kubeconfig) in [("--control-kubeconfig=", control), ("--target-kubeconfig=", target)] {
         let mut argument = OsString::from(flag);
         argument.push(kubeconfig);
         arguments.push(argument);

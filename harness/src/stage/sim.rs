@@ -22,11 +22,12 @@ use tower::{Layer, ServiceBuilder};
 
 use super::audit::Audit;
 use super::cloud::CloudClient;
+use super::clusters::Clusters;
 use super::naming::{Calling, agents_named, name_agent};
 use super::supervised::{self, RESTART_DELAY, Supervised, crash_at, tell_of_process};
 use super::traced::Traced;
 use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, pulses, setup};
-use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+use crate::deploy::{self, FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
 use crate::engine::observe::Request;
 use crate::engine::{Told, perform};
@@ -35,6 +36,9 @@ use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
 
+/// Another mcm that serves the same cluster.
+const NEIGHBOUR: &str = "neighbour";
+
 /// Runs a job from its seed.
 pub fn run(job: &Job) -> Ran {
     ::sim::run(job.plan.seed, |world| async move {
@@ -42,7 +46,7 @@ pub fn run(job: &Job) -> Ran {
         let audit = Audit::new(NAMESPACE);
         let (told, effects, hits) = match SimStage::start(world, job, &audit).await {
             Ok(mut stage) => {
-                let told = perform_within_limits(&mut stage, job, &trace).await;
+                let told = Box::pin(perform_within_limits(&mut stage, job, &trace)).await;
                 let told = told.map(|mut told| {
                     tell_of_process(&mut told.narrative, &trace);
                     stage.schedule.tell(&mut told.narrative);
@@ -108,7 +112,7 @@ fn logs_of(trace: &Trace) -> BTreeMap<String, Vec<u8>> {
 struct SimStage {
     clock: Clock,
     timeouts: Timeouts,
-    client: kube::Client,
+    clusters: Clusters,
     cloud: CloudClient,
     trace: Trace,
     mcm: Supervised,
@@ -132,26 +136,52 @@ impl SimStage {
             audit: audit.clone(),
             trace: trace.clone(),
         };
-        let options = apiserver::Options {
-            observer: Some(Arc::new(observer)),
-            ..controllers::server_options(clock.clone(), seed.child("apiserver"), audit)
+        let new_server = |name: &str| {
+            let options = apiserver::Options {
+                observer: Some(Arc::new(observer.clone())),
+                ..controllers::server_options(clock.clone(), seed.child(name), audit)
+            };
+            apiserver::Server::new(options).map_err(|error| error.to_string())
         };
-        let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
+        let server = new_server("apiserver")?;
         let gate = |name: &str| {
             let server = server.clone();
             Gate::with_revision(name, trace.clone(), move || Some(server.revision()))
         };
-        let client_of =
-            |gate: &Gate, identity| kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE);
-        let client = client_of(&gate("drydock").forgetful(), Identity::admin());
-        setup::install(&client, NAMESPACE).await?;
-        setup::install_fixtures(&client, NAMESPACE).await?;
+        let client = client_of_server(&gate("drydock").forgetful(), &server, Identity::admin());
         let mut parts = JoinSet::new();
+        let pulses = pulses::unheard(job, clock.now(), &timeouts);
         let mut settings = controllers::settings(&timeouts, "");
-        settings.node_lifecycle.pulses = pulses::unheard(job, clock.now(), &timeouts);
-        let pulses = settings.node_lifecycle.pulses.clone();
-        let builtin = Part::controllers(&gate("controllers"), &server, &clock, &seed, settings, &mut parts);
-        controllers::furnished(&client, NAMESPACE).await?;
+        settings.node_lifecycle.pulses.clone_from(&pulses);
+        let (target, clusters, builtin);
+        if job.target.is_some() {
+            setup::install_control(&client, NAMESPACE).await?;
+            setup::install_fixtures(&client, NAMESPACE).await?;
+            let own = gate("control controllers");
+            Part::controllers(
+                &own,
+                &server,
+                &clock,
+                &seed.child("control"),
+                controllers::settings(&timeouts, ""),
+                &mut parts,
+            );
+            controllers::furnished(&client, NAMESPACE).await?;
+            target = new_server("target apiserver")?;
+            let target_client =
+                client_of_server(&gate("drydock of the target").forgetful(), &target, Identity::admin());
+            setup::install_target(&target_client, NAMESPACE).await?;
+            builtin = Part::controllers(&gate("controllers"), &target, &clock, &seed, settings, &mut parts);
+            controllers::furnished(&target_client, NAMESPACE).await?;
+            clusters = Clusters::new(client.clone(), Some(target_client));
+        } else {
+            setup::install(&client, NAMESPACE).await?;
+            setup::install_fixtures(&client, NAMESPACE).await?;
+            target = server.clone();
+            builtin = Part::controllers(&gate("controllers"), &server, &clock, &seed, settings, &mut parts);
+            controllers::furnished(&client, NAMESPACE).await?;
+            clusters = Clusters::one(client.clone());
+        }
 
         let fakecloud = fakecloud::Fakecloud::new(
             cloud_config(&job.plan.scenario.world.cloud, &timeouts),
@@ -163,7 +193,7 @@ impl SimStage {
             None => fakecloud,
         };
         let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
-        let kubelets = Part::kubelets(&gate("kubelets").forgetful(), &server, &fakecloud, &mut parts);
+        let kubelets = Part::kubelets(&gate("kubelets").forgetful(), &target, &fakecloud, &mut parts);
 
         let group = gate("mcm");
         hits::add_rules(&job.plan.disturbances, &server.faults())?;
@@ -183,32 +213,49 @@ impl SimStage {
                 clock: clock.clone(),
                 seed: seed.child(&name),
                 options: options.clone(),
+                no_target: job.plan.scenario.world.no_target,
             };
             let replica_gate = replica.gate.clone();
-            let (fakecloud, server) = (fakecloud.clone(), server.clone());
+            let (fakecloud, server, target) = (fakecloud.clone(), server.clone(), target.clone());
+            let two = job.target.is_some();
             let process = ::sim::process(&name, replica.gate.clone(), move || {
                 let driver_server = Calling::new(fakecloud.driver_server(), replica.identity());
                 let driver_server = replica.gate.cloud().layer(driver_server);
-                let account = Identity::service_account(NAMESPACE, MCM_ACCOUNT);
-                let name = replica.gate.name().to_owned();
-                let service = ServiceBuilder::new()
-                    .layer(replica.gate.api())
-                    .map_request(move |request| name_agent(request, &name))
-                    .service(server.service(account));
-                let client = kube::Client::new(service, NAMESPACE);
-                replica.next(client, Arc::new(GrpcDriver::new(driver_server)))
+                let control = replica.client(&server);
+                let clusters = Clusters::new(control, two.then(|| replica.client(&target)));
+                replica.next(&clusters, Arc::new(GrpcDriver::new(driver_server)))
             })
             .restart_delay(RESTART_DELAY)
             .restart_after(if may_lose_leadership(job) { |_| true } else { |_| false });
             mcm.add(&name, process.handle(), replica_gate);
             parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
         }
+        if let Some(namespace) = &job.plan.scenario.world.neighbour {
+            setup::install_namespace(&client, namespace).await?;
+            deploy::apply(&client, &deploy::rbac(namespace)?).await?;
+            let neighbour = Incarnations {
+                gate: gate(NEIGHBOUR).forgetful(),
+                clock: clock.clone(),
+                seed: seed.child(NEIGHBOUR),
+                options: mcm::Options {
+                    namespace: namespace.clone(),
+                    ..options.clone()
+                },
+                no_target: false,
+            };
+            let (fakecloud, server) = (fakecloud.clone(), server.clone());
+            let process = ::sim::process(NEIGHBOUR, neighbour.gate.clone(), move || {
+                let clusters = Clusters::one(neighbour.client(&server));
+                neighbour.next(&clusters, Arc::new(GrpcDriver::new(fakecloud.driver_server())))
+            });
+            parts.spawn(async move { format!("{NEIGHBOUR} ended: {}", process.run().await) });
+        }
         let schedule = schedule::Log::default();
         parts.spawn(follow_schedule(job, &clock, &cloud, &timeouts, &trace, &schedule));
         Ok(Self {
             clock,
             timeouts,
-            client,
+            clusters,
             cloud,
             trace,
             mcm,
@@ -230,6 +277,11 @@ impl SimStage {
             Process::Fakecloud => self.kubelets.gate.clone(),
         }
     }
+}
+
+/// A client of a server through a gate.
+fn client_of_server(gate: &Gate, server: &apiserver::Server, identity: Identity) -> kube::Client {
+    kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
 }
 
 /// Carries out what the plan has for certain times.
@@ -327,20 +379,32 @@ struct Incarnations {
     clock: Clock,
     seed: Seed,
     options: mcm::Options,
+    no_target: bool,
 }
 
 impl Incarnations {
+    /// A client of a server, as the service account of mcm.
+    fn client(&self, server: &apiserver::Server) -> kube::Client {
+        let account = Identity::service_account(&self.options.namespace, MCM_ACCOUNT);
+        let name = self.gate.name().to_owned();
+        let service = ServiceBuilder::new()
+            .layer(self.gate.api())
+            .map_request(move |request| name_agent(request, &name))
+            .service(server.service(account));
+        kube::Client::new(service, NAMESPACE)
+    }
+
     /// Under which name the present incarnation is a candidate for leadership.
     fn identity(&self) -> String {
         format!("{}_{}", self.gate.name(), self.gate.incarnation())
     }
 
     /// The next incarnation: with caches, identity and randomness of its own.
-    fn next(&self, client: kube::Client, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
+    fn next(&self, clusters: &Clusters, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
         let identity = self.identity();
         let environment = mcm::Environment {
-            control: client.clone(),
-            target: Some(client),
+            control: clusters.control().clone(),
+            target: (!self.no_target).then(|| clusters.target().clone()),
             driver,
             clock: self.clock.clone(),
             seed: self.seed.child(&identity),
@@ -366,7 +430,11 @@ impl Stage for SimStage {
     }
 
     fn client(&self) -> kube::Client {
-        self.client.clone()
+        self.clusters.control().clone()
+    }
+
+    fn clusters(&self) -> Clusters {
+        self.clusters.clone()
     }
 
     fn cloud(&self) -> CloudClient {
@@ -376,7 +444,7 @@ impl Stage for SimStage {
     async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
         match process {
             Process::Mcm => {
-                let (client, clock) = (&self.client, &self.clock);
+                let (client, clock) = (self.clusters.control(), &self.clock);
                 self.mcm.perform(action, client, NAMESPACE, clock).await
             }
             Process::Controllers | Process::Fakecloud if action == ProcessAction::KillLeader => {
@@ -421,7 +489,7 @@ impl Stage for SimStage {
             self.gate_of(process).pause_for(time);
             return Ok(());
         }
-        let (client, clock) = (&self.client, &self.clock);
+        let (client, clock) = (self.clusters.control(), &self.clock);
         self.mcm.pause_leader(time, client, NAMESPACE, clock).await
     }
 

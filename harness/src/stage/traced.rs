@@ -6,7 +6,7 @@ use apiserver::observe::{Commit, DeliveryRecord, FaultRecord, Observer, RequestR
 use super::audit::Audit;
 
 /// An observer that tells the audit everything and the trace of faults.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Traced {
     pub(super) audit: Audit,
     pub(super) trace: Trace,

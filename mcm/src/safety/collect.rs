@@ -2,7 +2,7 @@
 //!
 //! What must not live here: which VM is an orphan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use crate::view::secret;
 pub(super) struct Memory {
     started: Timestamp,
     sightings: BTreeMap<String, Sighting>,
+    /// The provider ids of the VMs that the last pass saw with our tags.
+    pub(super) listed: BTreeSet<String>,
 }
 
 impl Memory {
@@ -30,6 +32,7 @@ impl Memory {
         Self {
             started,
             sightings: BTreeMap::new(),
+            listed: BTreeSet::new(),
         }
     }
 }
@@ -47,6 +50,8 @@ impl Safety {
                 Err(()) => wake = Some(self.controllers.settings.retry.long),
             }
         }
+        let vms = |listing: &Listing| listing.vms.keys().cloned().collect::<Vec<String>>();
+        memory.listed = listings.iter().flat_map(vms).collect();
         let machines = world.machines.all();
         let view = View {
             started: memory.started,
@@ -148,6 +153,10 @@ impl Safety {
         let Some(class) = hands.world.classes.get(&key) else {
             return false;
         };
+        // Afterwards nobody would know that the Node was ours.
+        if !self.let_node_go(&candidate.provider_id).await {
+            return false;
+        }
         let mut machine = Machine::default();
         machine.metadata.name = Some(candidate.machine.clone());
         machine.metadata.namespace = class.metadata.namespace.clone();

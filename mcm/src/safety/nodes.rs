@@ -3,51 +3,111 @@
 //! What must not live here: which Nodes those are.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+#[cfg(feature = "mutants")]
+use mcm_api::Machine;
 use mcm_api::keys;
-use mcm_core::safety::nodes::patch;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
+use mcm_core::safety::nodes::{Behind, Patience, let_go, patch};
+use serde_json::Value;
 
 use super::Safety;
 use crate::cache::Key;
 use crate::error::{brief, is_conflict, is_not_found};
 
 impl Safety {
-    /// Answers when another pass is needed before the regular one.
-    pub(super) async fn mark_nodes(&self) -> Option<Duration> {
-        let hands = self.hands();
-        let (target, client) = hands.world.target.as_ref().zip(hands.target.clone())?;
-        let api: Api<Node> = Api::all(client);
-        let limit = self.controllers.settings.creation_timeout;
+    /// `listed` are the provider ids of VMs that have our tags. Answers when another pass is needed before the regular one.
+    pub(super) async fn mark_nodes(&self, listed: &BTreeSet<String>) -> Option<Duration> {
+        let target = self.hands().world.target.as_ref()?;
+        let settings = &self.controllers.settings;
+        let patience = Patience {
+            creation: settings.creation_timeout,
+            drain: settings.drain_timeout,
+        };
         let mut wake = None;
         for node in target.nodes.all() {
-            let name = node.name_any();
-            let Some(patch) = patch(&node, self.machines_behind(&node), limit, self.now()) else {
+            let behind = self.behind(&node, listed);
+            let Some(patch) = patch(&node, behind, &patience, self.now()) else {
                 continue;
             };
+            #[cfg(feature = "mutants")]
+            if self.hands().mutant == Some(Mutant::R67) && behind.machines > 0 {
+                continue;
+            }
             if !self.may_collect() {
                 return Some(self.settings.api.period);
             }
-            match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
-                Ok(written) => drop(hands.wrote(&target.nodes, written)),
-                Err(error) if is_not_found(&error) => {}
-                Err(error) => {
-                    let retry = &self.controllers.settings.retry;
-                    wake = Some(if is_conflict(&error) { retry.short } else { retry.medium });
-                    tracing::info!(node = name, error = brief(&error), "the Node was not marked");
-                }
+            if let Err(again) = self.write_node(&node, patch).await {
+                wake = Some(again);
             }
         }
         wake
+    }
+
+    /// Marks the Nodes on a VM that is about to go, and releases them; answers whether that is done.
+    pub(super) async fn let_node_go(&self, provider_id: &str) -> bool {
+        let nodes = self.hands().world.target.as_ref().map(|target| target.nodes.all());
+        let on_it = |node: &Arc<Node>| {
+            let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+            named == Some(provider_id) && self.machines_behind(node) == 0
+        };
+        let mut done = true;
+        for node in nodes.into_iter().flatten().filter(on_it) {
+            if let Some(patch) = let_go(&node) {
+                done &= self.write_node(&node, patch).await.is_ok();
+            }
+        }
+        done
+    }
+
+    /// Writes a mark; when that fails: when to try again.
+    async fn write_node(&self, node: &Node, patch: Value) -> Result<(), Duration> {
+        let hands = self.hands();
+        let retry = &self.controllers.settings.retry;
+        let Some((target, client)) = hands.world.target.as_ref().zip(hands.target.clone()) else {
+            return Ok(());
+        };
+        let name = node.name_any();
+        let api: Api<Node> = Api::all(client);
+        match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Ok(written) => {
+                drop(hands.wrote(&target.nodes, written));
+                Ok(())
+            }
+            Err(error) if is_not_found(&error) => Ok(()),
+            Err(error) => {
+                tracing::info!(node = name, error = brief(&error), "the Node was not marked");
+                Err(if is_conflict(&error) { retry.short } else { retry.medium })
+            }
+        }
+    }
+
+    fn behind(&self, node: &Node, listed: &BTreeSet<String>) -> Behind {
+        let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
+        let vm = named.is_some_and(|provider_id| listed.contains(provider_id));
+        #[cfg(feature = "mutants")]
+        let vm = vm || matches!(self.hands().mutant, Some(Mutant::R67 | Mutant::R67b));
+        Behind {
+            machines: self.machines_behind(node),
+            vm,
+        }
     }
 
     /// How many machines name the Node, or are named by it.
     fn machines_behind(&self, node: &Node) -> usize {
         let world = &self.hands().world;
         let naming = world.machines_of_node(&node.name_any());
+        #[cfg(feature = "mutants")]
+        if self.hands().mutant == Some(Mutant::R67b) {
+            let older = |machine: &&Arc<Machine>| machine.creation_timestamp() <= node.creation_timestamp();
+            return naming.iter().filter(older).count();
+        }
         let mut names: BTreeSet<String> = naming.iter().map(|machine| machine.name_any()).collect();
         let labelled = node.labels().get(keys::MACHINE_NAME_LABEL);
         if let Some(machine) = labelled

@@ -10,6 +10,10 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use mcm_api::Machine;
 use mcm_core::machine::EventType;
+#[cfg(feature = "mutants")]
+use mcm_core::machine::Mutant;
+#[cfg(feature = "mutants")]
+use mcm_core::safety::api_health::Next;
 use mcm_core::safety::api_health::{ApiHealth, RESET_TEXT, begun_anew};
 
 use super::Safety;
@@ -29,6 +33,8 @@ impl Safety {
             let problem = self.ask().await;
             let before = self.guard().health();
             let next = before.after(problem.is_none(), asked, self.now(), &self.settings.api);
+            #[cfg(feature = "mutants")]
+            let next = self.without_reset(before, next);
             self.guard().set(next.health);
             self.tell(before, next.health, problem.as_deref());
             if before != ApiHealth::Up && next.health == ApiHealth::Up {
@@ -44,6 +50,16 @@ impl Safety {
                 wake = self.settings.api.period;
             }
             clock.sleep(wake).await;
+        }
+    }
+
+    /// The planted defect: an answer does not end an outage that began.
+    #[cfg(feature = "mutants")]
+    fn without_reset(&self, before: ApiHealth, next: Next) -> Next {
+        let began = matches!(before, ApiHealth::Down { .. }) && next.health == ApiHealth::Up;
+        match self.hands().mutant {
+            Some(Mutant::A01) if began => Next { health: before, ..next },
+            _ => next,
         }
     }
 

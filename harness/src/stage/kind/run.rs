@@ -39,7 +39,7 @@ impl Cluster {
         {
             Ok(mut world) => match setup::install_fixtures(&self.client, &namespace).await {
                 Ok(()) => {
-                    let told = perform(&mut world, &job.plan.scenario).await;
+                    let told = Box::pin(perform(&mut world, &job.plan.scenario)).await;
                     let failed = told.failure.is_some();
                     (
                         Ok(told),

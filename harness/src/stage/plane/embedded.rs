@@ -10,10 +10,10 @@ use kube::config::Kubeconfig;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{current_context, folder, write_kubeconfig};
+use super::{Role, current_context, folder, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::audit::Audit;
-use crate::stage::{controllers, setup};
+use crate::stage::controllers;
 
 /// Dropping it ends it and removes its files.
 pub struct ControlPlane {
@@ -38,11 +38,11 @@ impl std::fmt::Debug for ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts it and waits until the CRDs are served. RBAC is enforced.
+    /// Starts it and waits until it is ready for its role. RBAC is enforced.
     ///
     /// # Errors
     /// One sentence: what could not be started.
-    pub async fn start(port: u16, seed: u64, timeouts: &Timeouts, namespace: &str) -> Result<Self, String> {
+    pub async fn start(port: u16, seed: u64, timeouts: &Timeouts, namespace: &str, role: Role) -> Result<Self, String> {
         let folder = folder()?;
         let clock = Clock::wall();
         let audit = Audit::new(namespace);
@@ -61,7 +61,7 @@ impl ControlPlane {
         let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), current_context(&admin)?, namespace)?;
 
         let client = kube::Client::new(server.service(Identity::admin()), namespace);
-        setup::install(&client, namespace).await?;
+        role.install(&client, namespace).await?;
         let mut parts = JoinSet::new();
         parts.spawn(controllers::run(
             client.clone(),

@@ -18,11 +18,11 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{client_of, folder, private_file, write_kubeconfig};
+use super::{Role, client_of, folder, private_file, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::child::{Program, Running};
+use crate::stage::controllers;
 use crate::stage::replicas::free_port;
-use crate::stage::{controllers, setup};
 
 /// The programs of a control plane.
 pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
@@ -134,7 +134,7 @@ impl ControlPlane {
     ///
     /// # Errors
     /// One sentence: what is missing, or what did not start within a minute.
-    pub async fn start(timeouts: &Timeouts, namespace: &str) -> Result<Self, String> {
+    pub async fn start(timeouts: &Timeouts, namespace: &str, role: Role) -> Result<Self, String> {
         let programs = Programs::find()?;
         let clock = Clock::wall();
         let mut attempts = 1..=PORT_ATTEMPTS;
@@ -154,7 +154,7 @@ impl ControlPlane {
             root_certificate,
             folder,
         } = started;
-        setup::install(&client, namespace).await?;
+        role.install(&client, namespace).await?;
         let mut parts = JoinSet::new();
         parts.spawn(controllers::run(
             client.clone(),

@@ -8,6 +8,7 @@ pub mod embedded;
 pub mod envtest;
 pub mod existing;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -16,6 +17,10 @@ use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use super::audit::Audit;
+use super::clusters::Clusters;
+use super::setup;
 
 /// For how long the tokens of service accounts are good. No run lasts longer; a world of `drydock up` does not
 /// outlive them: after a day its programs are refused (401).
@@ -30,6 +35,114 @@ pub enum Plane {
     Envtest(Box<envtest::ControlPlane>),
     /// A namespace in a cluster that is there.
     Existing(Box<existing::Place>),
+}
+
+/// What a control plane is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It holds machines, and their nodes join it.
+    Both,
+    /// It holds machines.
+    Control,
+    /// Nodes join it.
+    Target,
+}
+
+impl Role {
+    /// Makes a cluster ready for it.
+    ///
+    /// # Errors
+    /// A sentence that names the object which cannot be made.
+    pub(super) async fn install(self, client: &kube::Client, namespace: &str) -> Result<(), String> {
+        match self {
+            Self::Both => setup::install(client, namespace).await,
+            Self::Control => setup::install_control(client, namespace).await,
+            Self::Target => setup::install_target(client, namespace).await,
+        }
+    }
+}
+
+/// The control planes of a world. Dropping them ends what they started.
+#[derive(Debug)]
+pub struct Planes {
+    /// The one that holds machines; also the one that nodes join, unless that is another.
+    pub control: Plane,
+    target: Option<Plane>,
+}
+
+impl Planes {
+    /// One that is both.
+    pub fn one(plane: Plane) -> Self {
+        Self {
+            control: plane,
+            target: None,
+        }
+    }
+
+    /// One for machines, one for nodes.
+    pub fn two(control: Plane, target: Plane) -> Self {
+        Self {
+            control,
+            target: Some(target),
+        }
+    }
+
+    /// The one that nodes join.
+    pub fn target(&self) -> &Plane {
+        self.target.as_ref().unwrap_or(&self.control)
+    }
+
+    /// Whether they are two.
+    pub fn are_two(&self) -> bool {
+        self.target.is_some()
+    }
+
+    /// The administrator's clients.
+    pub fn clusters(&self) -> Clusters {
+        Clusters::new(self.control.client(), self.target.as_ref().map(Plane::client))
+    }
+
+    /// What the servers saw of mcm and fakecloud, where they are ours.
+    pub fn audits(&self) -> Vec<Audit> {
+        let planes = std::iter::once(&self.control).chain(&self.target);
+        planes.filter_map(Plane::audit).collect()
+    }
+
+    /// Returns, with a sentence, when a part of them ends that nobody ended.
+    pub async fn trouble(&mut self) -> String {
+        match &mut self.target {
+            None => self.control.trouble().await,
+            Some(target) => tokio::select! {
+                biased;
+                reason = self.control.trouble() => format!("control cluster: {reason}"),
+                reason = target.trouble() => format!("target cluster: {reason}"),
+            },
+        }
+    }
+
+    /// Ends them; the logs of the processes in the control plane's folder, and those of both, by file name.
+    pub async fn shutdown(self, own: &[String]) -> BTreeMap<String, Vec<u8>> {
+        let names: Vec<String> = self.control.logs().iter().map(|name| (*name).to_owned()).collect();
+        let folder = self.control.shutdown().await;
+        let mut logs = BTreeMap::new();
+        for name in own.iter().chain(&names) {
+            logs.extend(read(folder.path(), name, ""));
+        }
+        if let Some(target) = self.target {
+            let names = target.logs();
+            let folder = target.shutdown().await;
+            for name in names {
+                logs.extend(read(folder.path(), name, "target-"));
+            }
+        }
+        logs
+    }
+}
+
+/// A file of a folder, under its name behind a word; `None`: it is not there.
+fn read(folder: &Path, name: &str, word: &str) -> Option<(String, Vec<u8>)> {
+    let text = std::fs::read(folder.join(name)).ok()?;
+    Some((format!("{word}{name}"), text))
 }
 
 impl Plane {
@@ -96,7 +209,7 @@ impl Plane {
     }
 
     /// What the server saw of mcm and fakecloud, where it is ours.
-    pub fn audit(&self) -> Option<super::audit::Audit> {
+    pub fn audit(&self) -> Option<Audit> {
         match self {
             Self::Embedded(plane) => Some(plane.audit()),
             Self::Envtest(_) | Self::Existing(_) => None,

@@ -20,6 +20,9 @@ const NEVER: Duration = Duration::from_hours(1000);
 
 /// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
 pub(super) fn is_due(pass: &Pass) -> bool {
+    if planted!(pass.settings, R16) {
+        return pass.node_name().is_none();
+    }
     match pass.phase() {
         None | Some(Phase::CrashLoopBackOff) => true,
         Some(Phase::Failed) => false,
@@ -80,7 +83,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
         }
         Some(Answer::Status(Err(error))) => match error.code {
             Code::NotFound | Code::Unimplemented
-                if machine.spec.provider_id.is_empty() || planted!(pass.settings, R07) =>
+                if machine.spec.provider_id.is_empty() || planted!(pass.settings, R07 | R16) =>
             {
                 create()
             }

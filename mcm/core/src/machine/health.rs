@@ -351,6 +351,9 @@ fn being_replaced(pass: &Pass) -> Option<String> {
         let others = pass.view.siblings.iter().map(|sibling| sibling.name.clone());
         return others.into_iter().find(|name| set(name) != set(pass.name()));
     }
+    if planted!(pass.settings, A12) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
+        return Some(pass.name().to_owned());
+    }
     let under_way = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);
         let settled = matches!(phase, Some(Phase::Running | Phase::Unknown))

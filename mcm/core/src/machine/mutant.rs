@@ -42,6 +42,8 @@ pub enum Mutant {
     R13,
     /// Secrets are read once in the life of a process.
     R15,
+    /// Whether a machine has a VM is told by the label that names its node.
+    R16,
     /// Collection of orphans goes on while the controller is frozen.
     R17,
     /// Nobody waits for siblings that are being replaced.
@@ -150,6 +152,10 @@ pub enum Mutant {
     R65,
     /// The node of a VM that is gone need not be deleted.
     R66,
+    /// What no machine of this process names is nobody's, and a mark stays.
+    R67,
+    /// A node is older than the machine that names it, so it is nobody's.
+    R67b,
     /// A node that names no VM is that of a machine which names none.
     R68,
     /// A finalizer that was added counts as an error, and a key with many of them is dropped.
@@ -202,11 +208,23 @@ pub enum Mutant {
     Q08,
     /// A deployment without a surge ends the look for too many machines.
     Q16,
+    /// An outage of an API server that is over counts as begun when another one comes.
+    A01,
+    /// A drain that may evict nothing asks no pod with volumes to go.
+    A02,
+    /// A drain whose time is up is done with the pods that have volumes.
+    A02b,
+    /// The stage of a deletion is the last one that its text speaks of, whoever wrote the text.
+    A07,
+    /// A machine whose update in place failed holds itself back.
+    A12,
+    /// The id of a bootstrap token is drawn from three bytes of the machine's name.
+    A15,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 97] = [
+    pub const ALL: [Self; 106] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -224,6 +242,7 @@ impl Mutant {
         Self::R12,
         Self::R13,
         Self::R15,
+        Self::R16,
         Self::R17,
         Self::R18,
         Self::R19,
@@ -278,6 +297,8 @@ impl Mutant {
         Self::R64,
         Self::R65,
         Self::R66,
+        Self::R67,
+        Self::R67b,
         Self::R68,
         Self::R69,
         Self::R70,
@@ -304,6 +325,12 @@ impl Mutant {
         Self::Q07,
         Self::Q08,
         Self::Q16,
+        Self::A01,
+        Self::A02,
+        Self::A02b,
+        Self::A07,
+        Self::A12,
+        Self::A15,
     ];
 
     /// The name of its switch: the entry of the regression corpus, and a letter for a variant.
@@ -326,6 +353,7 @@ impl Mutant {
             Self::R12 => "R12",
             Self::R13 => "R13",
             Self::R15 => "R15",
+            Self::R16 => "R16",
             Self::R17 => "R17",
             Self::R18 => "R18",
             Self::R19 => "R19",
@@ -380,6 +408,8 @@ impl Mutant {
             Self::R64 => "R64",
             Self::R65 => "R65",
             Self::R66 => "R66",
+            Self::R67 => "R67",
+            Self::R67b => "R67/b",
             Self::R68 => "R68",
             Self::R69 => "R69",
             Self::R70 => "R70",
@@ -406,6 +436,12 @@ impl Mutant {
             Self::Q07 => "Q07",
             Self::Q08 => "Q08",
             Self::Q16 => "Q16",
+            Self::A01 => "A01",
+            Self::A02 => "A02",
+            Self::A02b => "A02/b",
+            Self::A07 => "A07",
+            Self::A12 => "A12",
+            Self::A15 => "A15",
         }
     }
 

@@ -1,7 +1,8 @@
 //! Nodes that no machine stands behind: they are marked, and let go.
 //!
-//! The mark tells people, and the rest of the controller, that the Node is not its business. A Node that is younger than
-//! a machine may take to join is left alone: its machine may not name it yet.
+//! The mark tells people, and the rest of the controller, that the Node is not its business. Only a Node on a VM that the
+//! cloud lists with our tags is judged: what runs elsewhere may be another controller's, which serves the same cluster. A
+//! Node that is younger than a machine may take to join is left alone: its machine may not name it yet.
 
 use std::time::Duration;
 
@@ -15,33 +16,66 @@ use crate::finalizer::{finalizer_patch, has_finalizer};
 /// The value of the mark, as upstream writes it. A person may set another one; it counts all the same.
 const MARK: &str = "1";
 
-/// The merge patch that a Node needs, given how many machines name it and the time within which a machine joins;
-/// `None`: it is as it should be. Of a Node that several machines name nobody knows whose it is, so it stays as it is.
-pub fn patch(node: &Node, machines: usize, creation_timeout: Duration, now: Timestamp) -> Option<Value> {
-    let annotations = node.metadata.annotations.as_ref();
-    let marked = annotations.is_some_and(|all| all.contains_key(keys::NOT_MANAGED_ANNOTATION));
-    match machines {
-        0 if is_young(node, creation_timeout, now) => None,
-        0 => {
-            let held = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
-            if marked && !held {
-                return None;
-            }
-            let mut patch = match held {
-                true => finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false),
-                false => json!({ "metadata": { "resourceVersion": node.metadata.resource_version } }),
-            };
-            if !marked {
-                patch["metadata"]["annotations"] = json!({ keys::NOT_MANAGED_ANNOTATION: MARK });
-            }
-            Some(patch)
-        }
-        1 if marked => Some(json!({ "metadata": {
+/// What is known of a Node beside itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behind {
+    /// How many machines name it, or are named by it.
+    pub machines: usize,
+    /// Whether the cloud lists its VM with our tags.
+    pub vm: bool,
+}
+
+/// How long Nodes are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Within which a machine joins.
+    pub creation: Duration,
+    /// Within which a machine is drained.
+    pub drain: Duration,
+}
+
+/// The merge patch that a Node needs; `None`: it is as it should be. Of a Node that several machines name nobody knows
+/// whose it is, so it stays as it is.
+pub fn patch(node: &Node, behind: Behind, patience: &Patience, now: Timestamp) -> Option<Value> {
+    match behind {
+        Behind { machines: 0, .. } if is_young(node, patience.creation, now) => None,
+        Behind { machines: 0, vm: true } => let_go(node),
+        Behind { machines: 0, vm: false } if is_forgotten(node, patience, now) => release(node),
+        Behind { machines: 1, .. } if is_marked(node) => Some(json!({ "metadata": {
             "resourceVersion": node.metadata.resource_version,
             "annotations": { keys::NOT_MANAGED_ANNOTATION: null },
         } })),
         _ => None,
     }
+}
+
+/// The merge patch that marks a Node as nobody's, and releases it; `None`: that is done.
+pub fn let_go(node: &Node) -> Option<Value> {
+    if is_marked(node) {
+        return release(node);
+    }
+    let bare = || json!({ "metadata": { "resourceVersion": node.metadata.resource_version } });
+    let mut patch = release(node).unwrap_or_else(bare);
+    patch["metadata"]["annotations"] = json!({ keys::NOT_MANAGED_ANNOTATION: MARK });
+    Some(patch)
+}
+
+/// The merge patch that takes our finalizer off; `None`: the Node has none.
+fn release(node: &Node) -> Option<Value> {
+    let held = has_finalizer(&node.metadata, keys::NODE_FINALIZER);
+    held.then(|| finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false))
+}
+
+fn is_marked(node: &Node) -> bool {
+    let annotations = node.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key(keys::NOT_MANAGED_ANNOTATION))
+}
+
+/// Whether it has been on its way out for longer than any controller takes to see it off, so that nobody will.
+fn is_forgotten(node: &Node, patience: &Patience, now: Timestamp) -> bool {
+    let limit = patience.creation.saturating_add(patience.drain);
+    let going = node.metadata.deletion_timestamp.as_ref();
+    going.is_some_and(|since| Duration::try_from(now.duration_since(since.0)).is_ok_and(|time| time >= limit))
 }
 
 fn is_young(node: &Node, creation_timeout: Duration, now: Timestamp) -> bool {
@@ -60,7 +94,14 @@ mod tests {
 
     use super::*;
 
-    const TIMEOUT: Duration = Duration::from_mins(20);
+    const PATIENCE: Patience = Patience {
+        creation: Duration::from_mins(20),
+        drain: Duration::from_hours(2),
+    };
+
+    fn of(machines: usize) -> Behind {
+        Behind { machines, vm: true }
+    }
 
     fn node(marked: Option<&str>, finalizer: bool) -> Node {
         Node {
@@ -97,16 +138,38 @@ mod tests {
         #[case] expected: Option<Value>,
     ) {
         let now = Timestamp::from_second(20 * 60).unwrap();
-        assert_eq!(patch(&node, machines, TIMEOUT, now), expected);
+        assert_eq!(patch(&node, of(machines), &PATIENCE, now), expected);
+    }
+
+    #[rstest]
+    #[case::of_another_controller(node(None, true), None)]
+    #[case::of_nobody_at_all(node(None, false), None)]
+    #[case::marked_by_another(node(Some("1"), true), None)]
+    #[case::going(deleting(node(None, true), 3600), None)]
+    #[case::forgotten(deleting(node(None, true), 0), Some(json!({"metadata": {"resourceVersion": "7",
+        "finalizers": ["of/another"]}})))]
+    fn a_node_whose_vm_is_not_ours_is_left_alone(#[case] node: Node, #[case] expected: Option<Value>) {
+        let now = Timestamp::from_second(140 * 60).unwrap();
+        let behind = Behind { machines: 0, vm: false };
+        assert_eq!(patch(&node, behind, &PATIENCE, now), expected);
+    }
+
+    fn deleting(node: Node, since: i64) -> Node {
+        let since = Timestamp::from_second(since).unwrap();
+        let metadata = ObjectMeta {
+            deletion_timestamp: Some(Time(since)),
+            ..node.metadata
+        };
+        Node { metadata, ..node }
     }
 
     #[test]
     fn a_young_node_is_left_alone() {
         let now = Timestamp::from_second(20 * 60 - 1).unwrap();
-        assert_eq!(patch(&node(None, true), 0, TIMEOUT, now), None);
+        assert_eq!(patch(&node(None, true), of(0), &PATIENCE, now), None);
         let before_its_creation = Timestamp::from_second(-5).unwrap();
-        assert_eq!(patch(&node(None, true), 0, TIMEOUT, before_its_creation), None);
+        assert_eq!(patch(&node(None, true), of(0), &PATIENCE, before_its_creation), None);
         let unborn = Node::default();
-        assert_eq!(patch(&unborn, 0, TIMEOUT, now), None);
+        assert_eq!(patch(&unborn, of(0), &PATIENCE, now), None);
     }
 }

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use self::claim::Claim;
 use self::tidy::Before;
-use super::{Plane, current_context, folder, write_kubeconfig};
+use super::{Plane, Planes, current_context, folder, write_kubeconfig};
 use crate::engine::kinds;
 use crate::runner::{Job, Ran};
 use crate::scenario::Timeouts;
@@ -160,7 +160,7 @@ impl Session {
                 tokio::select! {
                     biased;
                     reason = self.claim.kept(&self.client, &self.clock) => Ran::new(Err(reason), Default::default()),
-                    ran = processes::run(job, Plane::Existing(Box::new(place)), timeouts) => ran,
+                    ran = processes::run(job, Planes::one(Plane::Existing(Box::new(place))), timeouts) => ran,
                 }
             }
             Err(reason) => Ran::new(Err(reason), Default::default()),

@@ -46,6 +46,10 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if pass.view.node == NodeView::Unknown {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
     }
+    #[cfg(feature = "mutants")]
+    if let Some(plan) = planted_volumes(pass) {
+        return plan;
+    }
     let left = left(pass);
     if left.is_zero() || is_dead(pass) && !planted!(pass.settings, R28b) || failed_once(pass) {
         return force(pass);
@@ -136,6 +140,21 @@ pub(super) fn concerned(pods: &[Pod]) -> Vec<Pod> {
     let mut pods: Vec<Pod> = pods.iter().filter(|pod| !pod.daemon && !pod.mirror).cloned().collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     pods
+}
+
+/// The planted defects: pods with volumes are not asked where nobody may be evicted, and are left where time is up.
+#[cfg(feature = "mutants")]
+fn planted_volumes(pass: &Pass) -> Option<Plan> {
+    let pods = concerned(pass.view.pods.as_deref()?);
+    let with_volumes = pods.iter().filter(|pod| pod.moves_volumes()).count();
+    if with_volumes == 0 {
+        return None;
+    }
+    let none_may_be_evicted = pass.settings.max_evict_retries_of(pass.machine()) == 0;
+    if planted!(pass.settings, A02) && none_may_be_evicted {
+        return Some(Plan::new(Reason::Draining { waiting: with_volumes }).after(pass.settings.retry.short));
+    }
+    (planted!(pass.settings, A02b) && left(pass).is_zero()).then(|| next(pass, Stage::Vm, "Drain successful."))
 }
 
 /// The planted defect: the first error of a drain is its last.

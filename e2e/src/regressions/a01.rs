@@ -1,0 +1,66 @@
+//! A01 `outage-timer-never-reset`: two short outages hours apart counted as one, and the controller froze at once in the second.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, api_fault_by, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, struck, wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use harness::scenario::step::{KubeletAction, Step};
+use mcm_api::Phase;
+
+use super::{POOL, joining, refused, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "A01",
+        name: "outage-timer-never-reset",
+        origin: "spec machine.md 12, no. 20",
+        group: Group::Freeze,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "A01",
+            scenario: twice(),
+            mutant: true,
+            breaks: &[EXPECTED, "I13"],
+        }],
+        open: "",
+    }
+}
+
+/// One question that mcm asks to see whether the API server is there has no answer.
+fn away(name: &str) -> Step {
+    let rule = Rule {
+        matches: Match {
+            verbs: vec![Verb::Get],
+            resource: Some(Pattern::new("machines")),
+            object: Some(Pattern::new("dummy_name")),
+            times: Some(1),
+            ..Match::default()
+        },
+        ..Rule::new(name, refused(503))
+    };
+    api_fault_by(Client::Mcm, rule)
+}
+
+/// Whoever was frozen lets unhealthy machines begin anew: that shows.
+fn twice() -> Scenario {
+    story(
+        "a01-two-outages",
+        "An API server is away for seconds, and again an hour later: an unhealthy machine is given up in time.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .eventually(joining(), well("md-a-1"))
+    .step(away("first"))
+    .step(wait(seconds(3600)))
+    .eventually(seconds(1), struck("first", 1))
+    .step(kubelet("md-a-1", KubeletAction::Stop))
+    .eventually(node_grace() + slack(), phase("md-a-1", Phase::Unknown))
+    .step(away("second"))
+    .never(seconds(300), phase("md-a-1", Phase::Running))
+    .eventually(seconds(1), struck("second", 1))
+    .eventually(health_timeout() + slack(), machine_gone("md-a-1"))
+    .eventually(joining(), all([well("md-a-2")]))
+}

@@ -1,0 +1,84 @@
+//! A02 `no-evictions-no-end`: a drain that might evict nothing never ended where pods had volumes; and one whose time was up
+//! left such pods to their fate.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, attached_to, budget, keep, machine_gone, not, pods, seconds, slack, stateful_set, storage_class, vm_count,
+    workload,
+};
+use harness::scenario::expect::PodState;
+use serde_json::{Value, json};
+
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "A02",
+        name: "no-evictions-no-end",
+        origin: "spec machine.md 12, no. 18",
+        group: Group::Drain,
+        confidence: Confidence::Cause,
+        cases: vec![
+            Case {
+                id: "A02",
+                scenario: no_evictions(),
+                mutant: true,
+                breaks: &["I13", "I16", EXPECTED],
+            },
+            Case {
+                id: "A02/b",
+                scenario: time_is_up(),
+                mutant: true,
+                breaks: &["I6", "I16", EXPECTED],
+            },
+        ],
+        open: "",
+    }
+}
+
+/// A pod with a volume on the first of two machines.
+fn with_volume(name: &str, about: &str, spec: Value) -> Scenario {
+    story(name, about)
+        .keeper(POOL, 0, spec)
+        .step(storage_class())
+        .step(keep(1))
+        .step(stateful_set(workload("db").volume("1Gi")))
+        .eventually(joining() + 2 * slack(), attached_to("data-db-0", "md-a-1"))
+        .eventually(slack(), pods("db").on("md-a-1").are(PodState::Ready).exactly(1))
+        .step(keep(2))
+        .eventually(joining(), well("md-a-2"))
+}
+
+fn no_evictions() -> Scenario {
+    with_volume(
+        "a02-no-evictions",
+        "A machine may evict nothing, and a pod on it has a volume: it is deleted, and the drain ends.",
+        json!({ "maxEvictRetries": 0 }),
+    )
+    .step(super::delete("Machine", "md-a-1"))
+    .eventually(seconds(600), pods("db").on("md-a-2").are(PodState::Ready).exactly(1))
+    .meanwhile()
+    .eventually(seconds(600), machine_gone("md-a-1"))
+}
+
+fn time_is_up() -> Scenario {
+    with_volume(
+        "a02-b-time-is-up",
+        "A budget keeps a pod with a volume until the drain's time is up: it is deleted then, before its VM goes.",
+        json!({ "drainTimeout": "30m0s" }),
+    )
+    .throughout(not(all([
+        vm_count("md-a-1", 0),
+        not(pods("db").on("md-a-1").exactly(0)),
+    ])))
+    .step(budget("db", 0))
+    .step(super::delete("Machine", "md-a-1"))
+    .always(
+        seconds(29 * 60),
+        pods("db").on("md-a-1").are(PodState::Ready).exactly(1),
+    )
+    .eventually(seconds(240), pods("db").on("md-a-2").are(PodState::Ready).exactly(1))
+    .meanwhile()
+    .eventually(seconds(600), machine_gone("md-a-1"))
+}

@@ -1,0 +1,46 @@
+//! A07 `stage-in-an-error`: a deletion read its stage from a text in which the provider's error stood, and an error that
+//! quoted a later stage led it there.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{all, inject, keep, machine_gone, seconds, slack, struck, vm_count};
+use harness::scenario::step::{CloudCall, Fault};
+use mcm_api::Code;
+
+use super::{POOL, joining, story, well};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "A07",
+        name: "stage-in-an-error",
+        origin: "spec machine.md 12, no. 14",
+        group: Group::Loops,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "A07",
+            scenario: quoted(),
+            mutant: true,
+            breaks: &["I2", "I16"],
+        }],
+        open: "",
+    }
+}
+
+fn quoted() -> Scenario {
+    let error = Fault::of("quotes", CloudCall::DeleteMachine)
+        .machine("md-a-1")
+        .times(1)
+        .code(Code::Unavailable)
+        .message("busy: do not Initiate machine object finalizer removal yet");
+    story(
+        "a07-quoted-stage",
+        "The cloud's error quotes a later stage of the deletion: the VM is deleted all the same before its machine goes.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .eventually(joining(), well("md-a-1"))
+    .step(inject(error))
+    .step(keep(0))
+    .eventually(slack(), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
+    .eventually(seconds(1), struck("quotes", 1))
+}

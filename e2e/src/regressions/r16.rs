@@ -1,0 +1,70 @@
+//! R16 `unimplemented-status-create-loop`: with a driver that looks for no VM, and without a target cluster, a VM was made at
+//! every pass.
+
+use harness::regression::{Case, Confidence, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, calls, inject, keep, machine_gone, mcm, phase, seconds, slack, struck, vm_count, wait,
+};
+use harness::scenario::expect::Condition;
+use harness::scenario::step::{CloudCall, Fault, ProcessAction};
+use mcm_api::{Code, Phase};
+
+use super::{POOL, story};
+
+const MACHINES: [&str; 2] = ["md-a-1", "md-a-2"];
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R16",
+        name: "unimplemented-status-create-loop",
+        origin: "MCM PR#1050",
+        group: Group::Ledger,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R16",
+            scenario: loops(),
+            mutant: true,
+            breaks: &["I1", "I9", "I18"],
+        }],
+        open: "",
+    }
+}
+
+fn loops() -> Scenario {
+    let unimplemented = Fault::of("no-status", CloudCall::GetMachineStatus).code(Code::Unimplemented);
+    let available = |machine: &str| {
+        all([
+            phase(machine, Phase::Available),
+            vm_count(machine, 1),
+            created_once(machine),
+        ])
+    };
+    story(
+        "r16-create-loop",
+        "A driver looks for no VM, and there is no target cluster: each machine has one VM, and is Available.",
+    )
+    .without_target()
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(inject(unimplemented))
+    .step(keep(2))
+    .eventually(slack(), all(MACHINES.map(available)))
+    .step(wait(seconds(1800)))
+    .step(mcm(ProcessAction::Restart))
+    .always(seconds(1800), all(MACHINES.map(available)))
+    .eventually(seconds(1), struck("no-status", 2))
+    .step(keep(0))
+    .eventually(slack(), all(MACHINES.map(machine_gone)))
+}
+
+/// CreateMachine was called for it, and not again.
+fn created_once(machine: &str) -> Condition {
+    match calls(CloudCall::CreateMachine, machine) {
+        Condition::Calls(calls) => Condition::Calls(harness::scenario::expect::Calls {
+            at_least: Some(1),
+            at_most: Some(1),
+            ..calls
+        }),
+        other => other,
+    }
+}

@@ -1,0 +1,135 @@
+//! A machine and a set name a class of a provider's own kind, as was usual until 2023: the driver makes a MachineClass of it,
+//! and everything names that one from then on. An operator who still has such classes has allowed it.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, apply, create_machine, delete, delete_machine, exists, field, phase, slack};
+use harness::scenario::fixtures;
+use harness::scenario::step::Step;
+use mcm_api::{Phase, keys};
+use serde_json::{Value, json};
+
+use super::{joining, nothing_left, only_in_a_cluster_of_its_own};
+
+const KIND: &str = "AWSMachineClass";
+const CLASS: &str = "class-of-old";
+const GROUP: &str = "machine.sapcloud.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn scenario() -> Scenario {
+    let migrated = |kind, name, at: &str| field(kind, name, &format!("{at}/class/kind"), "MachineClass");
+    let filled = |pointer, is: Value| field("MachineClass", CLASS, pointer, is);
+    let story = Scenario::new(
+        "class_migration",
+        "A machine names a class of a kind of former times: it gets a MachineClass of that name, and runs.",
+    )
+    .step(apply(definition()))
+    .steps(rights())
+    .step(apply(old_class()))
+    .step(apply(set()))
+    .step(apply(machine()))
+    .eventually(joining() + slack(), phase("m-1", Phase::Running))
+    .eventually(
+        slack(),
+        all([
+            migrated("Machine", "m-1", "/spec"),
+            migrated("MachineSet", "set-1", "/spec/template/spec"),
+            filled("/providerSpec/machineType", json!("small")),
+            filled("/provider", json!("fakecloud")),
+            filled("/secretRef/name", json!(fixtures::SECRET)),
+            filled("/metadata/finalizers", json!([keys::MACHINE_FINALIZER])),
+        ]),
+    )
+    // Its finalizer is gone, so it goes at once; the machines need it no more.
+    .step(delete(KIND, CLASS))
+    .step(create_machine("m-2"))
+    .step(delete_machine("m-1"))
+    .eventually(joining(), all([nothing_left("m-1"), phase("m-2", Phase::Running)]))
+    .always(slack(), exists("MachineClass", CLASS));
+    only_in_a_cluster_of_its_own(story)
+}
+
+/// The kind as it once was.
+fn definition() -> Value {
+    let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("awsmachineclasses.{GROUP}") },
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": { "kind": KIND, "plural": "awsmachineclasses", "singular": "awsmachineclass" },
+            "versions": [{
+                "name": "v1alpha1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": anything } } },
+            }],
+        },
+    })
+}
+
+/// What `mcm` has to be allowed beyond its role, as docs/operating.md says.
+fn rights() -> [Step; 2] {
+    let named = json!({ "name": "class-migration" });
+    let rule = |resource: &str, verbs: Value| json!({ "apiGroups": [GROUP], "resources": [resource], "verbs": verbs });
+    [
+        apply(json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "Role",
+            "metadata": named,
+            "rules": [
+                rule("awsmachineclasses", json!(["get", "patch"])),
+                rule("machineclasses", json!(["get", "create", "update"])),
+            ],
+        })),
+        apply(json!({
+            "apiVersion": format!("{RBAC}/v1"),
+            "kind": "RoleBinding",
+            "metadata": named,
+            "roleRef": { "apiGroup": RBAC, "kind": "Role", "name": "class-migration" },
+            "subjects": [{ "apiGroup": RBAC, "kind": "Group", "name": "system:serviceaccounts" }],
+        })),
+    ]
+}
+
+fn old_class() -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"),
+        "kind": KIND,
+        "metadata": { "name": CLASS, "finalizers": [keys::MACHINE_FINALIZER] },
+        "spec": {
+            "machineType": "small",
+            "image": "linux-1",
+            "zone": "z1",
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+            "secretRef": { "name": fixtures::SECRET },
+        },
+    })
+}
+
+/// A set that wants no machine: its template is looked at.
+fn set() -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"),
+        "kind": "MachineSet",
+        "metadata": { "name": "set-1" },
+        "spec": {
+            "replicas": 0,
+            "selector": { "matchLabels": { "set": "set-1" } },
+            "template": {
+                "metadata": { "labels": { "set": "set-1" } },
+                "spec": { "class": { "kind": KIND, "name": CLASS } },
+            },
+        },
+    })
+}
+
+fn machine() -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"),
+        "kind": "Machine",
+        "metadata": { "name": "m-1" },
+        "spec": { "class": { "kind": KIND, "name": CLASS } },
+    })
+}
