@@ -262,17 +262,6 @@ impl<S: Stage> Engine<'_, S> {
                 self.quiet_end(quiet).await
             }
             Step::Someone(someone) => self.happens_to(someone).await,
-            Step::Pick(pick) => {
-                let Some(chosen) = perform::picked(pick, &self.world) else {
-                    self.note(format!("step {}: there is no machine to pick", self.step));
-                    return Ok(());
-                };
-                // What was picked may be going just now.
-                if let Err(reason) = self.deed(&chosen).await? {
-                    self.note(reason);
-                }
-                Ok(())
-            }
             action => match self.deed(action).await? {
                 Ok(()) => Ok(()),
                 Err(reason) => Err(self.failed(reason)),

@@ -10,9 +10,8 @@ use super::autoscaler::Actor;
 use super::evictor::Evictor;
 use super::world::{WorldState, text};
 use super::{flap, kinds, strip};
-use crate::invariants::{is_deleting, label, machines_of};
-use crate::scenario::disturb::{Pick, Whim};
-use crate::scenario::step::{ActAs, Annotate, Deletion, Patch, ProcessAction};
+use crate::invariants::label;
+use crate::scenario::step::{ActAs, Annotate, Deletion, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
 use crate::stage::clusters::Clusters;
@@ -118,8 +117,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
         Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
         // The engine's own.
-        Step::Pick(_)
-        | Step::Process(_)
+        Step::Process(_)
         | Step::Crash(_)
         | Step::ApiFault(_)
         | Step::LiftApiFault(_)
@@ -181,7 +179,6 @@ pub(super) fn fault(step: &Step) -> Option<(String, String)> {
         | Step::Annotate(_)
         | Step::Patch(_)
         | Step::Autoscaler(_)
-        | Step::Pick(_)
         | Step::As(_)
         | Step::Wait(_)
         | Step::Someone(_)
@@ -219,38 +216,6 @@ pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
         }
         Step::As(step) => cordons(&step.step).filter(|_| !step.refused),
         _ => None,
-    }
-}
-
-/// What is done to the machine that is picked; `None`: there is none.
-pub(super) fn picked(pick: &Pick, world: &WorldState) -> Option<Step> {
-    let mut machines: Vec<&Value> = machines_of(world, &pick.of)
-        .filter(|machine| !is_deleting(machine))
-        .collect();
-    machines.sort_by_key(|machine| text(machine, "/metadata/name"));
-    let count = machines.len().max(1);
-    let machine = machines.get(pick.nth as usize % count)?;
-    let patch = |kind: &str, name: &str, merge: Value| {
-        Step::Patch(Patch {
-            kind: kind.to_owned(),
-            name: name.to_owned(),
-            namespace: None,
-            merge,
-            status: false,
-        })
-    };
-    let node = label(machine, keys::NODE_LABEL);
-    let on_node = |cordoned: bool| {
-        let there = world.object("Node", node).is_some();
-        there.then(|| patch("Node", node, json!({ "spec": { "unschedulable": cordoned } })))
-    };
-    match pick.what {
-        Whim::Cordon => on_node(true),
-        Whim::Uncordon => on_node(false),
-        Whim::Prefer => {
-            let first = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: "1" } } });
-            Some(patch("Machine", text(machine, "/metadata/name"), first))
-        }
     }
 }
 
@@ -304,7 +269,6 @@ pub(super) fn words(step: &Step) -> String {
             "let cluster-autoscaler remove nodes of {} that are empty for {}, for {}",
             step.deployment, step.idle, step.lasts
         ),
-        Step::Pick(pick) => format!("{} machine {} of {}", verb(pick.what), pick.nth, pick.of),
         Step::Keep(keep) => format!("keep {} machines", keep.replicas),
         Step::QuietEnd(quiet) => format!("quiet end, after {}", quiet.settles),
         Step::Wait(time) => format!("wait {time}"),

@@ -52,6 +52,12 @@ impl Called {
                 )
             }
             Deed::Cordon => patch("Node", node?, json!({ "spec": { "unschedulable": true } }), false),
+            Deed::Uncordon => patch("Node", node?, json!({ "spec": { "unschedulable": false } }), false),
+            Deed::Prefer => Step::Annotate(Annotate {
+                kind: "Machine".to_owned(),
+                name,
+                annotations: [(keys::PRIORITY_ANNOTATION.to_owned(), Some("1".to_owned()))].into(),
+            }),
             Deed::Kubelet(action) if has_vm => Step::Kubelet(KubeletStep {
                 machine: name,
                 action: *action,

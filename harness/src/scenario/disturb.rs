@@ -69,30 +69,6 @@ pub struct Flap {
     pub lasts: DurationExpression,
 }
 
-/// A person does something to one machine of a deployment. Where there is none that stays, nothing happens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Pick {
-    /// The deployment.
-    pub of: String,
-    /// Which of its machines, in the order of their names, counted around.
-    pub nth: u64,
-    /// What.
-    pub what: Whim,
-}
-
-/// What a person does to a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Whim {
-    /// Its node takes no new pods.
-    Cordon,
-    /// Its node takes pods again.
-    Uncordon,
-    /// It goes first when fewer are wanted.
-    Prefer,
-}
-
 /// Somebody takes a label from each new machine that has it, a second after the machine was made. The step lasts as long as
 /// they do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

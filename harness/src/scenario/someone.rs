@@ -35,6 +35,10 @@ pub enum Deed {
     Expire(DurationExpression),
     /// A person cordons its node.
     Cordon,
+    /// A person lets its node take pods again.
+    Uncordon,
+    /// A person wants it to go before others: it gets priority 1.
+    Prefer,
     /// Something happens to its kubelet.
     Kubelet(KubeletAction),
     /// Something happens to its VM.
@@ -70,6 +74,8 @@ impl fmt::Display for Someone {
             }
             Deed::Expire(time) => write!(f, "let the preservation of {who} end in {time}"),
             Deed::Cordon => write!(f, "cordon the node of {who}"),
+            Deed::Uncordon => write!(f, "uncordon the node of {who}"),
+            Deed::Prefer => write!(f, "let the machine {who} go first"),
             Deed::Kubelet(action) => write!(f, "{} the kubelet of {who}", format!("{action:?}").to_lowercase()),
             Deed::Vm(action) => write!(f, "{} the VM of {who}", format!("{action:?}").to_lowercase()),
             Deed::Delete => write!(f, "delete the machine {who}"),

@@ -6,7 +6,7 @@ use mcm_api::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::disturb::{ApiFault, Autoscaler, Flap, Keep, Pause, Pick, QuietEnd, SlowCreation, Strip};
+use super::disturb::{ApiFault, Autoscaler, Flap, Keep, Pause, QuietEnd, SlowCreation, Strip};
 use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
 use super::fixtures;
@@ -55,8 +55,6 @@ pub enum Step {
     SlowCreation(SlowCreation),
     /// A condition of a node flaps.
     Flap(Flap),
-    /// A person does something to one machine of a deployment, whatever its name.
-    Pick(Pick),
     /// Labels of new machines are taken away.
     Strip(Strip),
     /// cluster-autoscaler removes empty nodes.

@@ -12,7 +12,7 @@ use crate::campaign::suite::Suite;
 use crate::scenario::builder::{
     all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack, wait,
 };
-use crate::scenario::disturb::{Pick, Whim};
+use crate::scenario::someone::{Deed, Someone};
 use crate::scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// The deployment.
@@ -81,11 +81,11 @@ fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64,
             6 => spec(json!({ "paused": users.chance(0.5) })),
             7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
             8 => spec(json!({ "strategy": strategy(users, in_place) })),
-            9 | 10 => pick(size, Whim::Prefer, users),
+            9 | 10 => pick(deeds.len(), size, Deed::Prefer, users),
             // A node that was updated takes pods again, whoever cordoned it.
-            _ if in_place => pick(size, Whim::Prefer, users),
-            _ if users.chance(0.5) => pick(size, Whim::Cordon, users),
-            _ => pick(size, Whim::Uncordon, users),
+            _ if in_place => pick(deeds.len(), size, Deed::Prefer, users),
+            _ if users.chance(0.5) => pick(deeds.len(), size, Deed::Cordon, users),
+            _ => pick(deeds.len(), size, Deed::Uncordon, users),
         };
         deeds.push((at, deed));
     }
@@ -93,11 +93,12 @@ fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64,
 }
 
 /// Something that a person does to any of the machines.
-fn pick(size: u64, what: Whim, users: &mut Stream) -> Step {
-    Step::Pick(Pick {
-        of: NAME.to_owned(),
+fn pick(number: usize, size: u64, deed: Deed, users: &mut Stream) -> Step {
+    Step::Someone(Someone {
+        called: format!("picked-{number}"),
+        among: format!("{NAME}-*"),
         nth: users.below(size),
-        what,
+        deed,
     })
 }
 
