@@ -256,7 +256,7 @@ impl<S: Stage> Engine<'_, S> {
                     self.invariants.terms.touched(&kind, &name);
                 }
                 // What was picked may be going just now.
-                if let Err(reason) = self.act(&chosen).await? {
+                if let Err(reason) = Box::pin(self.act(&chosen)).await? {
                     self.note(reason);
                 }
                 Ok(())
@@ -275,7 +275,7 @@ impl<S: Stage> Engine<'_, S> {
                 // What disturbs does so from its beginning, and what is mended is so at its end.
                 self.calm.performed(action);
                 self.look_for_calm();
-                let Err(reason) = self.act(action).await? else {
+                let Err(reason) = Box::pin(self.act(action)).await? else {
                     self.look_for_calm();
                     return Ok(());
                 };
