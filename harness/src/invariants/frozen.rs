@@ -12,7 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, after, label, name, owner};
+use super::sight::{Sight, Terms, after, label, name, owner, version};
 use crate::engine::world::{Leadership, WorldState};
 
 /// The label of a set or deployment that is frozen.
@@ -84,11 +84,6 @@ impl Frozen {
         }
         None
     }
-}
-
-/// What is written later has a higher one.
-fn version(object: &Value) -> Option<u64> {
-    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 impl Check for Frozen {

@@ -428,3 +428,22 @@ fn a_machine_whose_vm_has_ended_is_not_missed(#[case] state: VmState, #[case] br
         .apply("Machine", going("b"))
         .breaks(broken);
 }
+
+#[rstest]
+#[case::before_its_set_was_lowered("6", None)]
+#[case::after_that("8", Some("I15"))]
+fn for_what_a_machine_was_made_its_version_says(#[case] version: &str, #[case] broken: Option<&str>) {
+    let of = |replicas, generation: u32, version: &str| {
+        let change = json!({ "metadata": { "generation": generation, "resourceVersion": version } });
+        with(set(replicas), change)
+    };
+    let made = json!({ "metadata": { "resourceVersion": version } });
+    Story::new()
+        .disturbed()
+        .see(vm_of("a"))
+        .apply("MachineSet", of(1, 1, "5"))
+        .apply("MachineSet", of(0, 2, "7"))
+        .apply("Machine", with(of_set("a", "Running"), made))
+        .apply("Machine", with(of_set("a", "Running"), deleted_at(0)))
+        .breaks(broken);
+}
