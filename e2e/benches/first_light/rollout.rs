@@ -157,7 +157,8 @@ struct World {
 
 impl World {
     async fn start(machines: u32) -> Result<Self> {
-        let kubelets = format!("--kubelets={machines}");
+        // In a rollout there are more than the deployment has; Leases are those of production.
+        let kubelets = format!("--kubelets={}", 2 * machines);
         let mut drydock = Drydock::start_with(&["--boot-delay=0s", &kubelets]).await?;
         drydock.process.alive()?;
         let client = objects::client(&drydock.kubeconfig).await?;

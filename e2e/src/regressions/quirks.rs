@@ -126,7 +126,7 @@ fn two_deployments() -> Scenario {
         "q16-two-deployments",
         "A set gets three machines too many, and another deployment knows no surge: the set is frozen all the same.",
     );
-    settled(story, &[first, usual.clone()])
+    settled(story, &[first, usual])
         .step(drains_take_long())
         .steps(extra)
         .eventually(2 * slack(), frozen)

@@ -1,12 +1,12 @@
 //! Who belongs to whom: a deployment adopts a set that was there before it with its machines, lets a machine go that loses
-//! its label, and takes it back.
+//! its label.
 
 use harness::Scenario;
-use harness::scenario::builder::{all, apply, create_machine, exists, field, observed, phase, slack};
+use harness::scenario::builder::{all, apply, create_machine, delete_machine, exists, field, observed, phase, slack};
 use mcm_api::{Phase, keys};
 use serde_json::{Value, json};
 
-use super::joining;
+use super::{joining, nothing_left};
 use crate::regressions::worlds::{at_size, merge, pool};
 
 const MACHINES: [&str; 2] = ["by-hand-1", "by-hand-2"];
@@ -30,7 +30,7 @@ pub(super) fn scenario() -> Scenario {
     });
     let story = Scenario::new(
         "adopt_and_orphan",
-        "A deployment adopts a set made by hand with its machines; one that loses its label is let go, and taken back later.",
+        "A deployment adopts a set made by hand with its machines; one that loses its label is let go, and replaced.",
     )
     .steps(MACHINES.map(create_machine))
     .eventually(joining(), all(MACHINES.map(|name| phase(name, Phase::Running))))
@@ -38,7 +38,10 @@ pub(super) fn scenario() -> Scenario {
     .step(apply(set))
     .eventually(
         slack(),
-        all(MACHINES.map(|name| owner(name, json!("by-hand"))).into_iter().chain([observed("MachineSet", "by-hand")])),
+        all(MACHINES
+            .map(|name| owner(name, json!("by-hand")))
+            .into_iter()
+            .chain([observed("MachineSet", "by-hand")])),
     )
     .step(usual.deployment())
     .eventually(
@@ -57,6 +60,6 @@ pub(super) fn scenario() -> Scenario {
         )
         .eventually(joining(), at_size(2))
         .always(slack(), exists("Machine", MACHINES[0]))
-        .step(merge("Machine", MACHINES[0], label(json!(usual.name))))
-        .eventually(joining(), at_size(2))
+        .step(delete_machine(MACHINES[0]))
+        .eventually(joining(), all([nothing_left(MACHINES[0]), at_size(2)]))
 }

@@ -101,7 +101,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             ));
             Ok(())
         }
-        Step::Strip(strip) => strip::run(clusters.control(), clock, timeouts, namespace, strip).await,
+        Step::Strip(strip) => Box::pin(strip::run(clusters.control(), clock, timeouts, namespace, strip)).await,
         Step::Autoscaler(autoscaler) => {
             let actor = Actor {
                 clusters: clusters.clone(),
@@ -109,7 +109,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
                 namespace: namespace.clone(),
                 told: told.clone(),
             };
-            actor.run(autoscaler, timeouts).await
+            Box::pin(actor.run(autoscaler, timeouts)).await
         }
         Step::FailZone(fail) => cloud.fail_zone(fail).await,
         Step::MendZone(zone) => cloud.mend_zone(zone).await,

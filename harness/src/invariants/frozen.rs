@@ -12,58 +12,87 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, label, name, owner};
-use crate::engine::world::Leadership;
+use super::sight::{Sight, Terms, after, label, name, owner, version};
+use crate::engine::world::{Leadership, WorldState};
 
 /// The label of a set or deployment that is frozen.
 const FREEZE: &str = "freeze";
 
-/// By kind and name of what is frozen: the resourceVersion at which it was seen so first.
+/// How long it may take until everything that was written at one moment has been seen.
+const SEEN: Duration = Duration::from_secs(1);
+
+/// Sets and Machines are told of side by side: which was written first their versions say.
 #[derive(Debug, Default)]
-pub(super) struct Frozen(BTreeMap<(&'static str, String), Option<u64>>);
+pub(super) struct Frozen {
+    /// By kind and name of what is frozen: the resourceVersion at which it was seen so first.
+    since: BTreeMap<(&'static str, String), Option<u64>>,
+    /// Machines that were made for what was frozen when it was seen last. It may have been thawed before.
+    doubtful: Vec<Doubt>,
+}
+
+#[derive(Debug)]
+struct Doubt {
+    at: Timestamp,
+    /// The Machine's resourceVersion.
+    made: u64,
+    of: (&'static str, String),
+    text: String,
+}
 
 impl Frozen {
-    fn note(&mut self, sight: &Sight) {
+    /// Sees a set or deployment; the Machine that was made while it was frozen.
+    fn note(&mut self, sight: &Sight) -> Option<String> {
         for kind in ["MachineSet", "MachineDeployment"] {
             let Some(object) = sight.applied(kind) else { continue };
             let key = (kind, name(object).to_owned());
-            if label(object, FREEZE) == "True" {
-                self.0.entry(key).or_insert_with(|| version(object));
+            let frozen = label(object, FREEZE) == "True";
+            if frozen {
+                self.since.entry(key.clone()).or_insert_with(|| version(object));
             } else {
-                self.0.remove(&key);
+                self.since.remove(&key);
+            }
+            let seen = version(object).unwrap_or(u64::MAX);
+            let guilty = |doubt: &Doubt| doubt.of == key && doubt.made < seen;
+            if let Some(position) = self.doubtful.iter().position(guilty) {
+                return Some(self.doubtful.remove(position).text);
+            }
+            self.doubtful.retain(|doubt| frozen || doubt.of != key);
+        }
+        None
+    }
+
+    /// A Machine is made; what is wrong, if that is sure.
+    fn made(&mut self, sight: &Sight, machine: &Value) -> Option<String> {
+        let set = owner(machine, "MachineSet").and_then(|set| sight.world.object("MachineSet", set))?;
+        let deployment = sight
+            .world
+            .object("MachineDeployment", label(machine, keys::DEPLOYMENT_LABEL));
+        for (kind, object) in [("MachineSet", Some(set)), ("MachineDeployment", deployment)] {
+            let Some(object) = object.filter(|object| label(object, FREEZE) == "True") else {
+                continue;
+            };
+            let of = (kind, name(object).to_owned());
+            let text = format!("machine {} was made while {} is frozen", name(machine), name(object));
+            let frozen = self.since.get(&of).copied().flatten();
+            let Some((made, frozen)) = version(machine).zip(frozen) else {
+                return Some(text);
+            };
+            if made > frozen {
+                let at = sight.at();
+                self.doubtful.push(Doubt { at, made, of, text });
             }
         }
+        None
     }
-}
-
-/// What is written later has a higher one.
-fn version(object: &Value) -> Option<u64> {
-    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 impl Check for Frozen {
     fn see(&mut self, sight: &Sight) -> Option<String> {
-        self.note(sight);
+        if let Some(broken) = self.note(sight) {
+            return Some(broken);
+        }
         if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
-            let set = owner(machine, "MachineSet").and_then(|set| sight.world.object("MachineSet", set))?;
-            let deployment = sight
-                .world
-                .object("MachineDeployment", label(machine, keys::DEPLOYMENT_LABEL));
-            // Sets and Machines are told of side by side: which was written first their versions say.
-            let before = |kind: &'static str, object: &Value| {
-                let frozen = self.0.get(&(kind, name(object).to_owned())).copied().flatten();
-                frozen.zip(version(machine)).is_some_and(|(frozen, made)| made < frozen)
-            };
-            let frozen = [("MachineSet", Some(set)), ("MachineDeployment", deployment)]
-                .into_iter()
-                .filter_map(|(kind, object)| Some((kind, object?)))
-                .find(|(kind, object)| label(object, FREEZE) == "True" && !before(kind, object))
-                .map(|(_, object)| object)?;
-            return Some(format!(
-                "machine {} was made while {} is frozen",
-                name(machine),
-                name(frozen)
-            ));
+            return self.made(sight, machine);
         }
         let call = sight.call().filter(|call| {
             ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty()
@@ -90,6 +119,15 @@ impl Check for Frozen {
             lease.holder,
             lease.renewed
         ))
+    }
+
+    fn due(&self, _: &Terms) -> Option<Timestamp> {
+        self.doubtful.iter().map(|doubt| after(doubt.at, SEEN)).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &Terms) -> Option<String> {
+        let late = self.doubtful.iter().position(|doubt| after(doubt.at, SEEN) <= now)?;
+        Some(self.doubtful.remove(late).text)
     }
 }
 

@@ -153,6 +153,11 @@ pub fn name(object: &Value) -> &str {
     text(object, "/metadata/name")
 }
 
+/// An object's resourceVersion: what is written later has a higher one.
+pub fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
 /// An object's uid.
 pub fn uid(object: &Value) -> &str {
     text(object, "/metadata/uid")

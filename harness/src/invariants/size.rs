@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::Check;
 use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share};
+use crate::engine::world::WorldState;
 
 /// Deployments one of whose machines has failed, or whose size was changed.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub(super) struct Size {
     disturbed: BTreeSet<String>,
     /// By deployment: how many Machines it wanted before, and until when orders of then may still be carried out.
     before: BTreeMap<String, (i64, Timestamp)>,
-    /// By deployment: when machines of it went that a person deleted.
+    /// By deployment: when machines of it went that a person deleted, or whose VM had ended.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
     /// By deployment: how many Machines it might have before, and when that changed.
     limits: BTreeMap<String, (i64, Timestamp)>,
@@ -61,7 +62,7 @@ impl Check for Size {
         if !removed || is_named(machine, deployment) {
             return None;
         }
-        if sight.terms.is_deleted_by_user(machine) {
+        if sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine) {
             self.lost.entry(called.to_owned()).or_default().push_back(sight.at());
             return None;
         }
@@ -152,6 +153,12 @@ impl Size {
             format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
         })
     }
+}
+
+/// Whether the machine's VM has ended behind everybody's back: it serves nobody, whatever its phase still says.
+fn has_lost_its_vm(world: &WorldState, machine: &Value) -> bool {
+    let ended = world.vms.values().any(|vm| vm.machine == name(machine));
+    ended && world.vms_of(name(machine)).next().is_none()
 }
 
 /// Whether cluster-autoscaler named the machine: whoever names one that serves wants it to go.

@@ -13,13 +13,15 @@ use serde_json::Value;
 
 use super::Check;
 use super::preservation::limit;
-use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid};
+use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
 use crate::engine::world::WorldState;
 
 #[derive(Debug, Default)]
 pub(super) struct Victims {
     /// By Machine uid: the set's generation and replicas when it was made.
     made: BTreeMap<String, (i64, i64)>,
+    /// By set: its resourceVersion, generation and replicas, each time that they changed.
+    specs: BTreeMap<String, Vec<(u64, (i64, i64))>>,
     /// By Machine uid: its priority, and since when.
     priorities: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when its template changed last.
@@ -44,6 +46,7 @@ impl Check for Victims {
             self.named.retain(|(owner, _), _| owner != name(deployment));
         }
         if let Some(set) = sight.applied("MachineSet") {
+            self.note(set);
             return released_out_of_turn(sight, set).or_else(|| self.grows_in_vain(sight, set));
         }
         if let Some(node) = sight.applied("Node") {
@@ -63,7 +66,8 @@ impl Check for Victims {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
         if sight.before.is_none() {
-            self.made.insert(uid(machine).to_owned(), (generation, replicas));
+            let made_under = self.spec_at(set, machine).unwrap_or((generation, replicas));
+            self.made.insert(uid(machine).to_owned(), made_under);
             return made_for_nobody(sight, machine, set);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
@@ -124,6 +128,23 @@ impl Check for Victims {
 }
 
 impl Victims {
+    fn note(&mut self, set: &Value) {
+        let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
+        let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
+        let specs = self.specs.entry(name(set).to_owned()).or_default();
+        let Some(version) = version(set) else { return };
+        if specs.last().is_none_or(|(_, known)| *known != (generation, replicas)) {
+            specs.push((version, (generation, replicas)));
+        }
+    }
+
+    /// What the set wanted when the machine was written: the two are told of side by side.
+    fn spec_at(&self, set: &Value, machine: &Value) -> Option<(i64, i64)> {
+        let made = version(machine)?;
+        let mut specs = self.specs.get(name(set))?.iter().rev();
+        specs.find(|(version, _)| *version <= made).map(|(_, spec)| *spec)
+    }
+
     fn deployment(&mut self, sight: &Sight, deployment: &Value) {
         let called = name(deployment);
         let template = |deployment: &Value| deployment["spec"]["template"].clone();

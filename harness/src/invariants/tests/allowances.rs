@@ -361,14 +361,89 @@ fn vms_count_for_the_deployment_that_they_were_made_for(#[case] stripped: bool) 
 }
 
 #[rstest]
-#[case::before_the_freeze("6", None)]
-#[case::after_it("8", Some("I8"))]
-fn a_machine_that_was_made_before_a_freeze_may_be_seen_after_it(#[case] version: &str, #[case] broken: Option<&str>) {
-    let frozen = json!({ "metadata": { "labels": { "freeze": "True" }, "resourceVersion": "7" } });
+#[case::before_the_freeze("6", None, None)]
+#[case::in_it("8", None, Some("I8"))]
+#[case::after_it("10", Some("9"), None)]
+#[case::before_its_end("8", Some("9"), Some("I8"))]
+fn when_a_machine_was_made_its_version_says(
+    #[case] version: &str,
+    #[case] thawed: Option<&str>,
+    #[case] broken: Option<&str>,
+) {
+    let of = |freeze: &str, version: &str| {
+        let change = json!({ "metadata": { "labels": { "freeze": freeze }, "resourceVersion": version } });
+        with(set(1), change)
+    };
+    let made = json!({ "metadata": { "resourceVersion": version } });
+    let story = Story::new()
+        .disturbed()
+        .apply("MachineSet", of("True", "7"))
+        .apply("Machine", with(of_set("a", ""), made));
+    let story = match thawed {
+        Some(version) => story.apply("MachineSet", of("", version)),
+        None => story,
+    };
+    story.after(Duration::from_secs(2)).breaks(broken);
+}
+
+#[rstest]
+#[case::it_was_updated_in_place("successful", None)]
+#[case::it_was_not("", Some("I10"))]
+fn a_node_that_was_updated_in_place_takes_pods_again(#[case] result: &str, #[case] broken: Option<&str>) {
+    let cordoned = |cordoned: bool| {
+        let labels = json!({ keys::UPDATE_RESULT_LABEL: if cordoned { result } else { "" } });
+        node(json!({ "metadata": { "labels": labels }, "spec": { "unschedulable": cordoned } }))
+    };
+    Story::new()
+        .disturbed()
+        .vm("a", VmState::Running)
+        .apply("Machine", machine("Running"))
+        .apply("Node", cordoned(true))
+        .apply("Node", cordoned(false))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::of_a_rolling_update(json!({ "type": "RollingUpdate" }), 3, Some("I7"))]
+#[case::of_an_update_in_place(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "maxSurge": 2 } }), 3, None)]
+#[case::beyond_that_of_an_update_in_place(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "maxSurge": 2 } }), 4, Some("I7"))]
+fn the_surge_is_that_of_the_strategy(#[case] strategy: Value, #[case] count: usize, #[case] broken: Option<&str>) {
+    let story = Story::new().disturbed().apply(
+        "MachineDeployment",
+        with(sized(1), json!({ "spec": { "strategy": strategy } })),
+    );
+    let make = |story: Story, number| story.apply("Machine", member(&format!("m-{number}"), ""));
+    (0..count).fold(story, make).breaks(broken);
+}
+
+#[rstest]
+#[case::it_runs(VmState::Running, Some("I7"))]
+#[case::it_has_ended(VmState::Terminated, None)]
+fn a_machine_whose_vm_has_ended_is_not_missed(#[case] state: VmState, #[case] broken: Option<&str>) {
+    let Seen::Cloud(CloudEvent::Vm(vm)) = vm_of("b") else {
+        unreachable!()
+    };
+    running(2, &["a", "b"])
+        .see(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
+        .apply("Machine", going("b"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::before_its_set_was_lowered("6", None)]
+#[case::after_that("8", Some("I15"))]
+fn for_what_a_machine_was_made_its_version_says(#[case] version: &str, #[case] broken: Option<&str>) {
+    let of = |replicas, generation: u32, version: &str| {
+        let change = json!({ "metadata": { "generation": generation, "resourceVersion": version } });
+        with(set(replicas), change)
+    };
     let made = json!({ "metadata": { "resourceVersion": version } });
     Story::new()
         .disturbed()
-        .apply("MachineSet", with(set(1), frozen))
-        .apply("Machine", with(of_set("a", ""), made))
+        .see(vm_of("a"))
+        .apply("MachineSet", of(1, 1, "5"))
+        .apply("MachineSet", of(0, 2, "7"))
+        .apply("Machine", with(of_set("a", "Running"), made))
+        .apply("Machine", with(of_set("a", "Running"), deleted_at(0)))
         .breaks(broken);
 }

@@ -19,10 +19,13 @@ pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
 fn total(desk: &Desk) -> i64 {
     let of = if planted!(desk.settings, R54) {
         SetDraft::size_without_leaving
-    } else if planted!(desk.settings, Q07) {
-        |set: &SetDraft| set.machines.len() as i64
     } else {
         SetDraft::size
+    };
+    #[cfg(feature = "mutants")]
+    let of = match desk.settings.mutant {
+        Some(crate::machine::Mutant::Q07) => |set: &SetDraft| set.machines.len() as i64,
+        _ => of,
     };
     desk.sets.iter().map(of).sum()
 }
