@@ -261,8 +261,8 @@ impl<S: Stage> Engine<'_, S> {
                 self.note(format!("step {}: {}", self.step, perform::words(step)));
                 self.quiet_end(quiet).await
             }
-            Step::Someone(someone) => self.happens_to(someone).await,
-            action => match self.deed(action).await? {
+            Step::Someone(someone) => Box::pin(self.happens_to(someone)).await,
+            action => match Box::pin(self.deed(action)).await? {
                 Ok(()) => Ok(()),
                 Err(reason) => Err(self.failed(reason)),
             },

@@ -164,6 +164,7 @@ fn start(pass: &Pass) -> Plan {
     });
     Plan {
         status: Some(status),
+        drain: pass.view.drain.begun_anew(),
         ..plan
     }
 }

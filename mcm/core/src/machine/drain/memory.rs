@@ -65,6 +65,12 @@ pub struct Moving {
 }
 
 impl DrainMemory {
+    /// What is remembered when another drain of the machine begins: nothing, so that no pod pays for attempts that were
+    /// made at a time that is over. `None`: nothing is remembered anyway.
+    pub(in crate::machine) fn begun_anew(&self) -> Option<Self> {
+        (*self != Self::default()).then(Self::default)
+    }
+
     /// Takes over what came of an eviction or deletion.
     pub fn attempted(&mut self, uid: &str, now: Timestamp, outcome: EvictionOutcome) {
         let before = self.attempts.get(uid);

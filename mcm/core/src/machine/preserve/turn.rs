@@ -68,6 +68,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
         record.by
     );
     let mut plan = with_record(plan, Some(record)).after(Duration::ZERO);
+    plan.drain = pass.view.drain.begun_anew();
     if planted!(pass.settings, A21) && facts.resolved.origin == Origin::Node {
         plan = plan.after(pass.settings.retry.long);
     }

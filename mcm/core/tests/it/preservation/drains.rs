@@ -1,0 +1,47 @@
+//! A machine may be drained more than once: each drain begins with nothing that one before it remembered.
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{Phase, PreservationStage, keys};
+use mcm_core::machine::{DrainMemory, EvictionOutcome, Plan, Settings, View, decide};
+use mcm_core::ownership::reference;
+use mcm_core::preservation::Standing;
+
+use crate::fixtures::*;
+
+/// A pod refused to go, at another time.
+fn remembering(mut view: View) -> View {
+    view.drain.attempted("uid-pod", start(), EvictionOutcome::Refused);
+    view
+}
+
+fn decided(view: &View) -> Plan {
+    let now = start().checked_add(SignedDuration::from_mins(11)).unwrap();
+    decide(view, &Settings::default(), now)
+}
+
+#[test]
+fn a_deletion_forgets_what_the_drain_of_a_preservation_remembered() {
+    let mut view = remembering(running());
+    view.machine.metadata.deletion_timestamp = Some(Time(start()));
+    assert_eq!(decided(&view).drain, Some(DrainMemory::default()));
+    view.drain = DrainMemory::default();
+    assert_eq!(decided(&view).drain, None);
+}
+
+#[test]
+fn a_second_preservation_forgets_what_the_drain_of_the_first_remembered() {
+    let mut view = remembering(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
+    let metadata = &mut view.machine.metadata;
+    metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "when-failed".to_owned());
+    view.ledger = Standing::Unknown;
+    view.claim = Some(Ok(()));
+    let plan = decided(&view);
+    let stage = plan.status.unwrap().preservation.unwrap().stage;
+    assert_eq!(
+        (stage, plan.drain),
+        (PreservationStage::Draining, Some(DrainMemory::default()))
+    );
+}
