@@ -120,7 +120,8 @@ impl Hands {
             if !self.may_act() {
                 return Ended::NotLeading;
             }
-            if matches!(step.act, Act::Delete { .. }) && self.is_outdated(owner) {
+            let counts = matches!(step.act, Act::Delete { .. } | Act::CreateMachines(_));
+            if counts && self.is_outdated(owner) {
                 return Ended::Conflict;
             }
             let may_fail = step.act.may_fail();
@@ -145,7 +146,7 @@ impl Hands {
         Ended::Done(made)
     }
 
-    /// Whether the owner's spec was changed since it was decided on: what was surplus may be wanted again.
+    /// Whether the owner's spec was changed since it was decided on: what was surplus may be wanted again, and what was missing may not.
     fn is_outdated(&self, owner: Owner<'_>) -> bool {
         let world = &self.world;
         match owner {
@@ -324,6 +325,10 @@ impl Hands {
         let mut rest = machines;
         let mut batch = 1;
         while !rest.is_empty() {
+            if self.is_outdated(owner) {
+                // The change wakes the set, which then counts anew.
+                return Ok(());
+            }
             if self.world.freezing.holds(&Key::of(set), &self.world.sets) {
                 return Err(refusal("the set is being frozen"));
             }

@@ -23,7 +23,7 @@ pub(super) struct Size {
     disturbed: BTreeSet<String>,
     /// By deployment: how many Machines it wanted before, and until when orders of then may still be carried out.
     before: BTreeMap<String, (i64, Timestamp)>,
-    /// By deployment: when machines of it went that a person deleted, or whose VM had ended.
+    /// By deployment: when machines of it went that a person deleted, whose VM had ended, or that had failed and were kept.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
     /// By deployment: how many Machines it might have before, and when that changed.
     limits: BTreeMap<String, (i64, Timestamp)>,
@@ -62,7 +62,9 @@ impl Check for Size {
         if !removed || is_named(machine, deployment) {
             return None;
         }
-        if sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine) {
+        // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
+        let kept = sight.before.is_some_and(|before| phase(before) == "Failed:Preserved");
+        if kept || sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine) {
             self.lost.entry(called.to_owned()).or_default().push_back(sight.at());
             return None;
         }

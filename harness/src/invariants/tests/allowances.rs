@@ -141,6 +141,26 @@ fn machines_that_a_person_took_count_for_a_pass(#[case] time: Duration, #[case] 
 }
 
 #[rstest]
+#[case::within_a_pass("Failed:Preserved", SOON, None)]
+#[case::after_it("Failed:Preserved", LATER, Some("I7"))]
+#[case::one_that_was_not_kept("Failed", SOON, Some("I7"))]
+fn failed_machines_that_were_kept_count_for_a_pass_after_they_went(
+    #[case] phase: &str,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
+    running(2, &["a", "b", "c"])
+        .apply("Machine", member("b", phase))
+        .apply(
+            "Machine",
+            with(going("b"), json!({ "status": { "currentStatus": { "phase": phase } } })),
+        )
+        .after(time)
+        .apply("Machine", going("c"))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::it_is_named("b~1970-01-01T00:00:00Z", None)]
 #[case::another_one_is("c~1970-01-01T00:00:00Z", Some("I7"))]
 fn a_machine_that_cluster_autoscaler_names_may_be_missed(#[case] list: &str, #[case] broken: Option<&str>) {
