@@ -48,8 +48,23 @@ struct Running {
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     running: BTreeMap<String, Running>,
-    /// Of preserved Machines: their names, and when their time is over.
-    expiries: BTreeMap<String, (String, Timestamp)>,
+    /// Of preserved Machines: when their time is over.
+    expiries: BTreeMap<String, Expiry>,
+}
+
+/// The end of a preservation.
+#[derive(Debug)]
+struct Expiry {
+    machine: String,
+    at: Timestamp,
+    /// Since when that is its end: an end that somebody puts into the past is due then.
+    known: Timestamp,
+}
+
+impl Expiry {
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        terms.due(self.at.max(self.known), terms.pass())
+    }
 }
 
 impl Check for Limits {
@@ -75,10 +90,15 @@ impl Check for Limits {
         }
         let machine = sight.applied("Machine")?;
         match expiry(machine) {
-            Some(expiry) => drop(
-                self.expiries
-                    .insert(uid(machine).to_owned(), (name(machine).to_owned(), expiry)),
-            ),
+            Some(at) if self.expiries.get(uid(machine)).is_some_and(|known| known.at == at) => {}
+            Some(at) => {
+                let expiry = Expiry {
+                    machine: name(machine).to_owned(),
+                    at,
+                    known: sight.at(),
+                };
+                self.expiries.insert(uid(machine).to_owned(), expiry);
+            }
             None => drop(self.expiries.remove(uid(machine))),
         }
         self.wait_for_turns(sight.at(), sight.world);
@@ -107,21 +127,16 @@ impl Check for Limits {
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
         let running = self.running.values().filter_map(|running| running.due(terms));
-        let expiries = self
-            .expiries
-            .values()
-            .filter_map(|(_, expiry)| terms.due(*expiry, terms.pass()));
+        let expiries = self.expiries.values().filter_map(|expiry| expiry.due(terms));
         running.chain(expiries).min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
         // One that waits for its turn is looked at again when its turn may have come.
         self.wait_for_turns(now, world);
-        let over = |expiry: Timestamp| terms.due(expiry, terms.pass()).is_some_and(|due| due <= now);
-        if let Some((machine, expiry)) = self.expiries.values().find(|(_, expiry)| over(*expiry)) {
-            return Some(format!(
-                "machine {machine} is still preserved, and its expiry was {expiry}"
-            ));
+        let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
+        if let Some(Expiry { machine, at, .. }) = self.expiries.values().find(over) {
+            return Some(format!("machine {machine} is still preserved, and its expiry was {at}"));
         }
         let late = self
             .running

@@ -88,6 +88,22 @@ fn a_preservation_ends_at_its_expiry(#[case] change: Value, #[case] time: Durati
 }
 
 #[rstest]
+#[case::at_once(Duration::from_secs(1), None)]
+#[case::a_pass_later(minutes(5), Some("I13"))]
+fn an_expiry_that_somebody_puts_into_the_past_is_due_then(#[case] time: Duration, #[case] broken: Option<&str>) {
+    let preserved = |expiry: &str| {
+        let status = json!({ "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": expiry } });
+        with(machine("Running"), json!({ "status": status }))
+    };
+    Story::new()
+        .apply("Machine", preserved("1970-01-01T10:00:00Z"))
+        .after(minutes(60))
+        .apply("Machine", preserved("1970-01-01T00:01:00Z"))
+        .after(time)
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::of_a_person(true, Some("I10"))]
 #[case::of_a_node_that_a_person_only_annotated(false, None)]
 fn a_persons_cordon_stays(#[case] by_person: bool, #[case] broken: Option<&str>) {
