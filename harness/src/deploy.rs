@@ -313,7 +313,7 @@ mod tests {
         let shared: Vec<&String> = control.intersection(&target).collect();
         assert_eq!(shared, [r#""ServiceAccount" "some" "machine-controller-manager""#]);
         assert_eq!(control.union(&target).count(), names(rbac("some").unwrap()).len());
-        assert_eq!(control.len(), 3, "{control:?}");
+        assert_eq!(control.len(), 4, "{control:?}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![
-            case("R59", unwritten_success(), &[EXPECTED]),
+            case("R59", unwritten_success(), &["I19", EXPECTED]),
             case("R59/three", three_in_place(), &[]),
         ],
         open: "",

@@ -149,12 +149,11 @@ fn failed_machines_that_were_kept_count_for_a_pass_after_they_went(
     #[case] time: Duration,
     #[case] broken: Option<&str>,
 ) {
+    let expiry = phase.ends_with("Preserved").then_some("1970-01-01T00:00:00Z");
+    let failed = json!({ "status": { "currentStatus": { "phase": phase, "preserveExpiryTime": expiry } } });
     running(2, &["a", "b", "c"])
-        .apply("Machine", member("b", phase))
-        .apply(
-            "Machine",
-            with(going("b"), json!({ "status": { "currentStatus": { "phase": phase } } })),
-        )
+        .apply("Machine", with(member("b", phase), failed.clone()))
+        .apply("Machine", with(going("b"), failed))
         .after(time)
         .apply("Machine", going("c"))
         .breaks(broken);

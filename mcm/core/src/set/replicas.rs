@@ -49,7 +49,7 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
 /// No set of a deployment needs more machines than all of them together. One that was not told yet of a lower number makes
 /// none to delete it a moment later.
 fn needed(view: &View) -> usize {
-    match view.deployment.as_ref().filter(|_| !planted!(view, R46b)) {
+    match view.deployment.as_ref().filter(|_| !planted!(view, R45 | R46b | R55)) {
         Some(deployment) if deployment.metadata.deletion_timestamp.is_some() => 0,
         Some(deployment) => usize::try_from(deployment.spec.replicas).unwrap_or_default(),
         None => usize::MAX,
