@@ -16,12 +16,15 @@ use super::preservation::limit;
 use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
 use crate::engine::world::WorldState;
 
+/// A set's generation, and how many machines it wants.
+type Wanted = (i64, i64);
+
 #[derive(Debug, Default)]
 pub(super) struct Victims {
     /// By Machine uid: the set's generation and replicas when it was made.
-    made: BTreeMap<String, (i64, i64)>,
+    made: BTreeMap<String, Wanted>,
     /// By set: its resourceVersion, generation and replicas, each time that they changed.
-    specs: BTreeMap<String, Vec<(u64, (i64, i64))>>,
+    specs: BTreeMap<String, Vec<(u64, Wanted)>>,
     /// By Machine uid: its priority, and since when.
     priorities: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when its template changed last.
@@ -139,7 +142,7 @@ impl Victims {
     }
 
     /// What the set wanted when the machine was written: the two are told of side by side.
-    fn spec_at(&self, set: &Value, machine: &Value) -> Option<(i64, i64)> {
+    fn spec_at(&self, set: &Value, machine: &Value) -> Option<Wanted> {
         let made = version(machine)?;
         let mut specs = self.specs.get(name(set))?.iter().rev();
         specs.find(|(version, _)| *version <= made).map(|(_, spec)| *spec)
