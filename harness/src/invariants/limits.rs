@@ -4,7 +4,7 @@
 //! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
 //! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
 //! waits for its turn (I12); where its time ran out before that one joined, it has a medium retry period to come back. A
-//! preservation begins to end within a pass of its expiry; that it does not earlier is I5's. The ends of detaching are not
+//! preservation begins to end within a pass of its expiry, once somebody leads; that it does not earlier is I5's. The ends of detaching are not
 //! timed here.
 
 use std::collections::BTreeMap;
@@ -62,8 +62,10 @@ struct Expiry {
 }
 
 impl Expiry {
+    /// Within a pass; a process that has just started may have to wait for the Lease of the one before.
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        terms.due(self.at.max(self.known), terms.pass())
+        let limit = terms.pass() + terms.timeouts.lease_duration;
+        terms.due(self.at.max(self.known), limit)
     }
 }
 
