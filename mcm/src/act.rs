@@ -56,6 +56,8 @@ pub(crate) struct Hands {
     pub(crate) world: World,
     pub(crate) tenure: Tenure,
     pub(crate) guard: Guard,
+    /// Whoever changes a list of preserved machines: one at a time, so that those who fail together do not meet conflicts.
+    pub(crate) claiming: tokio::sync::Mutex<()>,
     /// A planted defect.
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,

@@ -67,6 +67,7 @@ impl Hands {
             created: machine.metadata.creation_timestamp.clone(),
             released: false,
         };
+        let _turn = self.claiming.lock().await;
         for _ in 0..TRIES {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(Err(Gate::Nobody));
@@ -92,6 +93,7 @@ impl Hands {
 
     /// Takes the machine out of its owner's list.
     pub(crate) async fn leave_ledger(&self, machine: &Machine) -> kube::Result<()> {
+        let _turn = self.claiming.lock().await;
         for _ in 0..TRIES {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(());

@@ -138,6 +138,7 @@ async fn work(
         tokens: Mutex::new(environment.seed.stream("bootstrap tokens")),
         tenure: tenure.clone(),
         guard: guard.clone(),
+        claiming: tokio::sync::Mutex::default(),
         world,
         #[cfg(feature = "mutants")]
         mutant: options.mutant,

@@ -1,6 +1,5 @@
 //! Preservation for those who ask: a disk that is full, and an account that may do nothing but annotate nodes.
 
-use harness::Scenario;
 use harness::scenario::Step;
 use harness::scenario::builder::{
     all, annotate, apply, by, daemon_set, delete, deployment, exists, kubelet, patch_spec, phase, pods, refused_to,
@@ -9,11 +8,12 @@ use harness::scenario::builder::{
 use harness::scenario::expect::PodState;
 use harness::scenario::step::KubeletAction;
 use harness::stage::NAMESPACE;
+use harness::{Scenario, StageKind};
 use mcm_api::{Phase, keys};
 use serde_json::json;
 
+use super::joining;
 use super::preservation::{SET, failing, kept, pool, preserve};
-use super::{joining, only_in_a_cluster_of_its_own};
 
 /// All scenarios about those who ask.
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -74,5 +74,8 @@ fn consumer() -> Scenario {
     .step(allowed(preserve("Node", "m-1", "false")))
     .eventually(slack(), phase("m-1", Phase::Running))
     .eventually(slack(), all([exists("Machine", "m-1"), exists("Machine", "m-2")]));
-    only_in_a_cluster_of_its_own(story)
+    story.only_on(
+        [StageKind::Sim, StageKind::Embedded, StageKind::Envtest],
+        "it names the role as it is called where the namespace is known beforehand",
+    )
 }
