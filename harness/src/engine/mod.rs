@@ -96,6 +96,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
     let scope = Scope::of(scenario, stage.namespace());
     let (keep, observations) = observe_all(stage, scenario);
     let mut terms = Terms::new(stage.timeouts().clone(), started);
+    terms.keeper = scenario.world.keeper.is_some();
     if stage.is_disturbed() {
         terms.calm_since = None;
     }

@@ -52,6 +52,8 @@ pub struct Terms {
     pub leapt: BTreeMap<String, Timestamp>,
     /// Nodes that the scenario itself cordoned, as a person does, and did not open again.
     pub cordons: BTreeSet<String>,
+    /// Whether there is a keeper, who deletes machines that belong to no set as a set would its own.
+    pub keeper: bool,
     /// How often the scenario itself changed an object.
     pub edits: BTreeMap<(String, String), u64>,
 }
@@ -70,6 +72,7 @@ impl Terms {
             forced: BTreeSet::new(),
             leapt: BTreeMap::new(),
             cordons: BTreeSet::new(),
+            keeper: false,
             edits: BTreeMap::new(),
         }
     }
