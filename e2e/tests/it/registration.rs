@@ -78,14 +78,12 @@ fn mcm(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
         "--address=127.0.0.1".to_owned(),
         "--short-retry=500ms".to_owned(),
     ]);
-    Running(
-        command
-            .current_dir(folder)
-            .stderr(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap(),
-    )
+    started(command, folder)
+}
+
+fn started(mut command: Command, folder: &Path) -> Running {
+    command.current_dir(folder).stderr(Stdio::null()).stdout(Stdio::null());
+    Running(command.spawn().unwrap())
 }
 
 fn driver(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
@@ -103,14 +101,7 @@ fn driver(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
         "--register-tls-key=tls/client.key".to_owned(),
         "--register-tls-server-name=mcm.default.svc".to_owned(),
     ]);
-    Running(
-        command
-            .current_dir(folder)
-            .stderr(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap(),
-    )
+    started(command, folder)
 }
 
 async fn client(kubeconfig: &Path) -> Client {

@@ -118,6 +118,15 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
         .filter_map(|life| Some((life.deleted?, delete_machine_if_present(&life.name))));
     let mut deeds: Vec<_> = made.chain(deleted).collect();
     deeds.sort_by_key(|(at, _)| *at);
+    let scenario = performed(scenario, deeds, span);
+    let rest = lives.iter().map(|life| at_rest(life, disturbances));
+    // The last fault may show only when a node's grace is over.
+    let drain = if pods_run { DRAIN } else { Duration::ZERO };
+    scenario.for_at_least(node_grace() + slack(), bound() + drain.into(), all(rest))
+}
+
+/// The story goes on with what happens at which second, in this order, and with nothing until `span`.
+fn performed(mut scenario: Scenario, deeds: Vec<(u64, Step)>, span: u64) -> Scenario {
     let mut now = 0;
     for (at, deed) in deeds {
         if at > now {
@@ -126,13 +135,10 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
         }
         scenario = scenario.step(deed);
     }
-    if span > now {
-        scenario = scenario.step(wait(seconds(span - now)));
+    match span.saturating_sub(now) {
+        0 => scenario,
+        rest => scenario.step(wait(seconds(rest))),
     }
-    let rest = lives.iter().map(|life| at_rest(life, disturbances));
-    // The last fault may show only when a node's grace is over.
-    let drain = if pods_run { DRAIN } else { Duration::ZERO };
-    scenario.for_at_least(node_grace() + slack(), bound() + drain.into(), all(rest))
 }
 
 /// A machine whose drain may take a few minutes: with fewer machines than pods ask for, budgets block it.

@@ -11,7 +11,7 @@ use mcm_api::GoDuration;
 use serde_json::{Value, json};
 
 use super::rollout::{self, CLASSES, NAME, class, spec, strategy};
-use super::{DRAIN, Life, faults};
+use super::{DRAIN, Life, faults, performed};
 use crate::campaign::suite::Suite;
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::scenario::builder::{
@@ -96,16 +96,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     let (changes, wanted) = changes(replicas, span, &mut seed.stream("owners"));
     deeds.extend(changes);
     deeds.sort_by_key(|(at, _)| *at);
-    let mut now = 0;
-    for (at, deed) in deeds {
-        if at > now {
-            scenario = scenario.step(wait(seconds(at - now)));
-            now = at;
-        }
-        scenario = scenario.step(deed);
-    }
-    scenario
-        .step(wait(seconds(span.saturating_sub(now))))
+    performed(scenario, deeds, span)
         .step(spec(json!({ "paused": false })))
         .step(wait(seconds(kept + 30 * MINUTE)))
         .for_at_least(

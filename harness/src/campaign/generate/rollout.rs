@@ -7,10 +7,10 @@
 use clock::{Seed, Stream};
 use serde_json::{Value, json};
 
-use super::Life;
+use super::{Life, performed};
 use crate::campaign::suite::Suite;
 use crate::scenario::builder::{
-    all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack, wait,
+    all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack,
 };
 use crate::scenario::someone::{Deed, Someone};
 use crate::scenario::{Condition, DurationExpression, Scenario, Step};
@@ -47,16 +47,7 @@ pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scen
     let strategy = strategy(&mut world, in_place);
     scenario = scenario.step(deployment(size, &strategy));
     let (deeds, replicas) = deeds(size, span, in_place, &mut users);
-    let mut now = 0;
-    for (at, deed) in deeds {
-        if at > now {
-            scenario = scenario.step(wait(seconds(at - now)));
-            now = at;
-        }
-        scenario = scenario.step(deed);
-    }
-    scenario
-        .step(wait(seconds(span.saturating_sub(now))))
+    performed(scenario, deeds, span)
         .step(spec(json!({ "paused": false })))
         .for_at_least(node_grace() + slack(), bound(), at_rest(replicas))
 }
