@@ -166,7 +166,7 @@ fn complete(vm: &Vm) -> Completion {
         provider_id: vm.provider_id.clone(),
         addresses: json!([
             {"type": "InternalIP", "address": vm.address()},
-            {"type": "Hostname", "address": vm.owner.name},
+            {"type": "Hostname", "address": vm.node_name},
         ]),
         labels: json!({
             "node.kubernetes.io/instance-type": vm.machine_type,

@@ -65,7 +65,7 @@ impl Host {
         }
         Self {
             vm: vm.id.clone(),
-            node: vm.owner.name.clone(),
+            node: vm.node_name.clone(),
             provider_id: vm.provider_id.clone(),
             ordinal: vm.ordinal,
             boot_id: vm.boot_id.clone(),

@@ -449,7 +449,7 @@ fn told(vm: &Vm, effect: Effect) -> VmIdentity {
 fn not_there(owner: &Owner, spec: &ProviderSpec) -> VmIdentity {
     VmIdentity {
         provider_id: format!("fakecloud:///{}/vm-{}", spec.zone, owner.name),
-        node_name: owner.name.clone(),
+        node_name: format!("{}{}", spec.node_name_prefix, owner.name),
         addresses: Vec::new(),
         last_known_state: None,
     }

@@ -238,6 +238,7 @@ impl Cloud {
             ordinal,
             provider_id: format!("fakecloud:///{}/{id}", spec.zone),
             id: id.clone(),
+            node_name: format!("{}{}", spec.node_name_prefix, owner.name),
             owner,
             state: VmState::Pending,
             reason: "it was created".to_owned(),

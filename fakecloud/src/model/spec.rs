@@ -33,6 +33,8 @@ pub struct ProviderSpec {
     pub labels: BTreeMap<String, String>,
     /// Taints with which the kubelet registers.
     pub taints: Vec<Taint>,
+    /// What stands before the machine's name in the name of its Node; empty: the Node has the machine's name.
+    pub node_name_prefix: String,
 }
 
 /// A disk that is to be made with a VM.
@@ -74,7 +76,7 @@ pub struct Taint {
     pub effect: String,
 }
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "machineType",
     "image",
     "zone",
@@ -84,6 +86,7 @@ const FIELDS: [&str; 9] = [
     "tags",
     "labels",
     "taints",
+    "nodeNamePrefix",
 ];
 /// What a taint may do.
 pub(super) const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -113,6 +116,7 @@ impl ProviderSpec {
             tags: tags(fields, "", config)?,
             labels: texts(fields, "", "labels")?,
             taints: taints(fields)?,
+            node_name_prefix: optional(fields, "nodeNamePrefix")?.unwrap_or_default(),
         };
         if !config.machine_types.contains_key(&spec.machine_type) {
             let known: Vec<_> = config.machine_types.keys().map(String::as_str).collect();
@@ -125,6 +129,10 @@ impl ProviderSpec {
         }
         if !is_zone(&spec.zone) {
             return Err(wrong("zone", "must consist of lower-case letters, digits and dashes"));
+        }
+        if !is_name_prefix(&spec.node_name_prefix) {
+            let reason = "must consist of lower-case letters, digits and dashes, and begin with a letter or a digit";
+            return Err(wrong("nodeNamePrefix", reason));
         }
         let zones = config.all_zones();
         if !zones.is_empty() && !zones.contains(&spec.zone) {
@@ -156,6 +164,12 @@ impl ProviderSpec {
         }
         Ok(spec)
     }
+}
+
+/// Whether a Node's name may begin with it.
+fn is_name_prefix(prefix: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    prefix.bytes().all(known) && !prefix.starts_with('-')
 }
 
 const DISK_FIELDS: [&str; 5] = ["name", "size", "type", "boot", "tags"];
@@ -374,13 +388,14 @@ mod tests {
             "machineType": "small", "image": "linux-1", "zone": "local-1", "region": "local",
             "disks": [{"name": "boot", "size": "50Gi"}], "nics": [{"network": "default"}],
             "tags": {"kubernetes.io/cluster/shoot": "1"},
-            "labels": {"pool": "a"}, "taints": [{"key": "starting", "effect": "NoSchedule"}],
+            "labels": {"pool": "a"}, "taints": [{"key": "starting", "effect": "NoSchedule"}], "nodeNamePrefix": "ip-",
         });
         let spec = ProviderSpec::read(&value, &Config::default()).unwrap();
         assert_eq!(spec.disks[0].name, "boot");
         assert!(spec.disks[0].boot);
         assert_eq!(spec.nics[0].network, "default");
         assert_eq!(spec.taints[0].effect, "NoSchedule");
+        assert_eq!(spec.node_name_prefix, "ip-");
     }
 
     #[rstest]
@@ -399,6 +414,7 @@ mod tests {
     #[case::bad_disk_tag(json!({"machineType": "small", "image": "i", "zone": "a", "disks": [{"tags": {"a": 1}}]}), "providerSpec.disks[0].tags[a]")]
     #[case::long_tag(json!({"machineType": "small", "image": "i", "zone": "a", "tags": {"a": "x".repeat(257)}}), "providerSpec.tags[a]: the value has 257 characters; at most 256")]
     #[case::bad_taint(json!({"machineType": "small", "image": "i", "zone": "a", "taints": [{"key": "a", "effect": "No"}]}), "taints[0].effect")]
+    #[case::bad_prefix(json!({"machineType": "small", "image": "i", "zone": "a", "nodeNamePrefix": "Ip-"}), "providerSpec.nodeNamePrefix: must consist")]
     fn a_bad_field_is_named_with_its_fix(#[case] value: Value, #[case] said: &str) {
         let error = ProviderSpec::read(&value, &Config::default()).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);

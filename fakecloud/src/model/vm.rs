@@ -123,6 +123,8 @@ pub struct Vm {
     pub image: String,
     /// The cloud's tags.
     pub tags: BTreeMap<String, String>,
+    /// The name under which its kubelet registers, and its host name.
+    pub node_name: String,
     /// Labels with which the kubelet registers.
     pub node_labels: BTreeMap<String, String>,
     /// Taints with which the kubelet registers.
@@ -164,7 +166,7 @@ impl Vm {
     pub fn identity(&self) -> VmIdentity {
         VmIdentity {
             provider_id: self.provider_id.clone(),
-            node_name: self.owner.name.clone(),
+            node_name: self.node_name.clone(),
             addresses: Vec::new(),
             last_known_state: None,
         }

@@ -40,7 +40,7 @@ pub(super) fn kubelet(vm: &Vm, view: Option<KubeletView>, now: Timestamp) -> pro
     });
     proto::Kubelet {
         vm_id: vm.id.clone(),
-        node: vm.owner.name.clone(),
+        node: vm.node_name.clone(),
         machine_namespace: vm.owner.namespace.clone(),
         provider_id: vm.provider_id.clone(),
         vm_state: convert::state(vm.state).into(),
