@@ -41,6 +41,8 @@ pub enum Reason {
 /// What is remembered about one node; all of it is found again or harmless to lose.
 #[derive(Debug, Default)]
 pub struct Memory {
+    /// Volumes that are attached and that the node did not use when it was there.
+    unused: BTreeSet<String>,
     /// Since when a volume is no longer needed.
     unneeded_since: BTreeMap<String, Timestamp>,
     /// Volumes whose pods know that they are attached elsewhere.
@@ -52,7 +54,7 @@ pub struct Memory {
 impl Memory {
     /// Whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
-        self.unneeded_since.is_empty() && self.told.is_empty() && self.news.is_empty()
+        self.unused.is_empty() && self.unneeded_since.is_empty() && self.told.is_empty() && self.news.is_empty()
     }
 }
 
@@ -205,6 +207,7 @@ fn detach<'a>(
 ) -> BTreeMap<String, &'a Arc<VolumeAttachment>> {
     let mut going = BTreeMap::new();
     let mut unneeded = BTreeMap::new();
+    remember_unused(caches, name, node, memory);
     for attachment in caches.volume_attachments.indexed(name) {
         let Some(volume) = &attachment.spec.source.persistent_volume_name else {
             continue;
@@ -218,8 +221,10 @@ fn detach<'a>(
         }
         let since = memory.unneeded_since.get(volume).copied().unwrap_or(now);
         let forced_at = since.saturating_add(MAX_WAIT_FOR_UNMOUNT).unwrap_or(Timestamp::MAX);
-        let in_use = node.is_some_and(|node| uses(caches, node, volume));
-        let healthy = node.is_none_or(is_healthy);
+        // What a node that is gone used counts as in use, for nobody can say that it was unmounted.
+        let attached = attachment.status.as_ref().is_some_and(|status| status.attached);
+        let in_use = attached && !memory.unused.contains(volume);
+        let healthy = node.is_some_and(is_healthy);
         if !in_use {
             plan.reasons.push(Reason::Detach(volume.clone()));
         } else if node.is_some_and(is_out_of_service) || (!healthy && now >= forced_at) {
@@ -392,6 +397,14 @@ fn may_be_shared(volume: &PersistentVolume) -> bool {
 fn unique_name(caches: &Caches, volume: &str) -> Option<String> {
     let (driver, handle) = fit::handle(caches.volumes.get(&ObjectKey::cluster(volume))?)?;
     Some(volume_name(&driver, &handle))
+}
+
+/// Of the volumes attached to a node that is there, those that it does not use.
+fn remember_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mut Memory) {
+    let Some(node) = node else { return };
+    let attached = caches.volume_attachments.indexed(name);
+    let volumes = attached.filter_map(|attachment| attachment.spec.source.persistent_volume_name.clone());
+    memory.unused = volumes.filter(|volume| !uses(caches, node, volume)).collect();
 }
 
 /// Whether the kubelet says that it uses the volume.

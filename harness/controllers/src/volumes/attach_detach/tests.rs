@@ -243,10 +243,31 @@ fn a_volume_for_one_node_waits_until_it_is_detached_elsewhere() {
 }
 
 #[test]
-fn the_volumes_of_a_node_that_is_gone_are_detached() {
+fn what_a_node_that_is_gone_used_is_detached_after_six_minutes() {
     let mut world = World::new();
     world.attachment("gone", true);
-    assert_eq!(world.decide("gone", NOW).reasons, [Reason::Detach("pv".to_owned())]);
+    let six_minutes_later = NOW + SignedDuration::from_mins(6);
+    let plan = world.decide("gone", NOW);
+    assert_eq!((plan.reasons, plan.deadline), (vec![], Some(six_minutes_later)));
+    assert_eq!(
+        world.decide("gone", six_minutes_later).reasons,
+        [Reason::ForceDetach("pv".to_owned())]
+    );
+}
+
+#[test]
+fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
+    let mut world = World::new();
+    world.attachment("a", true);
+    world.pod("p", "a");
+    world.node("a", "True", &[], json!([]));
+    assert_eq!(world.decide("a", NOW).reasons, []);
+    let node = Node::clone(world.caches.nodes.get(&ObjectKey::cluster("a")).unwrap());
+    world.caches.take(&node).unwrap();
+    let pod = world.caches.pods.get(&ObjectKey::new("n", "p")).unwrap();
+    let pod = Pod::clone(pod);
+    world.caches.take(&pod).unwrap();
+    assert_eq!(world.decide("a", NOW).reasons, [Reason::Detach("pv".to_owned())]);
 }
 
 #[test]

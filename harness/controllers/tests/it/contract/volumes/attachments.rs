@@ -239,6 +239,30 @@ fn an_unhealthy_node_lets_go_of_volumes_after_six_minutes() {
     });
 }
 
+/// Its kubelet cannot say any more that it unmounted them.
+#[test]
+fn what_a_node_used_that_is_gone_stays_attached_for_six_minutes() {
+    contract!(async |site: &Site| {
+        let path = attached(site).await;
+        in_use(site, "n", &[unique(site, "v")]).await;
+        site.delete(&node_path("n"), Value::Null).await;
+        end(site, "p").await;
+        let since = site.now();
+        let still = |time| {
+            site.never(&path, time, "detached", |attachment: Option<&Value>| {
+                attachment.is_none_or(|attachment| attachment["metadata"]["deletionTimestamp"].is_string())
+            })
+        };
+        // Six minutes of somebody's real time are too many.
+        if !site.is_simulated() {
+            return still(A_WHILE).await;
+        }
+        still(Duration::from_secs(355)).await;
+        site.until_gone(&path).await;
+        assert!(site.now().duration_since(since).as_secs() < 365);
+    });
+}
+
 #[test]
 fn a_node_that_attaches_by_itself_is_left_alone() {
     contract!(async |site: &Site| {
