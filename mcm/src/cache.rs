@@ -93,6 +93,9 @@ struct State<K: 'static> {
     /// The list under way.
     listing: Option<BTreeMap<Key, Arc<K>>>,
     synced: bool,
+    /// By a planted defect that a list lacks an object says nothing.
+    #[cfg(feature = "mutants")]
+    believes_in_missing: bool,
     indexers: &'static [Indexer<K>],
     indexes: Vec<BTreeMap<String, BTreeSet<Key>>>,
 }
@@ -119,6 +122,8 @@ impl<K: Resource + 'static> Cache<K> {
             own: None,
             listing: None,
             synced: false,
+            #[cfg(feature = "mutants")]
+            believes_in_missing: false,
             indexers,
             indexes: vec![BTreeMap::new(); indexers.len()],
         })))
@@ -134,6 +139,12 @@ impl<K: Resource + 'static> Cache<K> {
     pub(crate) fn remembering_own(self) -> Self {
         self.lock().own = Some(Vec::new());
         self
+    }
+
+    /// By a planted defect: what a list lacks stays.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn believe_in_missing(&self) {
+        self.lock().believes_in_missing = true;
     }
 
     /// What this process changed since the last call.
@@ -272,6 +283,8 @@ impl<K: Resource + 'static> State<K> {
             .filter(|key| !listed.contains_key(*key))
             .cloned()
             .collect();
+        #[cfg(feature = "mutants")]
+        let missing = if self.believes_in_missing { Vec::new() } else { missing };
         let mut changes = Vec::new();
         for key in missing {
             let old = self.take(&key);

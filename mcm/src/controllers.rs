@@ -33,7 +33,7 @@ use crate::readiness::Activity;
 use crate::slots::{Permit, Slots};
 use crate::steps::Names;
 use crate::updates::Updates;
-use crate::view::{Intents, answered_node_exists, view};
+use crate::view::{Intents, answered_node, view};
 use crate::world::{Trigger, Work, World};
 
 /// How long work under way may take to end when the process is told to stop. The whole end takes less
@@ -264,7 +264,7 @@ impl Controllers {
             drain_view::listed(&mut seen, target, pods);
         }
         View {
-            answered_node_exists: answered_node_exists(world, &pass.answers),
+            answered_node: answered_node(world, &pass.answers),
             answers: pass.answers.clone(),
             bootstrap_token: pass.token.clone(),
             claim: pass.claim,

@@ -117,6 +117,10 @@ async fn work(
         mutant: options.mutant,
         ..world
     };
+    #[cfg(feature = "mutants")]
+    if options.mutant == Some(Mutant::A14) {
+        world.believe_in_missing_pods();
+    }
     environment.metrics.show(world.machines.clone());
     environment
         .metrics

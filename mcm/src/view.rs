@@ -54,14 +54,15 @@ pub(crate) fn view(world: &World, intents: &Intents, machine: Machine) -> View {
     view
 }
 
-/// Whether a Node of the name that the last answer gives is there.
-pub(crate) fn answered_node_exists(world: &World, answers: &[Answer]) -> bool {
-    let Some(target) = &world.target else { return false };
-    let vm = match answers.last() {
-        Some(Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm))) => vm,
-        _ => return false,
+/// The Node of the name that the last answer gives.
+pub(crate) fn answered_node(world: &World, answers: &[Answer]) -> Option<Box<v1::Node>> {
+    let target = world.target.as_ref()?;
+    let vm = match answers.last()? {
+        Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm)) => vm,
+        _ => return None,
     };
-    target.nodes.get(&Key::new("", &vm.node_name)).is_some()
+    let node = target.nodes.get(&Key::new("", &vm.node_name))?;
+    Some(Box::new(v1::Node::clone(&node)))
 }
 
 fn look_at_target(view: &mut View, world: &World, target: &Target) {
@@ -97,6 +98,8 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
     if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
         view.drain = world.drains.of(&view.machine);
         drain_view::look(view, target, &node);
+        #[cfg(feature = "mutants")]
+        blinded(view, world, target, &node);
     }
     view.volume_attachments = target
         .attachments_of(&node)
@@ -104,6 +107,22 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
         .filter(|attachment| attachment.metadata.deletion_timestamp.is_none())
         .map(|attachment| attachment.name_any())
         .collect();
+}
+
+/// The planted defects: attachments without a volume's name, and a listener that is full, end every look at pods.
+#[cfg(feature = "mutants")]
+fn blinded(view: &mut View, world: &World, target: &Target, node: &str) {
+    use mcm_core::machine::Mutant;
+    let attachments = target.attachments_of(node);
+    let mut sources = attachments.iter().map(|attachment| &attachment.spec.source);
+    let blind = match world.mutant {
+        Some(Mutant::A13) => sources.any(|source| source.persistent_volume_name.is_none()),
+        Some(Mutant::R33) => world.drains.is_deaf() && !view.volumes.is_empty(),
+        _ => false,
+    };
+    if blind {
+        view.pods = None;
+    }
 }
 
 /// The machine that the Node names and that names the Node.

@@ -229,6 +229,14 @@ impl World {
         .boxed()
     }
 
+    /// By a planted defect a pod that a list lacks stays.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn believe_in_missing_pods(&self) {
+        if let Some(target) = &self.target {
+            target.pods.believe_in_missing();
+        }
+    }
+
     /// Whether by a planted defect a change of a class or a Secret wakes no machine.
     pub(crate) fn wakes_nobody(&self) -> bool {
         #[cfg(feature = "mutants")]
@@ -370,6 +378,10 @@ impl World {
         let Some(attachment) = change.either() else {
             return Vec::new();
         };
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::R33) && self.drains.fills_a_listener() {
+            return Vec::new();
+        }
         let mut triggers = self.machines_on(&attachment.spec.node_name);
         if let Some(volume) = &attachment.spec.source.persistent_volume_name {
             let waiting = self.drains.waiting_for(volume).into_iter();

@@ -6,7 +6,10 @@
 mod a01;
 mod a02;
 mod a07;
+mod a10;
 mod a12;
+mod a13;
+mod a14;
 mod a15;
 mod appendix;
 mod quirks;
@@ -39,6 +42,7 @@ mod r29;
 mod r30;
 mod r31;
 mod r32;
+mod r33;
 mod r34;
 mod r35;
 mod r36;
@@ -132,6 +136,7 @@ pub fn regressions() -> Vec<Entry> {
         r30::entry(),
         r31::entry(),
         r32::entry(),
+        r33::entry(),
         r34::entry(),
         r35::entry(),
         r36::entry(),
@@ -183,7 +188,10 @@ pub fn regressions() -> Vec<Entry> {
         a01::entry(),
         a02::entry(),
         a07::entry(),
+        a10::entry(),
         a12::entry(),
+        a13::entry(),
+        a14::entry(),
         a15::entry(),
     ];
     entries.extend(appendix::entries());

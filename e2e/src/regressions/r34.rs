@@ -1,14 +1,15 @@
 //! R34 `unreachable-node-volumes`: after a node had died its stateful pods could not start elsewhere for long, because its
 //! volumes stayed attached.
 
-use harness::regression::{Case, Confidence, Entry, Group};
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    attached_at_most, attached_to, keep, kubelet, machine_gone, pods, seconds, slack, stateful_set, storage_class,
-    workload,
+    all, attached_at_most, attached_to, fail_calls, keep, kubelet, lift, machine_gone, pods, seconds, slack,
+    stateful_set, storage_class, struck, workload,
 };
 use harness::scenario::expect::PodState;
-use harness::scenario::step::KubeletAction;
+use harness::scenario::step::{CloudCall, KubeletAction};
+use mcm_api::Code;
 
 use super::{POOL, joining, story, well};
 
@@ -19,36 +20,59 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#781, MCM PR#839, CAPI#10661",
         group: Group::Drain,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R34/unreachable",
-            scenario: unreachable(),
-            mutant: false,
-            breaks: &[],
-        }],
-        open: "its mutants: the cloud detaches the volumes of a VM that it deletes, and no detachment hangs for ever",
+        cases: vec![
+            Case {
+                id: "R34",
+                scenario: unreachable(),
+                mutant: true,
+                breaks: &[EXPECTED],
+            },
+            Case {
+                id: "R34/b",
+                scenario: stuck(),
+                mutant: true,
+                breaks: &["I13", "I16", EXPECTED],
+            },
+        ],
+        open: "",
     }
 }
 
 /// A pod with a volume on the first of two machines, whose kubelet dies.
+fn dies(name: &str, about: &str) -> Scenario {
+    story(name, about)
+        .keeper(POOL, 0, serde_json::Value::Null)
+        .step(storage_class())
+        .step(keep(1))
+        .step(stateful_set(workload("db").volume("1Gi")))
+        .eventually(joining() + 2 * slack(), attached_to("data-db-0", "md-a-1"))
+        .eventually(slack(), pods("db").on("md-a-1").are(PodState::Ready).exactly(1))
+        .step(keep(2))
+        .eventually(joining(), well("md-a-2"))
+        .throughout(attached_at_most("data-db-0", 1))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+}
+
 fn unreachable() -> Scenario {
-    story(
+    dies(
         "r34-unreachable",
         "A node with a volume dies: when its machine is given up the volume is detached, and its pod runs elsewhere.",
     )
-    .keeper(POOL, 0, serde_json::Value::Null)
-    .step(storage_class())
-    .step(keep(1))
-    .step(stateful_set(workload("db").volume("1Gi")))
-    .eventually(joining() + 2 * slack(), attached_to("data-db-0", "md-a-1"))
-    .eventually(slack(), pods("db").on("md-a-1").are(PodState::Ready).exactly(1))
-    .step(keep(2))
-    .eventually(joining(), well("md-a-2"))
-    .throughout(attached_at_most("data-db-0", 1))
-    .step(kubelet("md-a-1", KubeletAction::Stop))
     .eventually(
         seconds(15 * 60 + 40),
         pods("db").on("md-a-2").are(PodState::Ready).exactly(1),
     )
     .meanwhile()
     .eventually(seconds(20 * 60), machine_gone("md-a-1"))
+}
+
+fn stuck() -> Scenario {
+    dies(
+        "r34-b-stuck",
+        "A node with a volume dies, and the cloud does not detach it while the VM is there: the machine goes all the same.",
+    )
+    .step(fail_calls("stuck", CloudCall::DetachVolume, "md-a-1", Code::Unavailable))
+    .eventually(seconds(20 * 60), all([machine_gone("md-a-1"), struck("stuck", 1)]))
+    .step(lift("stuck"))
+    .eventually(slack(), pods("db").on("md-a-2").are(PodState::Ready).exactly(1))
 }

@@ -2,10 +2,13 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{create_machine, mcm, phase, seconds, vm};
-use harness::scenario::step::{ProcessAction, VmAction};
+use harness::scenario::builder::{
+    all, calls_at_least, create_machine, exists, inject, mcm, phase, seconds, slow_call, vm, vm_count,
+};
+use harness::scenario::step::{CloudCall, Effect, Fault, ProcessAction, VmAction};
 use mcm_api::Phase;
 
+use super::a10::{class_with_names, machine_of_that_class};
 use super::{joining, removed, story};
 
 pub(super) fn entry() -> Entry {
@@ -15,14 +18,47 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#633, MCM PR#645",
         group: Group::Loops,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R65",
-            scenario: same_name(),
-            mutant: true,
-            breaks: &["I19", EXPECTED],
-        }],
-        open: "the node joins before the provider id is stored",
+        cases: vec![
+            Case {
+                id: "R65",
+                scenario: same_name(),
+                mutant: true,
+                breaks: &["I19", EXPECTED],
+            },
+            Case {
+                id: "R65/b",
+                scenario: joins_early(),
+                mutant: true,
+                breaks: &["I9", "I15", EXPECTED],
+            },
+        ],
+        open: "",
     }
+}
+
+/// The process dies when the VM is there, and the cloud does not show it to the next one, which asks for it again; by then
+/// its kubelet has registered.
+fn joins_early() -> Scenario {
+    let lag = |name: &str, call| inject(Fault::of(name, call).effect(Effect::Stale(seconds(180))));
+    story(
+        "r65-b-joins-early",
+        "The node of a VM joins before its provider id is stored, and the creation is repeated: the VM stays.",
+    )
+    .creates_once()
+    .boots_in(seconds(1))
+    .step(class_with_names())
+    .step(slow_call("late", CloudCall::CreateMachine, "m-1", seconds(60)))
+    .steps([
+        lag("lag-of-lookups", CloudCall::GetMachineStatus),
+        lag("lag-of-lists", CloudCall::ListMachines),
+    ])
+    .step(machine_of_that_class("m-1"))
+    .eventually(seconds(120), exists("Node", "ip-m-1"))
+    .step(mcm(ProcessAction::Kill))
+    .step(mcm(ProcessAction::Start))
+    .eventually(seconds(300), all([phase("m-1", Phase::Running), vm_count("m-1", 1)]))
+    .always(seconds(300), phase("m-1", Phase::Running))
+    .eventually(seconds(1), calls_at_least(CloudCall::CreateMachine, "m-1", 2))
 }
 
 /// While mcm is down the machine is removed by force, its VM goes, and its node remains.

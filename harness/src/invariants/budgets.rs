@@ -3,7 +3,7 @@
 //!
 //! Exceptions: the label `force-deletion`; a machine that says itself how often its pods are evicted before they are
 //! deleted; a Node that is not Ready, or whose file system is read-only, for more than
-//! five minutes.
+//! five minutes; a Node that nobody cordoned, for it registered after the drain, while mcm may not see that.
 
 use std::time::Duration;
 
@@ -87,7 +87,9 @@ fn may_force(sight: &Sight, machine: &Value) -> bool {
         let since = time(condition, "/lastTransitionTime");
         bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= sight.at())
     });
-    forced || timed_out || dead || node.is_none()
+    let cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
+    let unseen = sight.terms.calm_since.is_none() && !node.is_some_and(cordoned);
+    forced || timed_out || dead || unseen || node.is_none()
 }
 
 /// Whether the pod runs and could be evicted.

@@ -421,6 +421,10 @@ pub enum CloudCall {
     ListMachines,
     /// Applies a changed provider spec to a VM.
     UpdateMachine,
+    /// Attaches a volume, of the cloud or of a cluster's storage; the machine is the one whose Node asks for it.
+    AttachVolume,
+    /// Detaches it.
+    DetachVolume,
 }
 
 impl CloudCall {
@@ -433,6 +437,8 @@ impl CloudCall {
             Self::GetMachineStatus => "GetMachineStatus",
             Self::ListMachines => "ListMachines",
             Self::UpdateMachine => "UpdateMachine",
+            Self::AttachVolume => "AttachVolume",
+            Self::DetachVolume => "DetachVolume",
         }
     }
 }

@@ -518,6 +518,8 @@ fn operation(call: CloudCall) -> proto::Operation {
         CloudCall::GetMachineStatus => proto::Operation::GetStatus,
         CloudCall::ListMachines => proto::Operation::List,
         CloudCall::UpdateMachine => proto::Operation::Update,
+        CloudCall::AttachVolume => proto::Operation::Attach,
+        CloudCall::DetachVolume => proto::Operation::Detach,
     }
 }
 

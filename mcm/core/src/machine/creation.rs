@@ -25,7 +25,7 @@ pub(super) fn is_due(pass: &Pass) -> bool {
     }
     match pass.phase() {
         None | Some(Phase::CrashLoopBackOff) => true,
-        Some(Phase::Failed) => false,
+        Some(Phase::Failed) => planted!(pass.settings, A10) && pass.machine().spec.provider_id.is_empty(),
         Some(_) => pass.machine().spec.provider_id.is_empty(),
     }
 }
@@ -139,7 +139,7 @@ fn recorded(pass: &Pass) -> VmIdentity {
 /// CreateMachine made a VM. Where its node name is taken by an older Node that is not the machine's
 /// own, the VM would act under a foreign identity, so it goes again.
 fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
-    if pass.view.target && pass.view.answered_node_exists && vm.node_name != pass.name() {
+    if pass.view.target && vm.node_name != pass.name() && has_older_node(pass, vm) {
         let mut machine = pass.machine().clone();
         machine.spec.provider_id.clone_from(&vm.provider_id);
         return call(CallKind::DeleteStale, machine, Reason::StaleNode);
@@ -155,6 +155,22 @@ fn created(pass: &Pass, vm: &VmIdentity, call: &MakeCall) -> Plan {
     plan.actions
         .splice(told..told, [Action::Observe(Metric::CreateDuration(pass.age())), event]);
     plan
+}
+
+/// Whether the Node of the VM's name is another VM's, or of nobody and older than the machine. The call may have been
+/// repeated after a lost answer, so that the VM's own kubelet may have registered it by now.
+fn has_older_node(pass: &Pass, vm: &VmIdentity) -> bool {
+    let Some(node) = &pass.view.answered_node else {
+        return false;
+    };
+    if planted!(pass.settings, R65b) {
+        return true;
+    }
+    let of = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+    match of.filter(|of| !of.is_empty()) {
+        Some(of) => of != vm.provider_id,
+        None => node.metadata.creation_timestamp < pass.machine().metadata.creation_timestamp,
+    }
 }
 
 /// There is a VM: it is recorded on the machine, then initialised where `initialize` is given.

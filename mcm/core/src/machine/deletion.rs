@@ -331,7 +331,10 @@ fn volume_attachments(pass: &Pass) -> Plan {
         let text = format!("Node Volumes for node: {name} are already detached. Moving to VM Deletion.");
         return next(pass, Stage::Vm, &text);
     }
-    if pass.view.volume_attachments.is_empty() {
+    if planted!(pass.settings, R34b) && pass.view.volume_attachments.is_empty() {
+        return Plan::new(Reason::Detaching(0)).after(pass.settings.retry.short);
+    }
+    if pass.view.volume_attachments.is_empty() || planted!(pass.settings, R34) {
         return next(
             pass,
             Stage::Vm,
@@ -355,6 +358,9 @@ fn delete_vm(pass: &Pass) -> Plan {
     #[cfg(feature = "mutants")]
     if skips_vm(pass) {
         return next(pass, Stage::Node, "VM not found. Continuing deletion flow.");
+    }
+    if pass.last_answer().is_none() && drain::is_due(pass) {
+        return next(pass, Stage::Drain, "Pods came to the node after its drain.");
     }
     let periods = &pass.settings.retry;
     let (error, description, retry) = match pass.last_answer() {

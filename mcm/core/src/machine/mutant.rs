@@ -84,6 +84,12 @@ pub enum Mutant {
     R31,
     /// A machine without a node fails to drain it.
     R32,
+    /// A listener that a failed drain left behind fills up, and then nobody drains what has volumes.
+    R33,
+    /// A deletion whose node does not answer leaves its volumes attached.
+    R34,
+    /// A deletion waits until no volume is attached, however long.
+    R34b,
     /// The creation timeout counts from the last change of the phase.
     R35,
     /// The health timeout is looked at in passes alone that have nothing to write.
@@ -150,6 +156,8 @@ pub enum Mutant {
     R64,
     /// A node of the machine's name is the machine's, whatever VM it runs on.
     R65,
+    /// A node of the VM's name is an older one, whatever VM it runs on.
+    R65b,
     /// The node of a VM that is gone need not be deleted.
     R66,
     /// What no machine of this process names is nobody's, and a mark stays.
@@ -216,15 +224,21 @@ pub enum Mutant {
     A02b,
     /// The stage of a deletion is the last one that its text speaks of, whoever wrote the text.
     A07,
+    /// A machine that is Failed without a VM is created again.
+    A10,
     /// A machine whose update in place failed holds itself back.
     A12,
+    /// An attachment that names no volume ends every look at its node's pods.
+    A13,
+    /// What a list lacks is believed to be there until its removal is told.
+    A14,
     /// The id of a bootstrap token is drawn from three bytes of the machine's name.
     A15,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 106] = [
+    pub const ALL: [Self; 113] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -263,6 +277,9 @@ impl Mutant {
         Self::R30,
         Self::R31,
         Self::R32,
+        Self::R33,
+        Self::R34,
+        Self::R34b,
         Self::R35,
         Self::R36,
         Self::R37,
@@ -296,6 +313,7 @@ impl Mutant {
         Self::R63,
         Self::R64,
         Self::R65,
+        Self::R65b,
         Self::R66,
         Self::R67,
         Self::R67b,
@@ -329,7 +347,10 @@ impl Mutant {
         Self::A02,
         Self::A02b,
         Self::A07,
+        Self::A10,
         Self::A12,
+        Self::A13,
+        Self::A14,
         Self::A15,
     ];
 
@@ -374,6 +395,9 @@ impl Mutant {
             Self::R30 => "R30",
             Self::R31 => "R31",
             Self::R32 => "R32",
+            Self::R33 => "R33",
+            Self::R34 => "R34",
+            Self::R34b => "R34/b",
             Self::R35 => "R35",
             Self::R36 => "R36",
             Self::R37 => "R37",
@@ -407,6 +431,7 @@ impl Mutant {
             Self::R63 => "R63",
             Self::R64 => "R64",
             Self::R65 => "R65",
+            Self::R65b => "R65/b",
             Self::R66 => "R66",
             Self::R67 => "R67",
             Self::R67b => "R67/b",
@@ -440,7 +465,10 @@ impl Mutant {
             Self::A02 => "A02",
             Self::A02b => "A02/b",
             Self::A07 => "A07",
+            Self::A10 => "A10",
             Self::A12 => "A12",
+            Self::A13 => "A13",
+            Self::A14 => "A14",
             Self::A15 => "A15",
         }
     }

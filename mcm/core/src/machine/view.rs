@@ -35,8 +35,8 @@ pub struct View {
     /// The other machine that the Node belongs to: both name each other, so the label `node` of this
     /// machine is wrong.
     pub node_of_other: Option<String>,
-    /// Whether a Node of the name that the last answer gives is in the cache.
-    pub answered_node_exists: bool,
+    /// The Node of the name that the last answer gives, where the cache has one.
+    pub answered_node: Option<Box<Node>>,
     /// The other machines with the same label `name`, in any order; empty without that label. Status
     /// writes of this process that the cache has not seen back are laid over.
     pub siblings: Vec<Sibling>,

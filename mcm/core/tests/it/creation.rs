@@ -357,14 +357,36 @@ fn an_error_that_repeats_is_not_written_again() {
     assert_eq!(again.wake, Some(mins(3)));
 }
 
-#[test]
-fn a_vm_that_takes_over_an_older_node_is_deleted_and_the_machine_fails() {
-    let taken = VmIdentity {
+/// The answer of a creation whose VM is named otherwise than its machine, and the Node of that name.
+fn taken(provider_id: &str, created: Timestamp) -> View {
+    let mut node = node();
+    node.metadata.creation_timestamp = Some(Time(created));
+    node.spec.get_or_insert_default().provider_id = (!provider_id.is_empty()).then(|| provider_id.to_owned());
+    let vm = VmIdentity {
         node_name: "ip-10-0-0-1".to_owned(),
         ..vm()
     };
-    let mut view = answered(new_machine(), Answer::Create(Ok(taken)));
-    view.answered_node_exists = true;
+    let mut view = answered(new_machine(), Answer::Create(Ok(vm)));
+    view.answered_node = Some(Box::new(node));
+    view
+}
+
+#[rstest]
+#[case::of_another_vm("fakecloud:///z1/vm-old", minute(1), CallKind::DeleteStale)]
+#[case::older_than_the_machine("", minute(-1), CallKind::DeleteStale)]
+#[case::its_own(PROVIDER_ID, minute(1), CallKind::Initialize)]
+#[case::its_own_before_it_is_initialized("", minute(1), CallKind::Initialize)]
+fn a_node_of_the_vm_name_is_stale_when_it_cannot_be_its_own(
+    #[case] provider_id: &str,
+    #[case] created: Timestamp,
+    #[case] next: CallKind,
+) {
+    assert_eq!(call(&taken(provider_id, created)).kind, next);
+}
+
+#[test]
+fn a_vm_that_takes_over_an_older_node_is_deleted_and_the_machine_fails() {
+    let view = taken("", minute(-1));
     let deletion = call(&view);
     assert_eq!(
         (deletion.kind, deletion.machine.spec.provider_id.as_str()),
@@ -386,7 +408,7 @@ fn a_vm_that_takes_over_an_older_node_is_deleted_and_the_machine_fails() {
 #[test]
 fn a_node_of_the_machine_own_name_may_be_there_before_the_answer() {
     let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
-    view.answered_node_exists = true;
+    view.answered_node = Some(Box::new(node()));
     assert_eq!(call(&view).kind, CallKind::Initialize);
 }
 

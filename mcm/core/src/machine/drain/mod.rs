@@ -69,6 +69,14 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     evict(pass, left)
 }
 
+/// Whether pods that should be evicted run on a Node that no drain has seen: it registered after the machine's drain, while
+/// the VM could not be deleted.
+pub(super) fn is_due(pass: &Pass) -> bool {
+    let waits = !left(pass).is_zero() && !is_dead(pass) && !forced_by_label(pass);
+    let pods = pass.view.pods.as_deref().unwrap_or_default();
+    waits && cordon(pass).is_some() && concerned(pods).iter().any(|pod| !pod.finished)
+}
+
 /// The error's text; after a dash where nothing stands before it.
 fn dashed(before: &str, message: &str) -> String {
     if before.is_empty() {

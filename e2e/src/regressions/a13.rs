@@ -1,0 +1,65 @@
+//! A13 `inline-attachment-crashes-drain`: an attachment that names no PersistentVolume ended the drain that met it.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    apply, create_machine, delete, delete_machine, deployment, exists, machine_gone, phase, pods, seconds, slack,
+    workload,
+};
+use harness::scenario::expect::PodState;
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::{joining, story};
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "A13",
+        name: "inline-attachment-crashes-drain",
+        origin: "spec machine.md 12, no. 19",
+        group: Group::Drain,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "A13",
+            scenario: inline(),
+            mutant: true,
+            breaks: &["I13", "I14", EXPECTED],
+        }],
+        open: "",
+    }
+}
+
+/// An attachment of a volume that stands in it, as those have that were moved from a driver inside Kubernetes.
+fn inline() -> Scenario {
+    let attachment = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": { "name": "inline" },
+        "spec": {
+            "attacher": "other.example.org",
+            "nodeName": "m-1",
+            "source": { "inlineVolumeSpec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": { "storage": "1Gi" },
+                "csi": { "driver": "other.example.org", "volumeHandle": "volume-1" },
+            } },
+        },
+    });
+    story(
+        "a13-inline-attachment",
+        "A node is drained to which a volume is attached that has no name: its pods leave, and the machine goes.",
+    )
+    .step(create_machine("m-1"))
+    .step(deployment(workload("web")))
+    .eventually(
+        joining() + slack(),
+        pods("web").on("m-1").are(PodState::Ready).exactly(1),
+    )
+    .step(apply(attachment))
+    .eventually(seconds(1), exists("VolumeAttachment", "inline"))
+    .step(delete_machine("m-1"))
+    .eventually(2 * slack(), machine_gone("m-1"))
+    .step(delete("VolumeAttachment", "inline"))
+    .step(create_machine("m-2"))
+    .eventually(joining(), phase("m-2", Phase::Running))
+}

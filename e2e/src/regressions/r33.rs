@@ -1,0 +1,66 @@
+//! R33 `drain-buffer-deadlock`: a drain that failed left a listener behind that nobody read; it filled up, and no drain with
+//! volumes went on.
+
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
+use harness::scenario::Scenario;
+use harness::scenario::builder::{
+    all, api_fault_by, delete_machine, keep, machine_gone, pods, seconds, stateful_set, storage_class, struck, workload,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Match, Pattern, Rule};
+use harness::scenario::expect::PodState;
+
+use super::{POOL, joining, refused, story, well};
+
+/// Three of them fill a node.
+const PODS: u32 = 24;
+const MACHINES: u32 = 8;
+
+pub(super) fn entry() -> Entry {
+    Entry {
+        id: "R33",
+        name: "drain-buffer-deadlock",
+        origin: "MCM PR#627",
+        group: Group::Drain,
+        confidence: Confidence::Cause,
+        cases: vec![Case {
+            id: "R33",
+            scenario: drains(),
+            mutant: true,
+            breaks: &["I13", "I14", EXPECTED],
+        }],
+        open: "eight machines of which four go, not twenty of which ten do",
+    }
+}
+
+fn drains() -> Scenario {
+    let machines = || (1..=MACHINES).map(|number| format!("md-a-{number}"));
+    let gone = || machines().take(4);
+    let failing = Rule {
+        matches: Match {
+            resource: Some(Pattern::new("pods/eviction")),
+            times: Some(1),
+            ..Match::default()
+        },
+        ..Rule::new("fails", refused(500))
+    };
+    let serve = || {
+        pods("db")
+            .are(PodState::Ready)
+            .exactly(usize::try_from(PODS).unwrap_or_default())
+    };
+    story(
+        "r33-drains-with-volumes",
+        "Four machines with three volumes each are drained at once, and an eviction fails: all are empty in time.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(storage_class())
+    .step(keep(MACHINES))
+    .eventually(joining(), all(machines().map(|name| well(&name))))
+    .step(stateful_set(workload("db").replicas(PODS).cpu("600m").volume("1Gi")))
+    .eventually(seconds(30 * 60), serve())
+    .step(api_fault_by(Client::Mcm, failing))
+    .steps(gone().map(|name| delete_machine(&name)))
+    .eventually(seconds(15 * 60), all(gone().map(|name| machine_gone(&name))))
+    .eventually(seconds(5 * 60), all([serve(), struck("fails", 1)]))
+}
