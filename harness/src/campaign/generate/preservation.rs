@@ -25,11 +25,11 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// When everything runs, unless something disturbs.
 const SETTLED: u64 = 5 * MINUTE;
-/// For how long machines are kept at least, at most, and in one of so many worlds. Production's time is 72 hours: while
-/// every renewal of every Lease is performed, that and hours take too long to be drawn.
-const KEPT: (u64, u64) = (20 * MINUTE, 90 * MINUTE);
+/// For how long machines are kept at least and at most.
+const KEPT: (u64, u64) = (HOUR, 6 * HOUR);
+/// In one of so many worlds they are kept for production's time.
 const LONG: u64 = 50;
-const KEPT_LONG: u64 = 6 * HOUR;
+const KEPT_LONG: u64 = 72 * HOUR;
 /// How many machines stand for one in how many effects mcm has: these worlds go on for hours.
 const EFFECTS: u64 = 6;
 /// No world has as many events; one that does runs away.
