@@ -140,6 +140,9 @@ fn story(machine: u64, span: u64, kept: u64, users: &mut Stream) -> Deeds {
     };
     let mut at = SETTLED + users.below(span - SETTLED);
     let mut deeds = Deeds::new();
+    if users.chance(0.2) {
+        return young(users).map(|(at, deed)| (at, someone(deed))).collect();
+    }
     let mut then = |at: u64, deed: Deed| {
         if at < span {
             deeds.push((at, someone(deed)));
@@ -175,6 +178,20 @@ fn story(machine: u64, span: u64, kept: u64, users: &mut Stream) -> Deeds {
         then(at, last);
     }
     deeds
+}
+
+/// What becomes of a machine that is asked for as soon as it is made: many of them never join.
+fn young(users: &mut Stream) -> impl Iterator<Item = (u64, Deed)> + use<> {
+    let asked = 1 + users.below(30);
+    let value = if users.chance(0.5) { "now" } else { "when-failed" };
+    let request = Deed::Preserve(Request {
+        node: false,
+        value: Some(value.to_owned()),
+    });
+    let dies = users
+        .chance(0.6)
+        .then(|| (1 + users.below(30), Deed::Vm(VmAction::Kill)));
+    [(asked, request)].into_iter().chain(dies)
 }
 
 /// A request of any kind, those that ask for something more often than others.
