@@ -122,7 +122,7 @@ async fn work(
     };
     #[cfg(feature = "mutants")]
     if options.mutant == Some(Mutant::A14) {
-        world.believe_in_missing_pods();
+        world.machines.believe_in_missing();
     }
     environment.metrics.show(world.machines.clone());
     environment

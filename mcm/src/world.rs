@@ -229,14 +229,6 @@ impl World {
         .boxed()
     }
 
-    /// By a planted defect a pod that a list lacks stays.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn believe_in_missing_pods(&self) {
-        if let Some(target) = &self.target {
-            target.pods.believe_in_missing();
-        }
-    }
-
     /// Whether by a planted defect a change of a class or a Secret wakes no machine.
     pub(crate) fn wakes_nobody(&self) -> bool {
         #[cfg(feature = "mutants")]

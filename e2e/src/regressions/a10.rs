@@ -23,7 +23,7 @@ pub(super) fn entry() -> Entry {
             id: "A10",
             scenario: old_node(),
             mutant: true,
-            breaks: &["I9", "I1", EXPECTED],
+            breaks: &["I9", "I10", EXPECTED],
         }],
         open: "",
     }

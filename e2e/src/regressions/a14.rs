@@ -1,17 +1,19 @@
-//! A14 `removal-nobody-told`: what was removed while a watch was broken was not taken notice of.
+//! A14 `removal-nobody-told`: a machine that was removed while a watch was broken crashed what looks for its VM.
+
+use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, api_fault, api_fault_by, apply, create_machine, delete_machine, exists, force_delete, lift_api_fault,
-    machine_gone, not, phase, seconds, slack, struck, wait,
+    all, api_fault, api_fault_by, create_machine, force_delete, lift_api_fault, orphan_period, phase, slack, struck,
+    vm_count, wait,
 };
 use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Match, Pattern, Rule};
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule};
 use mcm_api::Phase;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{joining, story};
+use super::{joining, merge, story};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -24,62 +26,53 @@ pub(super) fn entry() -> Entry {
             id: "A14",
             scenario: unseen(),
             mutant: true,
-            breaks: &["I13", EXPECTED],
+            breaks: &["I1", EXPECTED],
         }],
         open: "",
     }
 }
 
-fn labelled(kind: &str, group: &str, name: &str, spec: Value) -> Value {
-    json!({ "apiVersion": group, "kind": kind, "metadata": { "name": name, "labels": { "app": "worker" } }, "spec": spec })
-}
-
-/// mcm's watch of pods says nothing while a person removes the pod that holds a drain up, and history is forgotten before it
-/// speaks again.
+/// mcm's watch of machines says nothing while a person removes one by force, and the server restarts without its history
+/// before it speaks again: only the list that mcm makes then lacks the machine.
 fn unseen() -> Scenario {
     let silent = Rule {
         matches: Match {
-            resource: Some(Pattern::new("pods")),
+            resource: Some(Pattern::new("machines")),
             ..Match::default()
         },
         ..Rule::new("silent", Action::FreezeWatch {})
     };
-    let forgets = Rule {
+    let restarts = Rule {
         matches: Match {
             times: Some(1),
             ..Match::default()
         },
-        ..Rule::new("forgets", Action::Compact { behind_only: false })
+        ..Rule::new(
+            "restarts",
+            Action::Restart {
+                at: At::BeforeCommit,
+                keep_history: false,
+                down: Duration::ZERO,
+            },
+        )
     };
-    let containers = json!([{ "name": "worker", "image": "worker" }]);
-    let pod = labelled(
-        "Pod",
-        "v1",
-        "worker",
-        json!({ "nodeName": "m-1", "containers": containers }),
-    );
-    let selector = json!({ "matchLabels": { "app": "worker" } });
-    let budget = json!({ "maxUnavailable": 0, "selector": selector });
+    let released = json!({ "metadata": { "finalizers": null } });
     story(
         "a14-unseen-removal",
-        "The pod that holds a drain up is removed while its watch is silent, and history is forgotten: the drain ends.",
+        "A machine is removed by force while its watch is silent, and the server restarts: its VM is collected.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
-    .step(wait(slack()))
-    .step(apply(pod))
-    .step(apply(labelled("PodDisruptionBudget", "policy/v1", "worker", budget)))
-    .eventually(slack(), exists("Pod", "worker"))
-    .step(delete_machine("m-1"))
-    .always(slack(), phase("m-1", Phase::Terminating))
     .step(api_fault_by(Client::Mcm, silent))
-    .step(force_delete("Pod", "worker"))
-    .step(wait(seconds(60)))
-    .step(api_fault(forgets))
+    .step(merge("Machine", "m-1", released))
+    .step(force_delete("Machine", "m-1"))
+    .step(wait(slack()))
+    .step(api_fault(restarts))
+    .step(wait(slack()))
     .step(lift_api_fault("silent"))
     .eventually(
-        2 * slack(),
-        all([machine_gone("m-1"), struck("forgets", 1), not(exists("Pod", "worker"))]),
+        2 * orphan_period() + slack(),
+        all([vm_count("m-1", 0), struck("restarts", 1)]),
     )
     .step(create_machine("m-2"))
     .eventually(joining(), phase("m-2", Phase::Running))

@@ -29,7 +29,7 @@ pub(super) fn entry() -> Entry {
                 id: "R65/b",
                 scenario: joins_early(),
                 mutant: true,
-                breaks: &["I9", "I15", EXPECTED],
+                breaks: &["I3"],
             },
         ],
         open: "",

@@ -96,7 +96,6 @@ pub struct Vm {
     /// fakecloud:///ZONE/ID
     #[prost(string, tag = "2")]
     pub provider_id: ::prost::alloc::string::String,
-    /// also the name of the Node
     #[prost(string, tag = "3")]
     pub machine: ::prost::alloc::string::String,
     #[prost(string, tag = "4")]
@@ -154,6 +153,9 @@ pub struct Vm {
     /// ids of those that are attached
     #[prost(string, repeated, tag = "25")]
     pub volumes: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// the name of the Node that it registers
+    #[prost(string, tag = "26")]
+    pub node: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PreemptVmRequest {

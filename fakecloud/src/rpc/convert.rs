@@ -38,6 +38,7 @@ pub(super) fn vm(cloud: &Cloud, vm: &Vm) -> proto::Vm {
         machine: vm.owner.name.clone(),
         machine_namespace: vm.owner.namespace.clone(),
         machine_uid: vm.owner.uid.clone(),
+        node: vm.node_name.clone(),
         machine_class: vm.owner.class.clone(),
         state: state(vm.state).into(),
         state_reason: vm.reason.clone(),

@@ -4,7 +4,7 @@
 //! After the collection of a VM without a Machine, none of its name comes within an orphan period: restores take their time.
 //!
 //! Every DeleteMachine of the driver is looked at, whoever made it: a deletion that a Machine's own end asks for finds a
-//! deletionTimestamp. The one exception is a VM whose node name another Node took: that VM goes again at once.
+//! deletionTimestamp. The one exception is a VM whose node name an older Node has: that VM goes again at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, name};
+use super::sight::{Sight, after, is_deleting, name, time};
 use crate::engine::world::text;
+use crate::stage::cloud::Vm;
 
 #[derive(Debug, Default)]
 pub(super) struct NoHealthyVmCollected {
@@ -57,7 +58,7 @@ impl Check for NoHealthyVmCollected {
         let named = text(machine, "/spec/providerID");
         let another_lives = sight.world.vms_of(&call.machine).any(|other| other.state.is_live());
         let its_own = named == vm.provider_id || (named.is_empty() && !another_lives);
-        (its_own && !has_foreign_node(sight, machine, &vm.provider_id)).then(|| {
+        (its_own && !has_foreign_node(sight, machine, vm)).then(|| {
             format!(
                 "VM {} of machine {}, which is not being deleted, was deleted",
                 vm.id,
@@ -67,8 +68,17 @@ impl Check for NoHealthyVmCollected {
     }
 }
 
-/// Whether a Node of another VM has the name under which the machine's would join.
-fn has_foreign_node(sight: &Sight, machine: &Value, provider_id: &str) -> bool {
-    let node = sight.world.object("Node", name(machine));
-    node.is_some_and(|node| text(node, "/spec/providerID") != provider_id)
+/// Whether the name under which the VM would join is taken: by the Node of another VM, or by one of nobody's that is older
+/// than the machine.
+fn has_foreign_node(sight: &Sight, machine: &Value, vm: &Vm) -> bool {
+    let Some(node) = sight.world.object("Node", &vm.node) else {
+        return false;
+    };
+    let of = text(node, "/spec/providerID");
+    let created = |object| time(object, "/metadata/creationTimestamp");
+    if of.is_empty() {
+        created(node) < created(machine)
+    } else {
+        of != vm.provider_id
+    }
 }

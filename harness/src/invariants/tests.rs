@@ -102,6 +102,7 @@ fn vm(id: &str, uid: &str, state: VmState) -> Seen {
         machine: "m".to_owned(),
         machine_uid: uid.to_owned(),
         provider_id: format!("fakecloud:///z/{id}"),
+        node: "n".to_owned(),
         state,
         revision: 1,
     }))
@@ -249,6 +250,19 @@ fn no_healthy_vm_is_collected(#[case] truth: Value, #[case] broken: Option<&str>
         .breaks(broken);
 }
 
+#[rstest]
+#[case::its_own(json!({}), Some("I3"))]
+#[case::of_another_vm(json!({ "spec": { "providerID": "fakecloud:///z/b" } }), None)]
+#[case::of_nobody_from_before(json!({ "spec": { "providerID": "" }, "metadata": { "creationTimestamp": "1969-01-01T00:00:00Z" } }), None)]
+#[case::that_is_not_initialized(json!({ "spec": { "providerID": "" }, "metadata": { "creationTimestamp": "1970-01-01T00:00:00Z" } }), Some("I3"))]
+fn a_vm_may_go_whose_node_name_is_taken(#[case] change: Value, #[case] broken: Option<&str>) {
+    Story::new()
+        .vm("a", VmState::Stopping)
+        .apply("Node", node(change))
+        .see_with(call("DeleteMachine", ""), Some(Some(&machine("Pending"))))
+        .breaks(broken);
+}
+
 fn deployment(change: Value) -> Value {
     let object = json!({
         "metadata": { "name": "md" },
@@ -311,8 +325,13 @@ fn pod(owner: &str) -> Value {
     })
 }
 
+/// A machine that is deleted while a pod runs on its Node; nothing disturbs.
 fn draining(change: Value, owner: &str, node_change: Value) -> Story {
-    Story::new()
+    drained(Story::new(), change, owner, node_change)
+}
+
+fn drained(story: Story, change: Value, owner: &str, node_change: Value) -> Story {
+    story
         .apply("Node", node(node_change))
         .apply("Machine", machine("Running"))
         .apply("Machine", with(with(machine("Terminating"), deleted_at(1)), change))
@@ -332,6 +351,17 @@ fn a_vm_waits_for_its_pods(
     #[case] broken: Option<&str>,
 ) {
     draining(change, owner, node_change)
+        .see(call("DeleteMachine", ""))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::that_nobody_drained_unseen(json!({}), false, None)]
+#[case::that_nobody_drained(json!({}), true, Some("I6"))]
+#[case::that_is_being_drained(json!({ "spec": { "unschedulable": true } }), false, Some("I6"))]
+fn a_vm_waits_for_the_pods_of_a_node(#[case] change: Value, #[case] calm: bool, #[case] broken: Option<&str>) {
+    let story = if calm { Story::new() } else { Story::new().disturbed() };
+    drained(story, json!({}), "ReplicaSet", change)
         .see(call("DeleteMachine", ""))
         .breaks(broken);
 }

@@ -58,6 +58,8 @@ pub struct Vm {
     pub machine_uid: String,
     /// The driver's id of it.
     pub provider_id: String,
+    /// Name of the Node that it registers.
+    pub node: String,
     /// Its state.
     pub state: VmState,
     /// The ledger's sequence number at which it was in this state.
@@ -434,7 +436,8 @@ impl Told {
     /// What a record tells: all of it or, with an error, nothing.
     async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, String> {
         let mut events = Vec::new();
-        if record.kind() == proto::RecordKind::Call {
+        // What the storage of a cluster asks for is no call of a driver, and can be struck like one.
+        if record.kind() == proto::RecordKind::Call || !record.fault_id.is_empty() {
             events.push(CloudEvent::Call(Call {
                 call: record.operation.clone(),
                 machine: name(&record.machine).to_owned(),
@@ -497,6 +500,7 @@ fn from_proto(vm: proto::Vm, revision: u64) -> Option<Vm> {
         id: vm.id,
         machine_uid: vm.machine_uid,
         provider_id: vm.provider_id,
+        node: vm.node,
         revision,
     })
 }

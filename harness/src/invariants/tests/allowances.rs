@@ -233,6 +233,7 @@ fn vm_of(name: &str) -> Seen {
         machine: name.to_owned(),
         machine_uid: name.to_owned(),
         provider_id: format!("fakecloud:///z/{name}"),
+        node: name.to_owned(),
         state: VmState::Running,
         revision: 1,
     }))

@@ -230,7 +230,7 @@ pub enum Mutant {
     A12,
     /// An attachment that names no volume ends every look at its node's pods.
     A13,
-    /// What a list lacks is believed to be there until its removal is told.
+    /// A machine that a list lacks is believed to be there until its removal is told.
     A14,
     /// The id of a bootstrap token is drawn from three bytes of the machine's name.
     A15,

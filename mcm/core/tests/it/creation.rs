@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::NodeAddress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Code, DriverError, GoDuration, NodeTemplate, Operation, Phase, State, VmIdentity, keys};
 use mcm_core::machine::{
     Action, Answer, CallKind, Failure, MachinePatch, NodeView, Reason, Settings, TokenView, View, decide,
@@ -359,7 +361,7 @@ fn an_error_that_repeats_is_not_written_again() {
 
 /// The answer of a creation whose VM is named otherwise than its machine, and the Node of that name.
 fn taken(provider_id: &str, created: Timestamp) -> View {
-    let mut node = node();
+    let mut node = node(&[]);
     node.metadata.creation_timestamp = Some(Time(created));
     node.spec.get_or_insert_default().provider_id = (!provider_id.is_empty()).then(|| provider_id.to_owned());
     let vm = VmIdentity {
@@ -408,7 +410,7 @@ fn a_vm_that_takes_over_an_older_node_is_deleted_and_the_machine_fails() {
 #[test]
 fn a_node_of_the_machine_own_name_may_be_there_before_the_answer() {
     let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
-    view.answered_node = Some(Box::new(node()));
+    view.answered_node = Some(Box::new(node(&[])));
     assert_eq!(call(&view).kind, CallKind::Initialize);
 }
 

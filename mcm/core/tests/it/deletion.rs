@@ -476,6 +476,29 @@ fn a_deletion_that_failed_waits_for_its_period_whatever_wakes_the_machine() {
     assert_eq!(decided(&view, minute(2)).reason, Reason::DeleteVm);
 }
 
+#[rstest]
+#[case::of_a_node_that_came_later(false, pod("web-1"), 1, Some(Stage::Drain))]
+#[case::of_a_daemon_set(false, Pod { daemon: true, ..pod("proxy") }, 1, None)]
+#[case::that_ended(false, Pod { finished: true, ..pod("web-1") }, 1, None)]
+#[case::that_the_drain_left(true, pod("web-1"), 1, None)]
+#[case::when_the_time_of_the_drain_is_up(false, pod("web-1"), 121, None)]
+fn pods_are_drained_before_the_vm_goes(
+    #[case] cordoned: bool,
+    #[case] pod: Pod,
+    #[case] now: i64,
+    #[case] stage: Option<Stage>,
+) {
+    let mut node = node(&healthy());
+    node.spec.get_or_insert_default().unschedulable = Some(cordoned);
+    let view = View {
+        pods: Some(vec![pod]),
+        ..with_node(in_stage(Stage::Vm), node)
+    };
+    let plan = decided(&view, minute(now));
+    assert_eq!(plan.status.as_ref().and_then(Stage::of), stage);
+    assert_eq!(plan.reason == Reason::DeleteVm, stage.is_none());
+}
+
 #[test]
 fn the_driver_is_given_the_provider_id_of_the_vm_to_delete() {
     let plan = decided(&in_stage(Stage::Vm), minute(1));

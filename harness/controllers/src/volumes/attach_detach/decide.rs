@@ -43,6 +43,8 @@ pub enum Reason {
 pub struct Memory {
     /// Volumes that are attached and that the node did not use when it was there.
     unused: BTreeSet<String>,
+    /// Volumes whose attachments this controller has asked to go, and that are there yet.
+    going: BTreeSet<String>,
     /// Since when a volume is no longer needed.
     unneeded_since: BTreeMap<String, Timestamp>,
     /// Volumes whose pods know that they are attached elsewhere.
@@ -54,7 +56,11 @@ pub struct Memory {
 impl Memory {
     /// Whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
-        self.unused.is_empty() && self.unneeded_since.is_empty() && self.told.is_empty() && self.news.is_empty()
+        self.unused.is_empty()
+            && self.going.is_empty()
+            && self.unneeded_since.is_empty()
+            && self.told.is_empty()
+            && self.news.is_empty()
     }
 }
 
@@ -152,8 +158,9 @@ pub fn decide(
         now,
         &mut decision.plan,
     );
+    remember_going(caches, name, going.keys(), memory);
     if let Some(node) = node.filter(|node| is_managed(node)) {
-        report(caches, node, &going, &mut decision.plan);
+        report(caches, node, &memory.going, &mut decision.plan);
     }
     let deletions = going.into_values().map(|attachment| Action::delete(&**attachment));
     decision.plan.actions.extend(deletions);
@@ -242,9 +249,9 @@ fn detach<'a>(
     going
 }
 
-/// Brings the node's list of attached volumes up to date. What in it is no volume of a CSI driver was put there by
-/// somebody else, and stays.
-fn report(caches: &Caches, node: &Node, going: &BTreeMap<String, &Arc<VolumeAttachment>>, plan: &mut Plan<Reason>) {
+/// Brings the node's list of attached volumes up to date. A volume whose attachment somebody else deletes is in it until
+/// the driver has detached it. What in it is no volume of a CSI driver was put there by somebody else, and stays.
+fn report(caches: &Caches, node: &Node, going: &BTreeSet<String>, plan: &mut Plan<Reason>) {
     let status = node.status.as_ref();
     let known = status
         .and_then(|status| status.volumes_attached.as_deref())
@@ -254,10 +261,9 @@ fn report(caches: &Caches, node: &Node, going: &BTreeMap<String, &Arc<VolumeAtta
     let attached: BTreeSet<String> = caches
         .volume_attachments
         .indexed(&node.name_any())
-        .filter(|attachment| attachment.metadata.deletion_timestamp.is_none())
         .filter(|attachment| attachment.status.as_ref().is_some_and(|status| status.attached))
         .filter_map(|attachment| attachment.spec.source.persistent_volume_name.as_ref())
-        .filter(|volume| !going.contains_key(*volume))
+        .filter(|volume| !going.contains(*volume))
         .filter_map(|volume| unique_name(caches, volume))
         .chain(foreign)
         .collect();
@@ -397,6 +403,19 @@ fn may_be_shared(volume: &PersistentVolume) -> bool {
 fn unique_name(caches: &Caches, volume: &str) -> Option<String> {
     let (driver, handle) = fit::handle(caches.volumes.get(&ObjectKey::cluster(volume))?)?;
     Some(volume_name(&driver, &handle))
+}
+
+/// What is asked to go now, and what was before and has not gone.
+fn remember_going<'a>(caches: &Caches, name: &str, going: impl Iterator<Item = &'a String>, memory: &mut Memory) {
+    let attached = caches.volume_attachments.indexed(name);
+    let deleted = attached.filter(|attachment| attachment.metadata.deletion_timestamp.is_some());
+    let volumes = deleted.filter_map(|attachment| attachment.spec.source.persistent_volume_name.as_ref());
+    let mut still: BTreeSet<String> = volumes
+        .filter(|volume| memory.going.contains(*volume))
+        .cloned()
+        .collect();
+    still.extend(going.cloned());
+    memory.going = still;
 }
 
 /// Of the volumes attached to a node that is there, those that it does not use.

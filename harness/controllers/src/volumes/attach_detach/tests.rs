@@ -90,6 +90,16 @@ impl World {
         }));
     }
 
+    /// The attachment is being deleted, and its driver has not detached.
+    fn going(&mut self, node: &str) {
+        self.put::<VolumeAttachment>(json!({
+            "metadata": { "name": attachment_name("d", "h", node), "uid": node, "deletionTimestamp": NOW.to_string(),
+                "finalizers": ["external-attacher/d"] },
+            "spec": { "attacher": "d", "nodeName": node, "source": { "persistentVolumeName": "pv" } },
+            "status": { "attached": true },
+        }));
+    }
+
     fn decide(&mut self, node: &str, now: Timestamp) -> Plan<Reason> {
         let view = View {
             caches: &self.caches,
@@ -143,6 +153,24 @@ fn an_attached_volume_is_reported_and_its_pods_are_told_once() {
         crate::foundation::Patch::Merge(json!({ "status": { "volumesAttached": list } }))
     );
     assert_eq!(verbs(&world.decide("a", NOW)), ["report"]);
+}
+
+#[test]
+fn a_volume_is_reported_until_it_is_detached_unless_this_controller_detaches_it() {
+    let list = ["kubernetes.io/csi/d^h"];
+    let mut world = World::new();
+    world.attachment("a", true);
+    world.reports("a", &list);
+    world.going("a");
+    assert_eq!(world.decide("a", NOW), Plan::nothing(), "somebody else deleted it");
+    let mut world = World::new();
+    world.attachment("a", true);
+    world.reports("a", &list);
+    assert_eq!(verbs(&world.decide("a", NOW)), ["report", "detach"]);
+    world.going("a");
+    assert_eq!(verbs(&world.decide("a", NOW)), ["report"], "the list has it yet");
+    world.reports("a", &[]);
+    assert_eq!(world.decide("a", NOW), Plan::nothing());
 }
 
 #[test]
@@ -261,7 +289,7 @@ fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
     world.attachment("a", true);
     world.pod("p", "a");
     world.node("a", "True", &[], json!([]));
-    assert_eq!(world.decide("a", NOW).reasons, []);
+    assert_eq!(world.decide("a", NOW).reasons, [Reason::Report]);
     let node = Node::clone(world.caches.nodes.get(&ObjectKey::cluster("a")).unwrap());
     world.caches.take(&node).unwrap();
     let pod = world.caches.pods.get(&ObjectKey::new("n", "p")).unwrap();

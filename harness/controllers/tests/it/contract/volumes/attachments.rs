@@ -138,6 +138,26 @@ fn an_attachment_goes_when_its_attacher_has_detached() {
     });
 }
 
+/// Drains delete attachments too; the node has the volume until its driver has detached it.
+#[test]
+fn a_volume_is_reported_until_it_is_detached_whoever_deletes_its_attachment() {
+    contract!(async |site: &Site| {
+        let path = attached(site).await;
+        let finalizer = format!("external-attacher/{DRIVER}");
+        site.merge(&path, json!({ "metadata": { "finalizers": [finalizer] } }))
+            .await;
+        site.delete(&path, Value::Null).await;
+        let gone = |node: Option<&Value>| {
+            let volumes = node.and_then(|node| node["status"]["volumesAttached"].as_array());
+            volumes.is_none_or(Vec::is_empty)
+        };
+        site.never(&node_path("n"), A_WHILE, "without the volume", gone).await;
+        end(site, "p").await;
+        site.merge(&path, json!({ "metadata": { "finalizers": null } })).await;
+        reports(site, "n", &[]).await;
+    });
+}
+
 #[test]
 fn the_volume_of_a_finished_pod_is_detached() {
     contract!(async |site: &Site| {
