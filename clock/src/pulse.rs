@@ -12,10 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
 
 /// Who beats. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Pulses(Arc<Mutex<State>>);
+pub struct Pulses(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Tells that pulses have ended.
+    ended: Notify,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -68,10 +76,14 @@ impl Eq for Pulses {}
 impl Pulses {
     /// Nobody beats yet, and nobody beats unheard in these periods.
     pub fn new(loud: impl IntoIterator<Item = Range<Timestamp>>) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             loud: loud.into_iter().collect(),
             pulses: BTreeMap::new(),
-        })))
+        };
+        Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            ended: Notify::new(),
+        }))
     }
 
     /// `name` has given a sign of life until `now` and beats every `period` after it, unheard. Answers until when: the
@@ -104,7 +116,10 @@ impl Pulses {
         let mut state = self.lock();
         let pulse = state.pulses.get_mut(name).filter(|pulse| pulse.ended.is_none())?;
         pulse.ended = Some(now);
-        Some(pulse.beat(pulse.beats_until(now) + 1))
+        let next = pulse.beat(pulse.beats_until(now) + 1);
+        drop(state);
+        self.0.ended.notify_waiters();
+        Some(next)
     }
 
     /// All of them end.
@@ -112,6 +127,22 @@ impl Pulses {
         for pulse in self.lock().pulses.values_mut() {
             pulse.ended.get_or_insert(now);
         }
+        self.0.ended.notify_waiters();
+    }
+
+    /// Returns once `name` does not beat: somebody has ended its pulse.
+    pub async fn ended(&self, name: &str) {
+        loop {
+            let ended = self.0.ended.notified();
+            if !self.beats(name) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn beats(&self, name: &str) -> bool {
+        self.lock().pulses.get(name).is_some_and(|pulse| pulse.ended.is_none())
     }
 
     /// The last unheard beat of `name` at or before `now`; `None`: there was none.
@@ -125,7 +156,7 @@ impl Pulses {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,6 +195,27 @@ mod tests {
         assert_eq!(pulses.last("a", at(123)), Some(at(114)));
         pulses.forget("a");
         assert_eq!(pulses.last("a", at(123)), None);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_the_end_of_a_pulse_is_told() {
+        let pulses = Pulses::default();
+        pulses.ended("a").await;
+        pulses.begin("a", at(0), PERIOD);
+        pulses.begin("b", at(0), PERIOD);
+        let mut waiting = std::pin::pin!(pulses.ended("a"));
+        let story = async {
+            pulses.end("b", at(20));
+            tokio::task::yield_now().await;
+            assert!(pulses.beats("a"), "only the other one has ended");
+            pulses.end_all(at(25));
+        };
+        tokio::select! {
+            biased;
+            () = &mut waiting => unreachable!("it beats"),
+            () = story => {}
+        }
+        waiting.await;
     }
 
     #[test]

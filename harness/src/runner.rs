@@ -45,7 +45,7 @@ pub struct Job {
     /// Iterates once in hash order on purpose, to show that a comparison of traces finds it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hash_order: bool,
-    /// Whether kubelets renew their Leases in virtual time also where nobody would miss it.
+    /// Whether Leases and watches are renewed in virtual time also where nobody would miss it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub every_renewal: bool,
     /// Arguments of its stage, as a command line has them; for replaying.

@@ -5,11 +5,9 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clock::Clock;
+use clock::{Clock, Pulses};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -18,50 +16,18 @@ use kube::{Api, Client};
 use mcm_core::election::{self, ObservedLease, Settings, Step, View};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::tenure::Tenure;
+use self::tenure::Unheard;
 use crate::Error;
 use crate::readiness::{Activity, Readiness};
+
+mod tenure;
 
 /// The Lease that all processes compete for.
 pub(crate) const LEASE: &str = "machine-controller-manager";
 
 /// How long the Lease may take to be given back at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Until when this process leads for certain, by the wall clock; renewals move it on.
-#[derive(Clone, Debug)]
-pub(crate) struct Tenure {
-    until: Arc<Mutex<Timestamp>>,
-    expires: Arc<AtomicBool>,
-}
-
-impl Tenure {
-    /// That of a process that competes with no other.
-    pub(crate) fn unlimited() -> Self {
-        Self::until(Timestamp::MAX)
-    }
-
-    fn until(until: Timestamp) -> Self {
-        Self {
-            until: Arc::new(Mutex::new(until)),
-            expires: Arc::default(),
-        }
-    }
-
-    /// Has the Lease expire instead of being given back, because something that this process began may
-    /// still have an effect: whoever leads next should not begin the same at once.
-    pub(crate) fn let_expire(&self) {
-        self.expires.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether this process leads at that time.
-    pub(crate) fn holds(&self, now: Timestamp) -> bool {
-        now < *self.until.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn extend(&self, until: Timestamp) {
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
-    }
-}
 
 /// One candidate.
 pub(crate) struct Elector {
@@ -119,6 +85,17 @@ impl Elector {
         }
     }
 
+    /// Renews only where a renewal would be missed, if somebody knows where: see [`Environment::pulses`](crate::Environment).
+    pub(crate) fn beating(mut self, pulses: Option<Pulses>) -> Self {
+        self.tenure = self.tenure.beating(pulses.map(|pulses| Unheard {
+            pulses,
+            name: self.view.identity.clone(),
+            clock: self.wall.clone(),
+            settings: self.settings,
+        }));
+        self
+    }
+
     /// With or without the planted defect.
     #[cfg(feature = "mutants")]
     pub(crate) fn lingering(self, lingers: bool) -> Self {
@@ -156,7 +133,7 @@ impl Elector {
                 result = &mut work => result,
             }
         };
-        if result.is_err() || self.tenure.expires.load(Ordering::Relaxed) {
+        if result.is_err() || self.tenure.expires() {
             tracing::info!(lease = LEASE, "the lease is left to expire");
         } else {
             self.release().await;
@@ -200,9 +177,13 @@ impl Elector {
     /// Renews until that is no longer possible; says why.
     async fn hold(&mut self) -> String {
         let mut last_error = None;
+        self.rest().await;
         loop {
             match self.attempt().await {
-                Ok(Attempt::Written) => last_error = None,
+                Ok(Attempt::Written) => {
+                    last_error = None;
+                    self.rest().await;
+                }
                 Ok(Attempt::WaitUntil(time)) => self.clock.sleep_until(time).await,
                 Ok(Attempt::Lost) => return self.why_lost(last_error),
                 Err(error) => {
@@ -214,6 +195,14 @@ impl Elector {
                     last_error = Some(error);
                 }
             }
+        }
+    }
+
+    /// Leads on after a write for as long as nobody would miss a renewal.
+    async fn rest(&mut self) {
+        let Some(renewed_at) = self.view.renewed_at else { return };
+        if let Some(last) = self.tenure.rest(renewed_at).await {
+            self.view.renewed_at = Some(last);
         }
     }
 

@@ -167,6 +167,7 @@ async fn control(options: Options, metrics: Metrics, cancel: CancellationToken) 
         seed,
         identity,
         metrics,
+        pulses: None,
     };
     tokio::select! {
         result = mcm::run(options, environment, cancel) => Ok(result?),

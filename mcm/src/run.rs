@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use clock::{Clock, Seed};
+use clock::{Clock, Pulses, Seed};
 use kube::Client;
 #[cfg(feature = "mutants")]
 use mcm_core::machine::Mutant;
@@ -45,6 +45,8 @@ pub struct Environment {
     pub identity: String,
     /// Where it is measured.
     pub metrics: Metrics,
+    /// Where whoever leads need not renew its Lease in virtual time, as nobody would miss it; `None`: it always renews.
+    pub pulses: Option<Pulses>,
 }
 
 impl std::fmt::Debug for Environment {
@@ -84,7 +86,8 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
         settings,
         environment.clock.clone(),
         readiness.clone(),
-    );
+    )
+    .beating(environment.pulses.clone());
     #[cfg(feature = "mutants")]
     let elector = elector.lingering(options.mutant == Some(Mutant::R04b));
     elector

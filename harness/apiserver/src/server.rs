@@ -122,6 +122,9 @@ pub struct Options {
     /// Whether a new pod gets a service account, which must exist, and a volume with its token, as
     /// the admission plugin ServiceAccount does it.
     pub service_account_admission: bool,
+    /// Whether a watch outlives its timeout where nobody would miss its end: as long as no fault rule is left. It then
+    /// has one bookmark for each timeout. For virtual time, in which clients would only begin it again.
+    pub lasting_watches: bool,
 }
 
 impl Options {
@@ -138,6 +141,7 @@ impl Options {
             namespace_controllers: false,
             authorization: Authorization::default(),
             service_account_admission: false,
+            lasting_watches: false,
         }
     }
 }
@@ -164,6 +168,8 @@ pub(crate) struct Inner {
     pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
     pub(crate) authorizer: Authorizer,
     pub(crate) faults: Faults,
+    /// See [`Options::lasting_watches`].
+    pub(crate) lasting_watches: bool,
     /// Signs the tokens of service accounts.
     pub(crate) signer: Signer,
     token_ids: Mutex<Stream>,
@@ -215,6 +221,7 @@ impl Server {
             namespace_controllers,
             authorization,
             service_account_admission,
+            lasting_watches,
         } = options;
         let authority = if clock.is_simulated() {
             None
@@ -257,6 +264,7 @@ impl Server {
             tokens: Mutex::new(tokens),
             authorizer,
             faults,
+            lasting_watches,
             signer: Signer::new(&mut seed.stream("apiserver token key"))?,
             token_ids: Mutex::new(seed.stream("apiserver token ids")),
             audit_ids: Mutex::new(seed.stream("apiserver audit ids")),

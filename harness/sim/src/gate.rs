@@ -50,6 +50,8 @@ struct State {
     open: bool,
     struck: bool,
     paused_until: Option<Timestamp>,
+    /// What is done when it begins to stand still.
+    at_pause: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Who goes on when the pause is over, in the order in which they were held up.
     held_up: Vec<Waker>,
     lagging: Option<Lagging>,
@@ -148,6 +150,7 @@ impl Gate {
             open: true,
             struck: false,
             paused_until: None,
+            at_pause: None,
             held_up: Vec::new(),
             lagging: None,
         };
@@ -244,10 +247,22 @@ impl Gate {
         self.stand_still(time, &format!("pause for {time:?}"));
     }
 
+    /// Does that whenever the process begins to stand still, for whoever goes by what it does all the time.
+    pub fn when_it_stands_still(&self, act: impl Fn() + Send + Sync + 'static) {
+        self.lock().at_pause = Some(Arc::new(act));
+    }
+
     fn stand_still(&self, time: Duration, words: &str) {
         let until = later(self.trace().clock().now(), time);
-        self.lock().paused_until = Some(until);
+        let at_pause = {
+            let mut state = self.lock();
+            state.paused_until = Some(until);
+            state.at_pause.clone()
+        };
         self.trace().fault(self.name(), words);
+        if let Some(act) = at_pause {
+            act();
+        }
         self.0.paused.notify_waiters();
     }
 

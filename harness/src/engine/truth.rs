@@ -49,12 +49,13 @@ impl<S: Stage> Engine<'_, S> {
         }
     }
 
-    /// Reads the Lease where, as it was last seen, a call was not its holder's to make: a watch that had to list
-    /// again may be behind.
+    /// Takes renewals in that nobody heard, and reads the Lease where, as it was last seen, a call was not its holder's to
+    /// make: a watch that had to list again may be behind.
     pub(super) async fn catch_up_with_lease(&mut self, observation: &Observation) -> Result<(), Failure> {
         let Seen::Cloud(CloudEvent::Call(call)) = &observation.what else {
             return Ok(());
         };
+        self.catch_up_with_renewals();
         let leads = |lease: &Leadership| may_lead(lease, &call.client, observation.at);
         if call.client.is_empty() || self.world.leadership.as_ref().is_none_or(leads) {
             return Ok(());
@@ -65,7 +66,16 @@ impl<S: Stage> Engine<'_, S> {
         let lease = read.map_err(|error| self.failed(format!("cannot read the Lease {namespace}/{LEASE}: {error}")))?;
         let lease = lease.and_then(|lease| serde_json::to_value(lease).ok());
         self.world.leadership = lease.as_ref().and_then(Leadership::of);
+        self.catch_up_with_renewals();
         Ok(())
+    }
+
+    fn catch_up_with_renewals(&mut self) {
+        if let Some(lease) = &mut self.world.leadership
+            && let Some(renewed) = self.stage.unheard_renewal(&lease.holder)
+        {
+            lease.renewed = lease.renewed.max(renewed);
+        }
     }
 
     /// Reads the set of a Machine that is removed: its new size, for which the Machine goes, may not have been seen yet.

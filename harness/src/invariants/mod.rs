@@ -101,9 +101,9 @@ pub static ALL: [Invariant; 19] = [
     },
     Invariant {
         name: "I5",
-        statement: "a preserved Machine's VM lives until its expiry or a legal release",
+        statement: "a Machine that fails and asks to be preserved is, and a preserved one's VM lives until its expiry or a legal release",
         bites: Bites::Yes,
-        check: || Box::new(preservation::Lives),
+        check: || Box::<preservation::Lives>::default(),
     },
     Invariant {
         name: "I6",

@@ -6,15 +6,18 @@
 //! and none at all of a machine that was not kept before while a rollout is under way.
 //!
 //! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, replicas
-//! lowered below what is left, explicit deletion of Machine, Node, set or deployment.
+//! lowered below what is left, explicit deletion of Machine, Node, set or deployment. A Machine that fails while its own
+//! annotation asks for it becomes one, unless a rollout is under way. The write by which it fails is made on the version
+//! that was decided on, so that what it asks for was known.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, annotation, is_deleting, name, owner, time};
+use super::sight::{Sight, Terms, annotation, is_deleting, label, name, owner, phase, time};
 use crate::engine::world::WorldState;
 
 /// The annotation by which a person asks for a preservation or ends it.
@@ -27,8 +30,57 @@ const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 pub(super) struct Limit {
     /// By object: since when it is above its limit.
     above: BTreeMap<(&'static str, String), Timestamp>,
-    /// By deployment: the template that it rolled out last.
-    rolled: BTreeMap<String, Value>,
+    rollouts: Rollouts,
+}
+
+/// Which deployments are being rolled out, as far as they say so.
+#[derive(Debug, Default)]
+struct Rollouts(BTreeMap<String, Rollout>);
+
+#[derive(Debug)]
+struct Rollout {
+    /// The template that was rolled out last; `None`: not known.
+    rolled: Option<Value>,
+    /// Since when one is, or none is, under way.
+    since: Timestamp,
+}
+
+impl Rollouts {
+    /// Takes a deployment in. Asked before that, it tells what was so until then.
+    fn note(&mut self, sight: &Sight) {
+        if let Some(deployment) = sight.deleted("MachineDeployment") {
+            self.0.remove(name(deployment));
+        }
+        let Some(deployment) = sight.applied("MachineDeployment") else {
+            return;
+        };
+        let was = sight.before.is_some_and(|before| self.is_under_way(before));
+        let rolled_out = |object: &Value| object.pointer("/status/rolledOut").cloned();
+        let hash = rolled_out(deployment);
+        let rollout = self.0.entry(name(deployment).to_owned()).or_insert(Rollout {
+            rolled: None,
+            since: sight.at(),
+        });
+        if hash.is_some() && sight.before.and_then(rolled_out) != hash {
+            rollout.rolled = Some(deployment["spec"]["template"].clone());
+        }
+        if self.is_under_way(deployment) != was
+            && let Some(rollout) = self.0.get_mut(name(deployment))
+        {
+            rollout.since = sight.at();
+        }
+    }
+
+    fn is_under_way(&self, deployment: &Value) -> bool {
+        let rolled = self.0.get(name(deployment)).and_then(|rollout| rollout.rolled.as_ref());
+        deployment["spec"]["paused"] != true && rolled.is_some_and(|rolled| *rolled != deployment["spec"]["template"])
+    }
+
+    /// Whether it is known since then that none is under way.
+    fn none_since(&self, deployment: &Value, then: Timestamp) -> bool {
+        let known = self.0.get(name(deployment));
+        !self.is_under_way(deployment) && known.is_some_and(|rollout| rollout.rolled.is_some() && rollout.since <= then)
+    }
 }
 
 impl Check for Limit {
@@ -36,7 +88,7 @@ impl Check for Limit {
         for kind in ["MachineDeployment", "MachineSet"] {
             if let Some(object) = sight.deleted(kind) {
                 self.above.remove(&(kind, name(object).to_owned()));
-                self.rolled.remove(name(object));
+                self.rollouts.note(sight);
             }
             if let Some(object) = sight.applied(kind) {
                 let key = (kind, name(object).to_owned());
@@ -46,7 +98,7 @@ impl Check for Limit {
                     self.above.remove(&key);
                 }
                 let entered = self.wrongly_entered(sight, object);
-                self.note_rollout(sight, object);
+                self.rollouts.note(sight);
                 return entered;
             }
         }
@@ -83,8 +135,7 @@ impl Limit {
             machine.is_some_and(|machine| stage(machine) == "Draining" || time(machine, EXPIRY).is_some())
         };
         let entry = all.iter().filter(is_new).find(|entry| !was_kept(entry))?;
-        let rolled = self.rolled.get(name(owner));
-        if owner["spec"]["paused"] != true && rolled.is_some_and(|rolled| *rolled != owner["spec"]["template"]) {
+        if self.rollouts.is_under_way(owner) {
             return Some(format!(
                 "machine {} is preserved, and {} is being rolled out",
                 entry["name"],
@@ -100,15 +151,6 @@ impl Limit {
                 limit(owner)
             )
         })
-    }
-
-    fn note_rollout(&mut self, sight: &Sight, owner: &Value) {
-        let rolled_out = |object: &Value| object.pointer("/status/rolledOut").cloned();
-        let now = rolled_out(owner);
-        if now.is_some() && sight.before.and_then(rolled_out) != now {
-            self.rolled
-                .insert(name(owner).to_owned(), owner["spec"]["template"].clone());
-        }
     }
 }
 
@@ -134,12 +176,18 @@ pub(super) fn limit(owner: &Value) -> usize {
 }
 
 /// I5.
-#[derive(Debug)]
-pub(super) struct Lives;
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    rollouts: Rollouts,
+}
 
 impl Check for Lives {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        self.rollouts.note(sight);
         if let Some(machine) = sight.applied("Machine") {
+            if let Some(broken) = self.is_not_heard(sight, machine) {
+                return Some(broken);
+            }
             let before = sight.before.filter(|before| is_preserved(before, sight))?;
             if let Some(broken) = released_early(sight, before, machine) {
                 return Some(broken);
@@ -160,6 +208,35 @@ impl Check for Lives {
             format!(
                 "VM {} of machine {}, which is preserved, was deleted",
                 vm.id, vm.machine
+            )
+        })
+    }
+}
+
+impl Lives {
+    /// It fails in this write, and is not kept though it asks for that itself. What comes from its Node is left out: it
+    /// may have changed there meanwhile.
+    fn is_not_heard(&self, sight: &Sight, machine: &Value) -> Option<String> {
+        let before = sight.before?;
+        let fails = phase(machine) == "Failed" && !phase(before).starts_with("Failed") && !is_deleting(machine);
+        let asked = annotation(before, PRESERVE).filter(|asked| ["now", "when-failed"].contains(asked))?;
+        let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
+        let of_node = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some()
+            || node.is_some_and(|node| annotation(node, PRESERVE).is_some());
+        if !fails || of_node || !stage(machine).is_empty() || annotation(machine, PRESERVE) != Some(asked) {
+            return None;
+        }
+        let set = sight.world.object("MachineSet", owner(machine, "MachineSet")?)?;
+        let deployment = sight
+            .world
+            .object("MachineDeployment", owner(set, "MachineDeployment")?)?;
+        // Two streams have no order between them.
+        let settled = sight.at().checked_sub(sight.terms.pass()).ok()?;
+        self.rollouts.none_since(deployment, settled).then(|| {
+            format!(
+                "machine {} fails and is not kept, though its annotation says {asked} and no rollout of {} is under way",
+                name(machine),
+                name(deployment)
             )
         })
     }

@@ -1,9 +1,9 @@
 //! I7: size bounds of a MachineDeployment.
 //!
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
-//! Terminating ones counted, while nothing has failed. (c) When a controller removes a Running one, what is available is
-//! at least replicas - maxUnavailable, less what faults took; for a pass after a change of replicas, of the smaller number: an
-//! order of before may still be carried out.
+//! Terminating ones counted, while nothing has failed and no person has deleted one. (c) When a controller removes a
+//! Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
+//! of replicas, of the smaller number: an order of before may still be carried out.
 //!
 //! Nothing to judge while no MachineDeployment of the Machine's label exists.
 
@@ -61,6 +61,10 @@ impl Check for Size {
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
         if !removed || is_named(machine, deployment) {
             return None;
+        }
+        if sight.terms.is_deleted_by_user(machine) {
+            // Whatever the strategy, its set makes another one at once.
+            self.disturbed.insert(called.to_owned());
         }
         // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
         let kept = sight.before.is_some_and(|before| phase(before) == "Failed:Preserved");

@@ -32,6 +32,7 @@ use std::time::Duration;
 use apiserver::faults::Faults;
 use clock::Clock;
 use futures::stream::BoxStream;
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::{Deserialize, Serialize};
 
@@ -179,6 +180,11 @@ pub trait Stage {
     /// Whether the plan of the run, beside the scenario, may disturb the controller at any time.
     fn is_disturbed(&self) -> bool {
         false
+    }
+
+    /// When whoever holds mcm's Lease renewed it last without a request, which happens only where nobody would miss one.
+    fn unheard_renewal(&self, _holder: &str) -> Option<Timestamp> {
+        None
     }
 
     /// Returns, with a sentence, when a part of the world ends that nobody ended.

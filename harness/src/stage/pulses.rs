@@ -1,27 +1,27 @@
-//! In virtual time: when kubelets in good health need not renew their Leases, because nobody would miss it.
+//! In virtual time: when kubelets in good health and an mcm that leads need not renew their Leases, because nobody would
+//! miss it.
 //!
-//! Of a Lease in `kube-node-lease` only node lifecycle takes notice. What a run says or draws about the ways between
-//! kubelets, API server and built-in controllers is known before it starts; where it touches none of them, each renewal
-//! would come through, so the [`Pulses`] say the same. A kubelet that falls ill is no such case: it ends its pulse itself.
+//! Of a Lease in `kube-node-lease` only node lifecycle takes notice, of mcm's only another mcm. What a run says or draws
+//! about the ways between who renews, API server and who takes notice is known before it starts; where it touches none of
+//! them, each renewal would come through, so the [`Pulses`] say the same. A kubelet that falls ill is no such case: it
+//! ends its pulse itself. Nor is an mcm that crashes, is killed or stands still: its pulse ends at that moment.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use apiserver::faults::Rule;
+use apiserver::faults::{Rule, Verb};
 use clock::Pulses;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::deploy::MCM_ACCOUNT;
+use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::plan::Disturbance;
 use crate::runner::Job;
 use crate::scenario::step::Process;
 use crate::scenario::{Step, Timeouts};
 
-/// The pulses of a run that starts at `start`; `None`: every Lease is renewed every time.
-pub(super) fn unheard(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
-    let scenario = &job.plan.scenario;
-    let shown = serde_json::to_string(scenario).ok()?;
-    if job.every_renewal || shown.contains("\"Lease\"") || scenario.steps.iter().any(cuts) {
+/// The pulses of the kubelets of a run that starts at `start`; `None`: every Lease is renewed every time.
+pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
+    if shows_leases(job) || job.plan.scenario.steps.iter().any(cuts) {
         return None;
     }
     let mut loud = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn unheard(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Optio
         match disturbance {
             Disturbance::Pause(pause) if pause.process != Process::Mcm => return None,
             Disturbance::Lag(lag) if lag.process != Process::Mcm => return None,
-            Disturbance::Api(rule) if !is_about_mcm(rule) => loud.push(window(rule, start, timeouts)),
+            Disturbance::Api(rule) if !is_about(rule, MCM_ACCOUNT) => loud.push(window(rule, start, timeouts)),
             Disturbance::Crash(_)
             | Disturbance::Pause(_)
             | Disturbance::Lag(_)
@@ -42,19 +42,51 @@ pub(super) fn unheard(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Optio
     Some(Pulses::new(loud))
 }
 
+/// The same of its mcm. Where there are two, one watches over the other's Lease.
+pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
+    let scenario = &job.plan.scenario;
+    let strikes = |step: &Step| match step {
+        Step::ApiFault(fault) => strikes_renewals(&fault.rule),
+        _ => false,
+    };
+    if shows_leases(job) || scenario.world.replicas > 1 || scenario.steps.iter().any(strikes) {
+        return None;
+    }
+    let rules = job
+        .plan
+        .disturbances
+        .iter()
+        .filter_map(|disturbance| match disturbance {
+            Disturbance::Api(rule) if strikes_renewals(rule) => Some(rule),
+            _ => None,
+        });
+    Some(Pulses::new(rules.map(|rule| window(rule, start, timeouts))))
+}
+
+/// Whether somebody wants to see Leases as they are.
+fn shows_leases(job: &Job) -> bool {
+    let shown = serde_json::to_string(&job.plan.scenario);
+    job.every_renewal || shown.is_ok_and(|shown| shown.contains("\"Lease\""))
+}
+
 /// Whether a step may stand between kubelets and node lifecycle, at a time that nobody knows before.
 fn cuts(step: &Step) -> bool {
     match step {
-        Step::ApiFault(fault) => fault.by.is_none() && !is_about_mcm(&fault.rule),
+        Step::ApiFault(fault) => fault.by.is_none() && !is_about(&fault.rule, MCM_ACCOUNT),
         Step::Pause(pause) => pause.process != Process::Mcm,
         Step::Process(step) => step.name != Process::Mcm,
         _ => false,
     }
 }
 
-fn is_about_mcm(rule: &Rule) -> bool {
+fn is_about(rule: &Rule, account: &str) -> bool {
     let client = rule.matches.client.as_ref();
-    client.is_some_and(|client| client.as_str().ends_with(&format!(":{MCM_ACCOUNT}")))
+    client.is_some_and(|client| client.as_str().ends_with(&format!(":{account}")))
+}
+
+/// Whether a rule may strike mcm when it renews.
+fn strikes_renewals(rule: &Rule) -> bool {
+    rule.action.verbs().contains(&Verb::Update) && !is_about(rule, FAKECLOUD_ACCOUNT)
 }
 
 /// When a rule may be felt: what it holds back may arrive a little later.
@@ -112,30 +144,37 @@ mod tests {
         Disturbance::Api(Box::new(Rule { matches, ..rule }))
     }
 
-    /// Until which second a pulse goes that begins with the run.
+    fn freeze() -> Disturbance {
+        Disturbance::Api(Box::new(Rule::new("r", Action::FreezeWatch {})))
+    }
+
+    /// Until which second pulses go that begin with the run.
     #[rstest]
-    #[case::undisturbed(vec![], Some(i64::MAX))]
-    #[case::mcm_hears_late(vec![lag(Process::Mcm)], Some(i64::MAX))]
-    #[case::node_lifecycle_hears_late(vec![lag(Process::Controllers)], None)]
-    #[case::kubelets_hear_late(vec![lag(Process::Fakecloud)], None)]
-    #[case::requests_of_mcm(vec![compaction("*:machine-controller-manager")], Some(i64::MAX))]
-    #[case::requests_of_kubelets(vec![compaction("*:fakecloud")], Some(900))]
-    #[case::requests_of_anybody(vec![compaction("*")], Some(900))]
-    fn kubelets_beat_unheard_where_every_renewal_would_come_through(
+    #[case::undisturbed(vec![], Some(i64::MAX), Some(i64::MAX))]
+    #[case::mcm_hears_late(vec![lag(Process::Mcm)], Some(i64::MAX), Some(i64::MAX))]
+    #[case::node_lifecycle_hears_late(vec![lag(Process::Controllers)], None, Some(i64::MAX))]
+    #[case::kubelets_hear_late(vec![lag(Process::Fakecloud)], None, Some(i64::MAX))]
+    #[case::requests_of_mcm(vec![compaction("*:machine-controller-manager")], Some(i64::MAX), Some(900))]
+    #[case::requests_of_kubelets(vec![compaction("*:fakecloud")], Some(900), Some(i64::MAX))]
+    #[case::requests_of_anybody(vec![compaction("*")], Some(900), Some(900))]
+    #[case::watches_of_anybody(vec![freeze()], None, Some(i64::MAX))]
+    fn they_beat_unheard_where_every_renewal_would_come_through(
         #[case] disturbances: Vec<Disturbance>,
-        #[case] until: Option<i64>,
+        #[case] kubelets: Option<i64>,
+        #[case] mcm: Option<i64>,
     ) {
-        let start = Timestamp::UNIX_EPOCH;
-        let pulses = unheard(&job(disturbances), start, &Timeouts::production());
-        let end = pulses.and_then(|pulses| pulses.begin("a", start, PERIOD));
-        assert_eq!(
-            end.map(|end| if end == Timestamp::MAX {
-                i64::MAX
-            } else {
-                end.as_second()
-            }),
-            until
-        );
+        let (start, job) = (Timestamp::UNIX_EPOCH, job(disturbances));
+        let until = |pulses: Option<Pulses>| {
+            let end = pulses?.begin("a", start, PERIOD)?;
+            Some(
+                Some(end)
+                    .filter(|end| *end != Timestamp::MAX)
+                    .map_or(i64::MAX, Timestamp::as_second),
+            )
+        };
+        let timeouts = Timeouts::production();
+        assert_eq!(until(of_kubelets(&job, start, &timeouts)), kubelets);
+        assert_eq!(until(of_mcm(&job, start, &timeouts)), mcm);
     }
 
     #[test]
@@ -144,6 +183,15 @@ mod tests {
             every_renewal: true,
             ..job(Vec::new())
         };
-        assert_eq!(unheard(&job, Timestamp::UNIX_EPOCH, &Timeouts::production()), None);
+        let (start, timeouts) = (Timestamp::UNIX_EPOCH, Timeouts::production());
+        assert_eq!(of_kubelets(&job, start, &timeouts), None);
+        assert_eq!(of_mcm(&job, start, &timeouts), None);
+    }
+
+    #[test]
+    fn an_mcm_that_another_one_watches_renews() {
+        let mut job = job(Vec::new());
+        job.plan.scenario.world.replicas = 2;
+        assert_eq!(of_mcm(&job, Timestamp::UNIX_EPOCH, &Timeouts::production()), None);
     }
 }

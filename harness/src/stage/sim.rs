@@ -11,8 +11,9 @@ use std::time::Duration;
 use ::sim::{Gate, Handle, Trace};
 use apiserver::Identity;
 use apiserver::faults::Faults;
-use clock::{Clock, Seed};
+use clock::{Clock, Pulses, Seed};
 use futures::stream::{BoxStream, StreamExt};
+use jiff::Timestamp;
 use mcm_api::GoDuration;
 use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
@@ -122,6 +123,8 @@ struct SimStage {
     api_faults: Faults,
     audit: Audit,
     disturbed: bool,
+    /// Of mcm.
+    beats: Option<Pulses>,
     parts: JoinSet<String>,
 }
 
@@ -139,6 +142,7 @@ impl SimStage {
         let new_server = |name: &str| {
             let options = apiserver::Options {
                 observer: Some(Arc::new(observer.clone())),
+                lasting_watches: !job.every_renewal,
                 ..controllers::server_options(clock.clone(), seed.child(name), audit)
             };
             apiserver::Server::new(options).map_err(|error| error.to_string())
@@ -150,7 +154,8 @@ impl SimStage {
         };
         let client = client_of_server(&gate("drydock").forgetful(), &server, Identity::admin());
         let mut parts = JoinSet::new();
-        let pulses = pulses::unheard(job, clock.now(), &timeouts);
+        let pulses = pulses::of_kubelets(job, clock.now(), &timeouts);
+        let beats = pulses::of_mcm(job, clock.now(), &timeouts);
         let mut settings = controllers::settings(&timeouts, "");
         settings.node_lifecycle.pulses.clone_from(&pulses);
         let (target, clusters, builtin);
@@ -214,8 +219,13 @@ impl SimStage {
                 seed: seed.child(&name),
                 options: options.clone(),
                 no_target: job.plan.scenario.world.no_target,
+                pulses: beats.clone(),
             };
             let replica_gate = replica.gate.clone();
+            if let Some(beats) = beats.clone() {
+                let clock = clock.clone();
+                replica_gate.when_it_stands_still(move || beats.end_all(clock.now()));
+            }
             let (fakecloud, server, target) = (fakecloud.clone(), server.clone(), target.clone());
             let two = job.target.is_some();
             let process = ::sim::process(&name, replica.gate.clone(), move || {
@@ -242,6 +252,7 @@ impl SimStage {
                     ..options.clone()
                 },
                 no_target: false,
+                pulses: None,
             };
             let (fakecloud, server) = (fakecloud.clone(), server.clone());
             let process = ::sim::process(NEIGHBOUR, neighbour.gate.clone(), move || {
@@ -265,6 +276,7 @@ impl SimStage {
             api_faults: server.faults(),
             audit: audit.clone(),
             disturbed: is_disturbing(&job.plan.disturbances),
+            beats,
             parts,
         })
     }
@@ -380,6 +392,7 @@ struct Incarnations {
     seed: Seed,
     options: mcm::Options,
     no_target: bool,
+    pulses: Option<Pulses>,
 }
 
 impl Incarnations {
@@ -410,6 +423,7 @@ impl Incarnations {
             seed: self.seed.child(&identity),
             identity,
             metrics: mcm::Metrics::default(),
+            pulses: self.pulses.clone(),
         };
         let options = self.options.clone();
         async move { format!("{:?}", mcm::run(options, environment, CancellationToken::new()).await) }
@@ -495,6 +509,10 @@ impl Stage for SimStage {
 
     fn is_disturbed(&self) -> bool {
         self.disturbed
+    }
+
+    fn unheard_renewal(&self, holder: &str) -> Option<Timestamp> {
+        self.beats.as_ref()?.last(holder, self.clock.now())
     }
 
     async fn trouble(&mut self) -> String {

@@ -274,6 +274,7 @@ impl Stage {
             seed: Seed::new(7),
             identity: "me".to_owned(),
             metrics: Metrics::new(),
+            pulses: None,
         }
     }
 

@@ -207,3 +207,82 @@ async fn a_leader_that_was_stopped_may_not_act_before_it_renews() {
     leading.await.unwrap();
     assert!(Tenure::unlimited().holds(Timestamp::UNIX_EPOCH));
 }
+
+fn renewals(server: &FakeServer) -> usize {
+    let requests = server.requests();
+    requests.iter().filter(|request| request.starts_with("PUT")).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_pulse_ends() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let pulses = Pulses::default();
+    let started = clock.now();
+    let leading = elector(&server, "a", &clock)
+        .beating(Some(pulses.clone()))
+        .lead(cancel.clone(), |tenure| {
+            let (clock, cancel, server, pulses) = (&clock, cancel.clone(), &server, &pulses);
+            async move {
+                // An odd second, so that no look falls on a beat.
+                clock.sleep(Duration::from_secs(1)).await;
+                for _ in 0..60 {
+                    clock.sleep(Duration::from_secs(61)).await;
+                    assert!(tenure.holds(clock.now()));
+                }
+                assert_eq!(renewals(server), 0);
+                pulses.end_all(clock.now());
+                clock.sleep(Duration::from_millis(900)).await;
+                assert_eq!(renewals(server), 0, "the last beat was a second ago");
+                clock.sleep(Duration::from_millis(200)).await;
+                assert_eq!(renewals(server), 1);
+                assert_eq!(pulses.last("a", clock.now()), None, "the pulse begins anew");
+                cancel.cancel();
+                Ok(())
+            }
+        });
+    leading.await.unwrap();
+    assert_eq!(clock.now().duration_since(started).as_secs(), 1 + 60 * 61 + 1);
+}
+
+/// Whether a leader that beats unheard and then stands still for so long leads on.
+async fn leads_after_standing_still_for(pause: Duration) -> bool {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let pulses = Pulses::default();
+    let leading = elector(&server, "a", &clock)
+        .beating(Some(pulses.clone()))
+        .lead(cancel.clone(), |_| work_until(cancel.clone()));
+    let mut leading = pin!(leading);
+    tokio::select! {
+        biased;
+        _ = &mut leading => unreachable!(),
+        () = clock.sleep(Duration::from_secs(101)) => {}
+    }
+    pulses.end_all(clock.now());
+    clock.sleep(pause).await;
+    cancel.cancel();
+    let ended = leading.await;
+    ended.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stood_still_counts_from_its_last_beat() {
+    assert!(leads_after_standing_still_for(Duration::from_millis(8_999)).await);
+    assert!(!leads_after_standing_still_for(Duration::from_millis(9_000)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_gone_beats_no_more() {
+    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let pulses = Pulses::default();
+    {
+        let leading = elector(&server, "a", &clock)
+            .beating(Some(pulses.clone()))
+            .lead(cancel.clone(), |_| work_until(cancel.clone()));
+        let gone = clock.sleep(Duration::from_secs(101));
+        tokio::select! { _ = leading => unreachable!(), () = gone => {} }
+    }
+    let gone = clock.now();
+    clock.sleep(Duration::from_secs(100)).await;
+    let last = pulses.last("a", clock.now()).unwrap();
+    assert_eq!(gone.duration_since(last).as_secs(), 1);
+}

@@ -51,6 +51,21 @@ impl Faults {
         !self.0.busy.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    /// Whether no rule can strike any more.
+    pub(crate) fn are_over(&self, now: Timestamp) -> bool {
+        if self.is_idle() {
+            return true;
+        }
+        let elapsed = self.elapsed(now);
+        let ended = |live: &Live| {
+            let window = live.rule.matches.window;
+            window
+                .and_then(|window| window.until)
+                .is_some_and(|until| until <= elapsed)
+        };
+        !self.is_down(now) && self.lock().live.iter().all(ended)
+    }
+
     /// Whether the server is down.
     pub(crate) fn is_down(&self, now: Timestamp) -> bool {
         if self.is_idle() {

@@ -339,6 +339,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
         entry: entry.clone(),
         watch,
         presentation: exchange.presentation,
+        timeout: SignedDuration::from_secs(seconds),
         deadline: exchange.now + SignedDuration::from_secs(seconds),
         bookmarks: options.bookmarks,
     };

@@ -29,6 +29,8 @@ pub(super) struct Feed {
     pub(super) entry: Entry,
     pub(super) watch: Watch,
     pub(super) presentation: Presentation,
+    /// How long the client wants it to last.
+    pub(super) timeout: SignedDuration,
     pub(super) deadline: Timestamp,
     pub(super) bookmarks: bool,
 }
@@ -68,10 +70,24 @@ enum Step {
 type Line = Result<Bytes, Disconnected>;
 
 impl Feed {
+    /// Whether it goes on as if it were begun again when its time is over: nobody would miss its end.
+    fn lasts(&self, now: Timestamp) -> bool {
+        self.server.lasting_watches && self.server.faults.are_over(now)
+    }
+
+    /// A minute from now, unless that is spared, but no later than shortly before the end.
+    fn following_bookmark(&self, now: Timestamp, spared: bool) -> Timestamp {
+        let last = self.deadline - BOOKMARK_LEAD;
+        if now >= last {
+            return self.deadline;
+        }
+        if spared { last } else { last.min(now + BOOKMARK_PERIOD) }
+    }
+
     /// The lines of the watch, until it ends or breaks.
     pub(super) fn lines(self) -> impl Stream<Item = Line> + Send + 'static {
         let now = self.server.registry.clock().now();
-        let next_bookmark = following_bookmark(now, self.deadline);
+        let next_bookmark = self.following_bookmark(now, self.lasts(now));
         let mut life = self.server.life.follow();
         let born = *life.borrow_and_update();
         let state = State {
@@ -112,7 +128,7 @@ impl State {
                     return Some(Ok(self.send(&event, now)));
                 }
                 Step::Bookmark => {
-                    self.next_bookmark = following_bookmark(now, self.feed.deadline);
+                    self.next_bookmark = self.feed.following_bookmark(now, self.feed.lasts(now));
                     let event = Event::Bookmark {
                         revision: self.feed.watch.revision(),
                         initial_events_end: false,
@@ -186,9 +202,10 @@ impl State {
             Err(Some(error)) => return Step::Refuse(error),
             Err(None) => return Step::End,
         }
-        if now >= deadline {
+        if now >= deadline && !(weather == &Weather::default() && self.begins_again(now)) {
             return Step::End;
         }
+        let deadline = self.feed.deadline;
         if self.feed.bookmarks && now >= self.next_bookmark && self.late.is_empty() {
             return Step::Bookmark;
         }
@@ -202,6 +219,16 @@ impl State {
             news: true,
             until: Some(wake),
         }
+    }
+
+    /// At the end of its time: whether it goes on for as long again.
+    fn begins_again(&mut self, now: Timestamp) -> bool {
+        let lasts = self.feed.lasts(now) && self.feed.timeout.is_positive();
+        if lasts {
+            self.feed.deadline = now + self.feed.timeout;
+            self.next_bookmark = self.feed.following_bookmark(now, true);
+        }
+        lasts
     }
 
     /// The next event that is due. Without a lag it is the watch's next one.
@@ -286,13 +313,6 @@ impl State {
             });
         }
     }
-}
-
-/// A minute from now, but no later than shortly before the end.
-fn following_bookmark(now: Timestamp, deadline: Timestamp) -> Timestamp {
-    let regular = now + BOOKMARK_PERIOD;
-    let last = deadline - BOOKMARK_LEAD;
-    if now < last { regular.min(last) } else { deadline }
 }
 
 fn earliest(deadline: Timestamp, other: Option<Timestamp>) -> Timestamp {

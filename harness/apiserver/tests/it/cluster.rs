@@ -81,11 +81,17 @@ pub struct Answer {
 impl Cluster {
     /// Must be called within a runtime whose time is paused.
     pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// As [`Cluster::new`], with other options.
+    pub fn with(change: impl FnOnce(&mut Options)) -> Self {
         let seen = Arc::new(Seen::default());
         let clock = Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
         let mut options = Options::new(clock, Seed::new(7));
         options.observer = Some(Arc::clone(&seen) as Arc<dyn Observer>);
         options.history = 50;
+        change(&mut options);
         Self {
             server: Server::new(options).unwrap(),
             seen,

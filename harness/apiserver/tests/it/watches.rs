@@ -9,7 +9,10 @@ use crate::cluster::Cluster;
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 async fn cluster_with_one() -> (Cluster, u64) {
-    let cluster = Cluster::new();
+    with_one(Cluster::new()).await
+}
+
+async fn with_one(cluster: Cluster) -> (Cluster, u64) {
     cluster
         .delete(&format!("{CONFIG_MAPS}/kube-root-ca.crt"), Value::Null)
         .await;
@@ -86,6 +89,39 @@ async fn a_watch_ends_at_its_timeout_after_a_last_bookmark() {
     }
     assert_eq!(bookmarks, [60, 98]);
     assert_eq!(elapsed(), 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lasting_watch_goes_on_with_a_bookmark_for_each_timeout_until_there_is_a_fault_rule() {
+    let (cluster, revision) = with_one(Cluster::with(|options| options.lasting_watches = true)).await;
+    let clock = clock::Clock::simulated("2026-01-01T00:00:00Z".parse().unwrap());
+    let began = clock.now();
+    let elapsed = || clock.now().duration_since(began).as_secs();
+    let query = "watch=true&allowWatchBookmarks=true&timeoutSeconds=100";
+    let mut watch = cluster
+        .watch(&format!("{CONFIG_MAPS}?{query}&resourceVersion={revision}"))
+        .await;
+    for bookmark in [98, 198, 298] {
+        assert_eq!(watch.brief().await, brief("BOOKMARK", "", revision));
+        assert_eq!(elapsed(), bookmark);
+    }
+    let change = async {
+        clock.sleep(Duration::from_secs(52)).await;
+        cluster
+            .merge(&format!("{CONFIG_MAPS}/a"), json!({ "data": { "k": "v" } }))
+            .await;
+    };
+    let (told, ()) = tokio::join!(watch.brief(), change);
+    assert_eq!(told, brief("MODIFIED", "a", revision + 1));
+    assert_eq!(elapsed(), 350, "what happens is told at once");
+    let rule = "{name: later, match: {verbs: [watch], window: {from: 1h, until: 2h}}, action: {freezeWatch: {}}}";
+    let rule = apiserver::faults::parse(rule).unwrap();
+    cluster.server.faults().add_all(rule).unwrap();
+    let mut last = 0;
+    while watch.brief().await.is_some() {
+        last = elapsed();
+    }
+    assert_eq!((last, elapsed()), (398, 400), "it ends in its time");
 }
 
 #[tokio::test(start_paused = true)]

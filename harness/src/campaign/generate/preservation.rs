@@ -25,11 +25,11 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 /// When everything runs, unless something disturbs.
 const SETTLED: u64 = 5 * MINUTE;
-/// For how long machines are kept at least, at most, and in one of so many worlds. Production's time is 72 hours: while
-/// every renewal of every Lease is performed, that and hours take too long to be drawn.
-const KEPT: (u64, u64) = (20 * MINUTE, 90 * MINUTE);
+/// For how long machines are kept at least and at most.
+const KEPT: (u64, u64) = (HOUR, 6 * HOUR);
+/// In one of so many worlds they are kept for production's time.
 const LONG: u64 = 50;
-const KEPT_LONG: u64 = 6 * HOUR;
+const KEPT_LONG: u64 = 72 * HOUR;
 /// How many machines stand for one in how many effects mcm has: these worlds go on for hours.
 const EFFECTS: u64 = 6;
 /// No world has as many events; one that does runs away.
@@ -140,6 +140,9 @@ fn story(machine: u64, span: u64, kept: u64, users: &mut Stream) -> Deeds {
     };
     let mut at = SETTLED + users.below(span - SETTLED);
     let mut deeds = Deeds::new();
+    if users.chance(0.2) {
+        return young(users).map(|(at, deed)| (at, someone(deed))).collect();
+    }
     let mut then = |at: u64, deed: Deed| {
         if at < span {
             deeds.push((at, someone(deed)));
@@ -175,6 +178,20 @@ fn story(machine: u64, span: u64, kept: u64, users: &mut Stream) -> Deeds {
         then(at, last);
     }
     deeds
+}
+
+/// What becomes of a machine that is asked for as soon as it is made: many of them never join.
+fn young(users: &mut Stream) -> impl Iterator<Item = (u64, Deed)> + use<> {
+    let asked = 1 + users.below(30);
+    let value = if users.chance(0.5) { "now" } else { "when-failed" };
+    let request = Deed::Preserve(Request {
+        node: false,
+        value: Some(value.to_owned()),
+    });
+    let dies = users
+        .chance(0.6)
+        .then(|| (1 + users.below(30), Deed::Vm(VmAction::Kill)));
+    [(asked, request)].into_iter().chain(dies)
 }
 
 /// A request of any kind, those that ask for something more often than others.

@@ -109,6 +109,15 @@ fn machines_that_go_count_until_one_fails(#[case] phases: &[&str], #[case] broke
     story.apply("Machine", member("c", "")).breaks(broken);
 }
 
+#[test]
+fn machines_that_a_person_deletes_are_replaced_at_once() {
+    let story = by_person(by_person(running(2, &["a", "b"]), "a"), "b");
+    story
+        .apply("Machine", member("c", ""))
+        .apply("Machine", member("d", ""))
+        .breaks(None);
+}
+
 #[rstest]
 #[case::another_one_of_theirs("x", None)]
 #[case::one_more_of_the_controllers("c", Some("I7"))]

@@ -53,6 +53,52 @@ fn an_entry_is_made_only_where_one_may_be(
 }
 
 #[rstest]
+#[case::kept("when-failed", "Draining", json!({}), "a", Some(minutes(10)), None)]
+#[case::not_heard("when-failed", "", json!({}), "a", Some(minutes(10)), Some("I5"))]
+#[case::not_heard_now("now", "", json!({}), "a", Some(minutes(10)), Some("I5"))]
+#[case::refuses("false", "", json!({}), "a", Some(minutes(10)), None)]
+#[case::taken_back("when-failed", "", json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/preserve": null } } }), "a", Some(minutes(10)), None)]
+#[case::by_its_node("when-failed", "", json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/last-applied-node-preserve-value": "when-failed" } } }), "a", Some(minutes(10)), None)]
+#[case::in_a_rollout("when-failed", "", json!({}), "b", Some(minutes(10)), None)]
+#[case::a_rollout_was_there_just_now("when-failed", "", json!({}), "a", None, None)]
+fn who_asks_to_be_kept_when_it_fails_is(
+    #[case] asked: &str,
+    #[case] stage: &str,
+    #[case] change: Value,
+    #[case] class: &str,
+    #[case] settled: Option<Duration>,
+    #[case] broken: Option<&str>,
+) {
+    let set = json!({
+        "metadata": { "name": "ms", "ownerReferences": [{ "kind": "MachineDeployment", "name": "md", "controller": true }] },
+        "spec": { "replicas": 1 },
+    });
+    let owned = json!({
+        "metadata": {
+            "annotations": { "node.machine.sapcloud.io/preserve": asked },
+            "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
+        },
+    });
+    let failed = json!({ "status": { "preservation": { "stage": stage } } });
+    let unknown = with(machine("Unknown"), owned.clone());
+    let failed = with(with(with(machine("Failed"), owned), failed), change);
+    let found = Story::new()
+        .apply("MachineDeployment", listed(&[], 1, "a"))
+        .apply("MachineDeployment", listed(&[], 1, class))
+        .apply("MachineSet", set)
+        .apply("Machine", unknown)
+        .after(settled.unwrap_or(Duration::from_secs(1)))
+        .disturbed()
+        .apply("Machine", failed)
+        .found;
+    // When it may fail is not asked here.
+    let found = found
+        .map(|violation| violation.invariant)
+        .filter(|invariant| *invariant == "I5");
+    assert_eq!(found, broken);
+}
+
+#[rstest]
 #[case::the_oldest(&["a"], 2, None)]
 #[case::the_two_oldest(&["a", "bb"], 1, None)]
 #[case::a_younger_one(&["bb"], 2, Some("I15"))]

@@ -91,7 +91,11 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     let plan = match step {
         Step::Nothing => None,
         Step::Start => Some(keep::start(pass, facts)),
-        Step::StartFailed => turn::start_failed(pass, facts),
+        // Where it may not be kept again, what the preservation before left is taken back all the same.
+        Step::StartFailed => turn::start_failed(pass, facts).or_else(|| {
+            let releasing = facts.now.track == Track::Releasing;
+            releasing.then(|| finish::finish(pass, facts))
+        }),
         Step::Drain => Some(drain::decide(pass, facts)),
         Step::Keep => Some(keep::keep(pass, facts)),
         Step::Release(why) => Some(finish::release(pass, facts, why)),

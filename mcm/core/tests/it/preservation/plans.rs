@@ -476,6 +476,26 @@ fn while_a_rollout_is_under_way_a_failing_machine_is_replaced_whoever_asks() {
 }
 
 #[test]
+fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_request_stands() {
+    let mut lab = Lab::new(with_vm(Phase::Running));
+    lab.ask("Machine", "now");
+    lab.settle();
+    assert_eq!(lab.phase(), "Running:Preserved");
+    lab.view.ledger = Standing::Known {
+        maximum: 1,
+        rolling: true,
+        entry: None,
+    };
+    lab.reports(unhealthy());
+    lab.settle();
+    lab.now = minute(30);
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert!(!lab.machine().status.is_preserved());
+    assert!(!lab.is_tainted());
+}
+
+#[test]
 fn a_lowered_maximum_releases_what_is_marked() {
     let mut lab = kept();
     if let Standing::Known { entry, .. } = &mut lab.view.ledger {
