@@ -289,7 +289,7 @@ fn what_a_node_that_is_gone_did_not_use_is_detached_at_once() {
     world.attachment("a", true);
     world.pod("p", "a");
     world.node("a", "True", &[], json!([]));
-    assert_eq!(world.decide("a", NOW).reasons, []);
+    assert_eq!(world.decide("a", NOW).reasons, [Reason::Report]);
     let node = Node::clone(world.caches.nodes.get(&ObjectKey::cluster("a")).unwrap());
     world.caches.take(&node).unwrap();
     let pod = world.caches.pods.get(&ObjectKey::new("n", "p")).unwrap();
