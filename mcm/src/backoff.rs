@@ -43,6 +43,12 @@ impl<K: Ord> Backoff<K> {
         first.saturating_mul(factor).min(retry.short * LONGEST)
     }
 
+    /// How often the work on that key failed in a row.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn times(&self, key: &K) -> u32 {
+        self.0.get(key).copied().unwrap_or_default()
+    }
+
     /// It succeeded.
     pub(crate) fn succeeded(&mut self, key: &K) {
         self.0.remove(key);

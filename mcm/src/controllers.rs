@@ -511,6 +511,10 @@ impl Agenda {
         if let Some(trouble) = outcome.trouble {
             let wait = self.backoff.failed(work.clone(), trouble, &settings.retry);
             #[cfg(feature = "mutants")]
+            if settings.mutant == Some(Mutant::Q28) && matches!(work, Work::Set(_)) && self.backoff.times(&work) >= 15 {
+                return;
+            }
+            #[cfg(feature = "mutants")]
             if settings.mutant == Some(Mutant::R71b) && trouble == Trouble::Conflict {
                 self.backoff.succeeded(&work);
             }

@@ -42,6 +42,8 @@ impl Controllers {
                 Ended::Done(_) => {}
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Taken(name) => taken = Some(name),
+                #[cfg(feature = "mutants")]
+                Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::Q29) => return outcome,
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
                 #[cfg(feature = "mutants")]
                 Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::R71) => {

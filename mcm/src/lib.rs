@@ -16,7 +16,7 @@ mod drains;
 mod election;
 mod error;
 mod finalizers;
-mod freezing;
+mod held;
 pub mod http;
 mod made;
 mod metrics;

@@ -70,10 +70,8 @@ impl Controllers {
                 let ended = match &subject {
                     Subject::Set(set) => {
                         let key = Key::of(&**set);
-                        world.freezing.begins(&key);
-                        let ended = self.brake_step(&key, Owner::Set(set), plan, &mut outcome).await;
-                        world.freezing.ended(&key);
-                        ended
+                        let _hold = world.held.begins(&key);
+                        self.brake_step(&key, Owner::Set(set), plan, &mut outcome).await
                     }
                     Subject::Deployment(one) => {
                         self.brake_step(&Key::of(&**one), Owner::Deployment(one), plan, &mut outcome)

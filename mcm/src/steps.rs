@@ -217,7 +217,11 @@ impl Hands {
                 self.write(&self.namespaced(), &world.deployments, name, patch, status)
                     .await
             }
-            Kind::Set => self.write(&self.namespaced(), &world.sets, name, patch, status).await,
+            Kind::Set => {
+                let resized = !status && patch.get("spec").is_some();
+                let _hold = resized.then(|| world.held.begins(&Key::new(&world.namespace, name)));
+                self.write(&self.namespaced(), &world.sets, name, patch, status).await
+            }
             Kind::Machine => {
                 self.write(&self.namespaced(), &world.machines, name, patch, status)
                     .await
@@ -329,8 +333,12 @@ impl Hands {
                 // The change wakes the set, which then counts anew.
                 return Ok(());
             }
-            if self.world.freezing.holds(&Key::of(set), &self.world.sets) {
-                return Err(refusal("the set is being frozen"));
+            #[cfg(feature = "mutants")]
+            let heedless = matches!(self.mutant, Some(Mutant::R45 | Mutant::R46b));
+            #[cfg(not(feature = "mutants"))]
+            let heedless = false;
+            if !heedless && self.world.held.holds(&Key::of(set), &self.world.sets) {
+                return Err(refusal("the set is frozen, or its size is being written"));
             }
             let now: Vec<Machine> = rest.drain(..batch.min(rest.len())).collect();
             let results = join_all(now.into_iter().map(|machine| self.create_machine(names, set, machine))).await;

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
 use crate::drains::Drains;
-use crate::freezing::Freezing;
+use crate::held::Held;
 use crate::safety::Guard;
 use crate::world_sets::owner_uid;
 
@@ -71,7 +71,7 @@ pub(crate) struct World {
     /// Who is told of what may leave orphan VMs behind.
     pub(crate) guard: Guard,
     pub(crate) drains: Drains,
-    pub(crate) freezing: Freezing,
+    pub(crate) held: Held,
     /// A defect that is planted on purpose.
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
@@ -129,7 +129,7 @@ impl World {
             secrets: Cache::new(&[]),
             guard: Guard::default(),
             drains: Drains::default(),
-            freezing: Freezing::default(),
+            held: Held::default(),
             #[cfg(feature = "mutants")]
             mutant: None,
             target: with_target.then(|| Target {

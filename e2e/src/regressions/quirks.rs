@@ -1,18 +1,20 @@
-//! Q06, Q07, Q08, Q16: defects that the reference has, and nobody has reported.
+//! Q04, Q06, Q07, Q08, Q11, Q16, Q28, Q29: defects that the reference has, and nobody has reported.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, field, phase, seconds, slack};
+use harness::scenario::builder::{all, apply, field, phase, seconds, slack, wait};
+use harness::scenario::disturb::api::Verb;
 use harness::scenario::expect::Condition;
 use mcm_api::{Phase, keys};
 use serde_json::{Value, json};
 
 use super::worlds::{
-    Pool, at_size, case, class, drains_end, drains_take_long, merge, pool, rolled, scale, settled, to_class, updated,
+    Pool, api_recovers, api_trouble, at_size, case, class, drains_end, drains_take_long, merge, pool, refusal, rolled,
+    scale, settled, to_class, updated,
 };
-use super::{joining, story};
+use super::{POOL, joining, story};
 
-pub(super) fn entries() -> [Entry; 4] {
+pub(super) fn entries() -> [Entry; 8] {
     let entry = |id, name, origin, case| Entry {
         id,
         name,
@@ -23,6 +25,12 @@ pub(super) fn entries() -> [Entry; 4] {
         open: "",
     };
     [
+        entry(
+            "Q04",
+            "release-releases-nothing",
+            "the reference's patch of a machine that no longer matches",
+            case("Q04", relabelled(), &["I18", EXPECTED]),
+        ),
         entry(
             "Q06",
             "in-place-never-scales",
@@ -42,10 +50,28 @@ pub(super) fn entries() -> [Entry; 4] {
             case("Q08", taken_back(), &[EXPECTED]),
         ),
         entry(
+            "Q11",
+            "finalizer-over-finalizers",
+            "the reference's write of a deployment's finalizer",
+            case("Q11", with_a_finalizer(), &[EXPECTED]),
+        ),
+        entry(
             "Q16",
             "no-surge-no-brake",
             "the reference's overshoot check",
             case("Q16", two_deployments(), &[EXPECTED]),
+        ),
+        entry(
+            "Q28",
+            "keys-dropped-after-fifteen-tries",
+            "the reference's queue of sets",
+            case("Q28", statuses_are_refused(), &[EXPECTED]),
+        ),
+        entry(
+            "Q29",
+            "old-set-not-sized",
+            "the reference's rollout, which goes on when an old set could not be sized",
+            case("Q29", sizes_are_refused(), &[EXPECTED]),
         ),
     ]
 }
@@ -59,6 +85,22 @@ fn in_place(machines: u32, surge: u32) -> Pool {
         strategy,
         ..pool(machines)
     }
+}
+
+/// A person gives a machine another label: it belongs to nobody from then on, and another one comes in its place.
+fn relabelled() -> Scenario {
+    let story = story(
+        "q04-relabelled",
+        "A machine gets another label: its set lets it go, and makes another one in its place.",
+    );
+    let owners = field("Machine", "md-a-1", "/metadata/ownerReferences", Value::Null);
+    let strayed = json!({ "metadata": { "labels": { keys::DEPLOYMENT_LABEL: "stray" } } });
+    settled(story, &[pool(2)])
+        .step(merge("Machine", "md-a-1", strayed))
+        .eventually(
+            2 * joining(),
+            all([at_size(2), owners, phase("md-a-1", Phase::Running)]),
+        )
 }
 
 /// In the midst of an update in place, when both sets have machines, another one is wanted.
@@ -132,4 +174,65 @@ fn two_deployments() -> Scenario {
         .eventually(2 * slack(), frozen)
         .step(drains_end())
         .eventually(seconds(600), at_size(2))
+}
+
+/// A deployment comes with a finalizer of somebody else's.
+fn with_a_finalizer() -> Scenario {
+    let theirs = "example.com/waits";
+    let deployment = json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineDeployment",
+        "metadata": { "name": POOL, "finalizers": [theirs] },
+        "spec": {
+            "replicas": 1,
+            "selector": { "matchLabels": { "name": POOL } },
+            "template": {
+                "metadata": { "labels": { "name": POOL } },
+                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+            },
+        },
+    });
+    let finalizer = |number: u32, is: &str| {
+        let pointer = format!("/metadata/finalizers/{number}");
+        field("MachineDeployment", POOL, &pointer, is)
+    };
+    story(
+        "q11-with-a-finalizer",
+        "A deployment has a finalizer of somebody else's: it keeps it beside the controller's.",
+    )
+    .step(apply(deployment))
+    .eventually(
+        joining(),
+        all([at_size(1), finalizer(0, theirs), finalizer(1, keys::MACHINE_FINALIZER)]),
+    )
+}
+
+/// No status of a set can be written for so long that it is tried more than fifteen times.
+fn statuses_are_refused() -> Scenario {
+    let story = story(
+        "q28-statuses-are-refused",
+        "For a quarter of an hour no status of a set can be written: it is written once that is over, and nothing else happens.",
+    );
+    settled(story, &[pool(2)])
+        .step(api_trouble(&[Verb::Patch], "machinesets/status", refusal(500)))
+        .step(scale(3))
+        .step(wait(seconds(900)))
+        .step(api_recovers())
+        .eventually(joining(), at_size(3))
+}
+
+/// In the midst of a rollout no set can be sized.
+fn sizes_are_refused() -> Scenario {
+    let story = story(
+        "q29-sizes-are-refused",
+        "In a rollout no size can be written until the first new machine runs for long: then it goes on by itself.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, &[pool(3)])
+        .step(to_class("class-b"))
+        .eventually(slack(), updated(1))
+        .step(api_trouble(&[Verb::Patch], "machinesets", refusal(500)))
+        .step(wait(seconds(300)))
+        .step(api_recovers())
+        .eventually(seconds(1800), rolled(3))
 }

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use harness::regression::{Confidence, Entry, Group};
+use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, machine_gone, seconds, struck, wait};
-use harness::scenario::disturb::api::{Action, At, Verb};
+use harness::scenario::builder::{all, api_fault_by, machine_gone, seconds, struck, wait};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
 
 use super::worlds::{Pool, TIMES, api_trouble, at_size, autoscaler, case, pool, rolling, settled};
 use super::{story, well};
@@ -18,7 +19,7 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#1068, MCM PR#1069; MCM#479",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R45", mark_before_number(), &["I15", "I7"])],
+        cases: vec![case("R45", mark_before_number(), &["I15", "I7", EXPECTED])],
         open: "",
     }
 }
@@ -28,6 +29,14 @@ fn mark_before_number() -> Scenario {
     let late = Action::Delay {
         at: At::BeforeCommit,
         by: Duration::from_secs(5),
+    };
+    let made = Rule {
+        matches: Match {
+            verbs: vec![Verb::Create],
+            resource: Some(Pattern::new("machines")),
+            ..Match::default()
+        },
+        ..Rule::new("made", late.clone())
     };
     let usual = Pool {
         strategy: rolling(0, 1),
@@ -39,6 +48,9 @@ fn mark_before_number() -> Scenario {
     );
     settled(story, &[usual])
         .step(api_trouble(&[Verb::Patch], "machinesets", late))
+        .step(api_fault_by(Client::Mcm, made))
+        .never(seconds(600), struck("made", 1))
+        .meanwhile()
         .step(autoscaler("md-a-1", TIMES[0], 2))
         .step(wait(seconds(20 * 60)))
         .eventually(

@@ -182,12 +182,14 @@ fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
     let (Value::String(one), Value::String(other)) = (one, other) else {
         return None;
     };
-    let (one, other): (Vec<&str>, Vec<&str>) = (one.split(' ').collect(), other.split(' ').collect());
+    // A machine's mark stands as `set~time`.
+    let words = |text: &'_ str| -> Vec<String> { text.split([' ', '~']).map(str::to_owned).collect() };
+    let (one, other) = (words(one), words(other));
     if one.len() != other.len() {
         return None;
     }
-    one.into_iter()
-        .zip(other)
+    one.iter()
+        .zip(&other)
         .filter(|(one, other)| one != other)
         .map(|(one, other)| sort_of_words(one, other))
         .collect()
@@ -280,6 +282,7 @@ mod tests {
     #[case::a_word(json!({ "phase": "Running" }), json!({ "phase": "Failed" }))]
     #[case::a_field(json!({ "a": 1 }), json!({ "a": 1, "b": "x" }))]
     #[case::a_taint(json!({ "taints": [] }), json!({ "taints": [{ "key": "a" }] }))]
+    #[case::a_mark_of_another(json!({ "by": "ms-a~2030-01-01T00:00:01Z" }), json!({ "by": "ms~2030-01-01T00:00:04Z" }))]
     #[case::a_number_of_times(json!({ "says": "3 VMs were made" }), json!({ "says": "4 VMs were made" }))]
     fn anything_else_is_told_and_never_masked(#[case] one: Value, #[case] other: Value) {
         let told = Mask::learn(&end(&one), &end(&other)).unwrap_err();

@@ -1,10 +1,11 @@
-//! The agents on nodes that are updated in place: each says after a while that its node's update succeeded.
+//! The agents on nodes that are updated in place: each says after a while that its node's update succeeded. One on a node
+//! that is not Ready says nothing.
 
 use std::time::Duration;
 
 use clock::Clock;
 use futures::stream::{BoxStream, StreamExt, unfold};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use mcm_api::keys;
@@ -43,10 +44,12 @@ pub(super) fn run(client: kube::Client, clock: Clock) -> BoxStream<'static, Raw>
 /// Whether an update may begin on the node, and nothing came of it yet.
 fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let ready = conditions.into_iter().flatten().any(|condition| {
+    let has = |expected: &dyn Fn(&NodeCondition) -> bool| conditions.into_iter().flatten().any(expected);
+    let lives = has(&|condition| condition.type_ == "Ready" && condition.status == "True");
+    let waits = has(&|condition| {
         condition.type_ == keys::IN_PLACE_UPDATE_CONDITION && condition.reason.as_deref() == Some(READY)
     });
-    ready && !node.labels().contains_key(keys::UPDATE_RESULT_LABEL)
+    lives && waits && !node.labels().contains_key(keys::UPDATE_RESULT_LABEL)
 }
 
 #[cfg(test)]
@@ -56,17 +59,20 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case::ready(READY, None, true)]
-    #[case::it_drains(keys::UPDATE_SUCCESSFUL_REASON, None, false)]
-    #[case::it_has_spoken(READY, Some("successful"), false)]
+    #[case::ready(READY, None, "True", true)]
+    #[case::it_drains(keys::UPDATE_SUCCESSFUL_REASON, None, "True", false)]
+    #[case::it_has_spoken(READY, Some("successful"), "True", false)]
+    #[case::it_is_dead(READY, None, "Unknown", false)]
     fn an_agent_speaks_once_when_its_node_is_ready(
         #[case] reason: &str,
         #[case] result: Option<&str>,
+        #[case] lives: &str,
         #[case] speaks: bool,
     ) {
         let node: Node = serde_json::from_value(json!({
             "metadata": { "labels": result.map(|result| json!({ keys::UPDATE_RESULT_LABEL: result })) },
             "status": { "conditions": [
+                { "type": "Ready", "status": lives },
                 { "type": keys::IN_PLACE_UPDATE_CONDITION, "status": "True", "reason": reason },
             ]},
         }))

@@ -33,15 +33,29 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
             end.insert(format!("{kin}#{}", number + 1), object.to_string());
         }
     }
+    let mut vms: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for name in world.machines.keys() {
         let made = world.vms.values().filter(|vm| vm.machine == *name);
         let left: Vec<VmState> = world.vms_of(name).map(|vm| vm.state).collect();
-        end.insert(
-            format!("VMs of {name}"),
-            format!("{} made, left: {left:?}", made.count()),
-        );
+        let words = format!("{} made, left: {left:?}", made.count());
+        match beginning(name) {
+            Some(beginning) => vms.entry(beginning).or_default().push(words),
+            None => drop(end.insert(format!("VMs of {name}"), words)),
+        }
+    }
+    for (beginning, mut words) in vms {
+        words.sort_unstable();
+        end.insert(format!("VMs of {beginning}*"), words.join("; "));
     }
     end
+}
+
+/// The beginning of a machine's name, and of all that is called after it, whose end is drawn as API servers draw theirs;
+/// `None`: it is somebody's choice.
+fn beginning(name: &str) -> Option<&str> {
+    const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
+    let (beginning, end) = name.split_at_checked(name.rfind('-')? + 1)?;
+    (end.len() == 5 && end.chars().all(|letter| DRAWN.contains(letter))).then_some(beginning)
 }
 
 /// What names of objects have in common whose ends are drawn; `None`: this one's is not. They are told apart by where they
@@ -50,6 +64,7 @@ fn without_drawn_end(kind: &str, name: &str, object: &Value) -> Option<String> {
     match kind {
         "PersistentVolume" => Some(format!("of {}", text(object, "/spec/claimRef/name"))),
         "VolumeAttachment" => Some(format!("to {}", text(object, "/spec/nodeName"))),
+        "Node" | "Lease" => beginning(name).map(str::to_owned),
         _ => {
             let beginning = text(object, "/metadata/generateName");
             (!beginning.is_empty() && name.starts_with(beginning)).then(|| beginning.to_owned())
@@ -89,4 +104,20 @@ pub async fn secrets(clusters: &Clusters, namespace: &str) -> Result<BTreeMap<St
     }
     end.insert(TOKENS.to_owned(), tokens.to_string());
     Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::of_a_set("md-a-6d8d7-x2k4p", Some("md-a-6d8d7-"))]
+    #[case::chosen("md-a-1", None)]
+    #[case::a_word("machine-alpha", None)]
+    #[case::without_a_beginning("x2k4p", None)]
+    fn names_whose_end_is_drawn_are_known(#[case] name: &str, #[case] is: Option<&str>) {
+        assert_eq!(beginning(name), is);
+    }
 }

@@ -169,6 +169,12 @@ fn deletes(step: &Step) -> bool {
     }
 }
 
+/// Whether a node takes no pods.
+fn is_cordoned(world: &WorldState, node: &str) -> bool {
+    let node = world.object("Node", node);
+    node.is_some_and(|node| node["spec"]["unschedulable"] == true)
+}
+
 struct Engine<'a, S> {
     clock: Clock,
     stage: &'a mut S,
@@ -230,7 +236,7 @@ impl<S: Stage> Engine<'_, S> {
                     return Err(self.failed(format!("the API server did not list {} in {}", waiting.join(", "), short(READY))));
                 }
             };
-            if let Some(Raw::Listed(kind, _)) = &raw {
+            if let Some(Raw::Listed(kind)) = &raw {
                 waiting.retain(|waits| *waits != kind.kind);
             }
             self.take_in(raw).await?;
@@ -299,7 +305,11 @@ impl<S: Stage> Engine<'_, S> {
             self.invariants.terms.forced.insert(object.name.clone());
         }
         match perform::cordons(action) {
-            Some((node, true)) => drop(self.invariants.terms.cordons.insert(node.to_owned())),
+            // Who cordons what is cordoned already changes nothing.
+            Some((node, true)) if !is_cordoned(&self.world, node) => {
+                self.invariants.terms.cordons.insert(node.to_owned());
+            }
+            Some((_, true)) => {}
             Some((node, false)) => drop(self.invariants.terms.cordons.remove(node)),
             None => {}
         }
@@ -443,8 +453,9 @@ impl<S: Stage> Engine<'_, S> {
             Some(Raw::Deleted(kind, object)) => vec![Seen::Deleted(kind, object)],
             Some(Raw::Cloud(event)) => vec![Seen::Cloud(event)],
             // Each of two clusters lists its own: what one does not name may be the other's.
-            Some(Raw::Listed(kind, _)) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
-            Some(Raw::Listed(kind, listed)) => self
+            Some(Raw::Listed(_)) => Vec::new(),
+            Some(Raw::Left(kind, _)) if kind.side == Side::Both && self.stage.clusters().are_two() => Vec::new(),
+            Some(Raw::Left(kind, listed)) => self
                 .world
                 .objects
                 .iter()

@@ -81,8 +81,10 @@ pub enum Raw {
     Applied(&'static Kind, Box<Value>),
     /// An object that was deleted.
     Deleted(&'static Kind, Box<Value>),
-    /// A list of a kind is complete: objects that it does not name are gone.
-    Listed(&'static Kind, BTreeSet<(String, String)>),
+    /// A kind is listed anew: objects that the list does not name, by namespace and name, are gone.
+    Left(&'static Kind, BTreeSet<(String, String)>),
+    /// A list of a kind is complete.
+    Listed(&'static Kind),
     /// Something in the cloud.
     Cloud(CloudEvent),
     /// Something that the controller asked of the API server.
@@ -132,7 +134,7 @@ fn watch(
     config: watcher::Config,
     clock: Clock,
 ) -> BoxStream<'static, Raw> {
-    let mut listed = BTreeSet::new();
+    let mut listed = Vec::new();
     watcher(api, config)
         .flat_map(move |event| {
             let raws = match event {
@@ -143,19 +145,29 @@ fn watch(
                     vec![]
                 }
                 Ok(watcher::Event::InitApply(object)) => {
-                    listed.insert((
-                        object.metadata.namespace.clone().unwrap_or_default(),
-                        object.metadata.name.clone().unwrap_or_default(),
-                    ));
-                    vec![Raw::Applied(kind, json(&object))]
+                    listed.push(object);
+                    vec![]
                 }
-                Ok(watcher::Event::InitDone) => vec![Raw::Listed(kind, std::mem::take(&mut listed))],
+                Ok(watcher::Event::InitDone) => list(kind, std::mem::take(&mut listed)),
                 Err(error) => vec![Raw::Trouble(format!("watch of {}: {error}", kind.plural))],
             };
             stream::iter(raws)
         })
         .then(move |raw| pause_after_trouble(raw, clock.clone()))
         .boxed()
+}
+
+/// What a list tells. What is gone comes first: it went before the youngest of those that are there was made.
+fn list(kind: &'static Kind, objects: Vec<DynamicObject>) -> Vec<Raw> {
+    let names = objects.iter().map(|object| {
+        let metadata = &object.metadata;
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        (namespace, metadata.name.clone().unwrap_or_default())
+    });
+    let mut raws = vec![Raw::Left(kind, names.collect())];
+    raws.extend(objects.iter().map(|object| Raw::Applied(kind, json(object))));
+    raws.push(Raw::Listed(kind));
+    raws
 }
 
 /// Follows the cloud from its beginning; after trouble it goes on where it was, for the cloud may be restarted.
@@ -193,4 +205,23 @@ async fn pause_after_trouble(raw: Raw, clock: Clock) -> Raw {
 /// The object's JSON; null for one that has none, which a decoded object always has.
 fn json(object: &DynamicObject) -> Box<Value> {
     Box::new(serde_json::to_value(object).unwrap_or(Value::Null))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::kinds;
+
+    #[test]
+    fn what_a_list_lacks_is_gone_before_what_it_has_is_there() {
+        let kind = kinds::find("Machine").unwrap();
+        let mut object = DynamicObject::new("m-2", &kind.resource());
+        object.metadata.namespace = Some("n".to_owned());
+        let raws = list(kind, vec![object]);
+        let expected = BTreeSet::from([("n".to_owned(), "m-2".to_owned())]);
+        assert!(
+            matches!(&raws[..], [Raw::Left(_, names), Raw::Applied(..), Raw::Listed(_)] if *names == expected),
+            "{raws:?}"
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! I9: bounded creation. A MachineDeployment makes, in any ten minutes, at most replicas + maxSurge VMs beyond what
-//! changes of its spec and losses ask for. Attempts for one Machine follow the retry table, and stop when it is Failed
+//! changes of its spec and losses ask for. That is the most that it was told to have in that time: what was ordered before
+//! its number fell may have been made. Attempts for one Machine follow the retry table, and stop when it is Failed
 //! or Terminating.
 //!
 //! Of the retry table it is held that no Machine gets more than three CreateMachine calls within a short retry period,
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use serde_json::Value;
 
 use super::Check;
 use super::sight::{Sight, after, bounds, is_deleting, label, name, phase, share, time};
@@ -27,6 +29,8 @@ pub(super) struct BoundedCreation {
     lost: BTreeMap<String, VecDeque<Timestamp>>,
     /// By Machine uid: the deployment that it was made for. Its label may go.
     of: BTreeMap<String, String>,
+    /// By deployment: the numbers of machines that it might have, and until when, those of before the one of now.
+    limits: BTreeMap<String, VecDeque<(usize, Timestamp)>>,
     /// VMs that are counted: the ledger tells of one more than once while it boots.
     seen: BTreeSet<String>,
 }
@@ -35,6 +39,14 @@ impl Check for BoundedCreation {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.deleted("Machine") {
             self.of.remove(super::sight::uid(machine));
+        }
+        if let Some(deployment) = sight.applied("MachineDeployment") {
+            let before = sight.before.map(limit).filter(|before| *before != limit(deployment));
+            if let Some(before) = before {
+                let limits = self.limits.entry(name(deployment).to_owned()).or_default();
+                limits.push_back((before, sight.at()));
+            }
+            return None;
         }
         if let Some(machine) = sight.applied("Machine") {
             let own = label(machine, keys::DEPLOYMENT_LABEL);
@@ -82,22 +94,35 @@ impl Check for BoundedCreation {
             lost.retain(|at| after(*at, 2 * WINDOW) > sight.at());
             lost.len()
         });
-        let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
-        let surge = share(&bounds(deployment)["maxSurge"], replicas, true);
+        let earlier = self.limits.get_mut(called).and_then(|limits| {
+            limits.retain(|(_, until)| after(*until, WINDOW) > sight.at());
+            limits.iter().map(|(limit, _)| *limit).max()
+        });
+        let limit = limit(deployment).max(earlier.unwrap_or_default());
         let edits = sight
             .terms
             .edits
             .get(&("MachineDeployment".to_owned(), called.to_owned()));
         let rounds = 1 + edits.copied().unwrap_or_default();
-        let most = usize::try_from((replicas + surge) * i64::try_from(rounds).unwrap_or(1)).unwrap_or_default() + lost;
+        let most = limit * usize::try_from(rounds).unwrap_or(usize::MAX) + lost;
         (made > most).then(|| {
-            format!("deployment {called} made {made} VMs within {WINDOW:?}: replicas {replicas}, surge {surge}, {lost} lost, last of {}", name(machine))
+            format!(
+                "deployment {called} made {made} VMs within {WINDOW:?}: at most {limit} machines, {rounds} orders, {lost} lost, last of {}",
+                name(machine)
+            )
         })
     }
 }
 
+/// How many machines a deployment may have.
+fn limit(deployment: &Value) -> usize {
+    let replicas = deployment["spec"]["replicas"].as_i64().unwrap_or_default();
+    let surge = share(&bounds(deployment)["maxSurge"], replicas, true);
+    usize::try_from(replicas + surge).unwrap_or_default()
+}
+
 /// Since when nothing is to be made for a Machine any more.
-fn over_since(machine: &serde_json::Value) -> Option<Timestamp> {
+fn over_since(machine: &Value) -> Option<Timestamp> {
     let deleted = time(machine, "/metadata/deletionTimestamp");
     let failed = time(machine, "/status/currentStatus/lastUpdateTime").filter(|_| phase(machine) == "Failed");
     deleted.or(failed)

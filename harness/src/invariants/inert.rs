@@ -38,7 +38,27 @@ fn counted(writes: &[String]) -> BTreeMap<&str, u64> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
+
+    #[rstest]
+    #[case::another_order(&["POST m-1", "PATCH m-1"], &["PATCH m-1", "POST m-1"], false)]
+    #[case::another_name_that_is_masked(&["PATCH m-1"], &["PATCH m-2"], false)]
+    #[case::another_name_that_is_not(&["PATCH m-1"], &["PATCH m-3"], true)]
+    #[case::one_more(&["PATCH m-1"], &["PATCH m-1", "PATCH m-1"], true)]
+    #[case::one_less(&["PATCH m-1", "PATCH m-1"], &["PATCH m-1"], true)]
+    #[case::one_of_another_kind(&["PATCH m-1"], &["PUT m-1"], true)]
+    #[case::none_at_all(&[], &[], false)]
+    fn two_runs_may_differ_in_order_and_in_what_is_masked(
+        #[case] off: &[&str],
+        #[case] on: &[&str],
+        #[case] differ: bool,
+    ) {
+        let mask = |write: &str| write.replace("m-1", "NAME").replace("m-2", "NAME");
+        let found = difference(off.iter().copied(), on.iter().copied(), mask);
+        assert_eq!(found.is_some(), differ, "{found:?}");
+    }
 
     #[test]
     fn what_differs_after_masking_is_named() {

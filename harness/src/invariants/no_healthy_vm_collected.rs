@@ -31,7 +31,9 @@ impl Check for NoHealthyVmCollected {
         }
         if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
             let collected = self.collected.remove(name(machine))?;
-            let restored = sight.at() < after(collected, sight.terms.timeouts.orphan_period);
+            // One that was made before is seen late, and may be gone.
+            let made = time(machine, "/metadata/creationTimestamp").is_none_or(|made| made > collected);
+            let restored = made && sight.at() < after(collected, sight.terms.timeouts.orphan_period);
             return restored.then(|| {
                 format!(
                     "the VM of machine {}, which was restored at {}, had been collected at {collected}",

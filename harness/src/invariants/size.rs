@@ -25,10 +25,20 @@ pub(super) struct Size {
     before: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when machines of it went that a person deleted, whose VM had ended, or that had failed and were kept.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
-    /// By deployment: how many Machines it might have before, and when that changed.
-    limits: BTreeMap<String, (i64, Timestamp)>,
+    /// By deployment: how many Machines it might have before, and how that changed.
+    limits: BTreeMap<String, Changed>,
     /// Who leads, and since when.
     leader: Option<(String, Timestamp)>,
+}
+
+/// A change that mcm may not have seen yet.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    /// The most Machines that there might be before.
+    most: i64,
+    at: Timestamp,
+    /// The deployment's generation since then.
+    generation: i64,
 }
 
 impl Check for Size {
@@ -59,7 +69,7 @@ impl Check for Size {
             return self.made(sight, deployment);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        if !removed || is_named(machine, deployment) {
+        if !removed || is_named(machine, deployment) || is_preferred(sight, machine) {
             return None;
         }
         if sight.terms.is_deleted_by_user(machine) {
@@ -92,25 +102,39 @@ impl Size {
         if limit(before) == limit(after) {
             return;
         }
-        let unseen = self.limits.get(name(after)).filter(|(_, at)| !self.is_seen(*at));
-        let most = unseen.map_or(limit(before), |(most, _)| limit(before).max(*most));
-        self.limits.insert(name(after).to_owned(), (most, sight.at()));
+        let unseen = self
+            .limits
+            .get(name(after))
+            .filter(|known| !self.is_seen(sight, after, known));
+        let changed = Changed {
+            most: unseen.map_or(limit(before), |known| limit(before).max(known.most)),
+            at: sight.at(),
+            generation: after["metadata"]["generation"].as_i64().unwrap_or_default(),
+        };
+        self.limits.insert(name(after).to_owned(), changed);
     }
 
-    /// Whether who leads now led at that time already.
-    fn is_seen(&self, at: Timestamp) -> bool {
-        self.leader.as_ref().is_some_and(|(_, since)| *since <= at)
+    /// Whether mcm knows of a change: it says so, or it led already and nothing kept it from seeing the change, or a pass
+    /// is over since then.
+    fn is_seen(&self, sight: &Sight, deployment: &Value, changed: &Changed) -> bool {
+        let observed = deployment["status"]["observedGeneration"].as_i64();
+        if observed.is_some_and(|observed| observed >= changed.generation) {
+            return true;
+        }
+        let Some(calm) = sight.terms.calm_since else {
+            return false;
+        };
+        let led = self.leader.as_ref().map_or(Timestamp::MIN, |(_, since)| *since);
+        let able = led.max(calm);
+        able <= changed.at || sight.at() > after(able, sight.terms.pass())
     }
 
-    /// What a deployment might have before it was changed, for a pass of a leader that was not there then: sets of before
-    /// are worked on beside it.
-    fn limit_before(&self, sight: &Sight, deployment: &str) -> i64 {
-        let known = self.limits.get(deployment).filter(|(_, at)| !self.is_seen(*at));
-        let new = self
-            .leader
-            .as_ref()
-            .is_some_and(|(_, since)| sight.at() <= after(*since, sight.terms.pass()));
-        known.filter(|_| new).map_or(0, |(most, _)| *most)
+    /// What a deployment might have before it was changed, as long as mcm may not know: sets of before are worked on until
+    /// then.
+    fn limit_before(&self, sight: &Sight, deployment: &Value) -> i64 {
+        let known = self.limits.get(name(deployment));
+        let unseen = known.filter(|known| !self.is_seen(sight, deployment, known));
+        unseen.map_or(0, |known| known.most)
     }
 
     fn too_few(&self, sight: &Sight, deployment: &Value) -> Option<String> {
@@ -150,7 +174,7 @@ impl Size {
             .filter(|machine| !is_deleting(machine))
             .count() as i64;
         let most = replicas + surge;
-        if live > most.max(self.limit_before(sight, called)) {
+        if live > most.max(self.limit_before(sight, deployment)) {
             return Some(format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
             ));
@@ -172,6 +196,13 @@ fn is_named(machine: &Value, deployment: &Value) -> bool {
     let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
     list.split(',')
         .any(|entry| entry.trim().split('~').next() == Some(name(machine)))
+}
+
+/// Whether a person gave the machine a priority: whoever prefers one that serves wants it to go.
+fn is_preferred(sight: &Sight, machine: &Value) -> bool {
+    let priority = annotation(machine, keys::PRIORITY_ANNOTATION);
+    let preferred = priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY);
+    preferred && sight.terms.is_by_user("Machine", name(machine))
 }
 
 /// Replicas, surge and what may be unavailable.

@@ -23,8 +23,8 @@ type Wanted = (i64, i64);
 pub(super) struct Victims {
     /// By Machine uid: the set's generation and replicas when it was made.
     made: BTreeMap<String, Wanted>,
-    /// By set: its resourceVersion, generation and replicas, each time that they changed.
-    specs: BTreeMap<String, Vec<(u64, Wanted)>>,
+    /// By set: its resourceVersion, generation and replicas, each time that they changed, and when.
+    specs: BTreeMap<String, Vec<(u64, Wanted, Timestamp)>>,
     /// By Machine uid: its priority, and since when.
     priorities: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when its template changed last.
@@ -49,7 +49,7 @@ impl Check for Victims {
             self.named.retain(|(owner, _), _| owner != name(deployment));
         }
         if let Some(set) = sight.applied("MachineSet") {
-            self.note(set);
+            self.note(set, sight.at());
             return released_out_of_turn(sight, set).or_else(|| self.grows_in_vain(sight, set));
         }
         if let Some(node) = sight.applied("Node") {
@@ -69,7 +69,7 @@ impl Check for Victims {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
         if sight.before.is_none() {
-            let made_under = self.spec_at(set, machine).unwrap_or((generation, replicas));
+            let made_under = self.spec_at(sight, set, machine).unwrap_or((generation, replicas));
             self.made.insert(uid(machine).to_owned(), made_under);
             return made_for_nobody(sight, machine, set);
         }
@@ -131,21 +131,28 @@ impl Check for Victims {
 }
 
 impl Victims {
-    fn note(&mut self, set: &Value) {
+    fn note(&mut self, set: &Value, at: Timestamp) {
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
         let specs = self.specs.entry(name(set).to_owned()).or_default();
         let Some(version) = version(set) else { return };
-        if specs.last().is_none_or(|(_, known)| *known != (generation, replicas)) {
-            specs.push((version, (generation, replicas)));
+        if specs
+            .last()
+            .is_none_or(|(_, known, _)| *known != (generation, replicas))
+        {
+            specs.push((version, (generation, replicas), at));
         }
     }
 
-    /// What the set wanted when the machine was written: the two are told of side by side.
-    fn spec_at(&self, set: &Value, machine: &Value) -> Option<Wanted> {
+    /// What the set wanted when the machine was asked for: the two are told of side by side. While requests may take long
+    /// one of before a change may be answered after it.
+    fn spec_at(&self, sight: &Sight, set: &Value, machine: &Value) -> Option<Wanted> {
         let made = version(machine)?;
         let mut specs = self.specs.get(name(set))?.iter().rev();
-        specs.find(|(version, _)| *version <= made).map(|(_, spec)| *spec)
+        let (_, spec, since) = specs.find(|(version, ..)| *version <= made)?;
+        let under_way = sight.terms.calm_since.is_none() && sight.at() <= after(*since, sight.terms.pass());
+        let before = specs.next().filter(|_| under_way);
+        Some(before.map_or(*spec, |(_, before, _)| *before))
     }
 
     fn deployment(&mut self, sight: &Sight, deployment: &Value) {

@@ -109,6 +109,9 @@ pub const IGNORED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/ignored-
 /// Annotation on the Node of a preserved machine: what [`SCALE_DOWN_DISABLED_ANNOTATION`] was before; empty: nothing.
 pub const SCALE_DOWN_DISABLED_BEFORE_ANNOTATION: &str =
     "node.machine.sapcloud.io/scale-down-disabled-before-preservation";
+/// Annotation on the Node of a machine that is updated in place: whether it was cordoned before its drain, `true` or
+/// `false`. A cordon of before is a person's, and stays.
+pub const CORDONED_BEFORE_UPDATE_ANNOTATION: &str = "node.machine.sapcloud.io/cordoned-before-update";
 /// Taint on the Node of a failed machine that is kept: no new pods.
 pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
 /// Annotation on a Machine: the set that let it go while it was young, because it no longer had the labels that are selected,

@@ -73,8 +73,6 @@ fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64,
             7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
             8 => spec(json!({ "strategy": strategy(users, in_place) })),
             9 | 10 => pick(deeds.len(), size, Deed::Prefer, users),
-            // A node that was updated takes pods again, whoever cordoned it.
-            _ if in_place => pick(deeds.len(), size, Deed::Prefer, users),
             _ if users.chance(0.5) => pick(deeds.len(), size, Deed::Cordon, users),
             _ => pick(deeds.len(), size, Deed::Uncordon, users),
         };

@@ -207,7 +207,6 @@ fn a_new_leader_may_work_on_sets_of_before_a_change_for_a_pass(
     #[case] broken: Option<&str>,
 ) {
     let story = Story::new()
-        .disturbed()
         .apply("Lease", lease("mcm-0_1"))
         .apply("MachineDeployment", sized(3))
         .apply("Machine", member("a", "Running"))
@@ -218,6 +217,92 @@ fn a_new_leader_may_work_on_sets_of_before_a_change_for_a_pass(
         .after(time)
         .apply("Machine", member("b", ""));
     story.apply("Machine", member("c", "")).breaks(broken);
+}
+
+/// What a deployment says that it has seen of its spec.
+fn observed(generation: u32, observed: u32) -> Value {
+    json!({ "metadata": { "generation": generation }, "status": { "observedGeneration": observed } })
+}
+
+#[rstest]
+#[case::it_was_kept_from_it(false, 1, SOON, None)]
+#[case::it_was_kept_from_it_for_long(false, 1, LATER, None)]
+#[case::it_says_that_it_has(false, 2, SOON, Some("I7"))]
+#[case::a_pass_after_the_calm_began(true, 1, SOON, None)]
+#[case::longer_than_that(true, 1, LATER, Some("I7"))]
+fn a_number_of_before_holds_until_mcm_can_have_seen_the_new_one(
+    #[case] calm: bool,
+    #[case] seen: u32,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
+    let story = Story::new()
+        .disturbed()
+        .apply("MachineDeployment", with(sized(3), observed(1, 1)))
+        .apply("Machine", member("a", "Running"))
+        .after(Duration::from_secs(1))
+        .apply("MachineDeployment", with(sized(1), observed(2, seen)))
+        .after(Duration::from_secs(1));
+    let story = if calm { story.calm() } else { story };
+    let story = story.after(time).apply("Machine", member("b", ""));
+    story.apply("Machine", member("c", "")).breaks(broken);
+}
+
+#[rstest]
+#[case::a_person_prefers_it(true, "1", None)]
+#[case::a_person_touched_it(true, "3", Some("I7"))]
+#[case::a_controller_prefers_it(false, "1", Some("I7"))]
+fn a_machine_that_a_person_prefers_may_be_missed(
+    #[case] by_person: bool,
+    #[case] priority: &str,
+    #[case] broken: Option<&str>,
+) {
+    let preferred = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: priority } } });
+    let story = running(2, &["a", "b"]);
+    let story = if by_person {
+        story.touched("Machine", "b")
+    } else {
+        story
+    };
+    story.apply("Machine", with(going("b"), preferred)).breaks(broken);
+}
+
+#[rstest]
+#[case::lately(minutes(1), None)]
+#[case::long_ago(minutes(11), Some("I9"))]
+fn vms_that_were_ordered_before_the_number_fell_may_be_made(#[case] time: Duration, #[case] broken: Option<&str>) {
+    let Seen::Cloud(CloudEvent::Vm(vm)) = vm_of("a") else {
+        unreachable!()
+    };
+    let state = VmState::Pending;
+    Story::new()
+        .disturbed()
+        .apply("MachineDeployment", sized(3))
+        .apply("Machine", member("a", ""))
+        .apply(
+            "MachineDeployment",
+            with(
+                sized(0),
+                json!({ "spec": { "strategy": { "rollingUpdate": { "maxSurge": 0 } } } }),
+            ),
+        )
+        .after(time)
+        .see(Seen::Cloud(CloudEvent::Vm(Vm { state, ..vm })))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::it_was_made_before(0, None)]
+#[case::it_was_made_again(2, Some("I3"))]
+fn a_machine_may_be_seen_when_it_is_gone_with_its_vm(#[case] second: u32, #[case] broken: Option<&str>) {
+    let made = json!({ "metadata": { "creationTimestamp": format!("1970-01-01T00:00:{second:02}Z") } });
+    Story::new()
+        .disturbed()
+        .after(Duration::from_secs(1))
+        .see_with(call("DeleteMachine", ""), Some(None))
+        .after(Duration::from_secs(1))
+        .apply("Machine", with(machine(""), made))
+        .breaks(broken);
 }
 
 /// A member of the set `ms`.
@@ -459,19 +544,28 @@ fn a_machine_whose_vm_has_ended_is_not_missed(#[case] state: VmState, #[case] br
 }
 
 #[rstest]
-#[case::before_its_set_was_lowered("6", None)]
-#[case::after_that("8", Some("I15"))]
-fn for_what_a_machine_was_made_its_version_says(#[case] version: &str, #[case] broken: Option<&str>) {
+#[case::before_its_set_was_lowered("6", false, SOON, None)]
+#[case::after_that("8", false, SOON, Some("I15"))]
+#[case::its_request_took_long("8", true, SOON, None)]
+#[case::no_request_takes_that_long("8", true, LATER, Some("I15"))]
+fn for_what_a_machine_was_made_its_version_says(
+    #[case] version: &str,
+    #[case] slow: bool,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
     let of = |replicas, generation: u32, version: &str| {
         let change = json!({ "metadata": { "generation": generation, "resourceVersion": version } });
         with(set(replicas), change)
     };
     let made = json!({ "metadata": { "resourceVersion": version } });
-    Story::new()
-        .disturbed()
+    let story = Story::new()
         .see(vm_of("a"))
         .apply("MachineSet", of(1, 1, "5"))
-        .apply("MachineSet", of(0, 2, "7"))
+        .apply("MachineSet", of(0, 2, "7"));
+    let story = if slow { story.disturbed() } else { story };
+    story
+        .after(time)
         .apply("Machine", with(of_set("a", "Running"), made))
         .apply("Machine", with(of_set("a", "Running"), deleted_at(0)))
         .breaks(broken);

@@ -35,6 +35,12 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
     let mut plan = Plan::default();
     if !leaving && !has_finalizer(&deployment.metadata, keys::MACHINE_FINALIZER) {
         let patch = finalizer_patch(&deployment.metadata, keys::MACHINE_FINALIZER, true);
+        #[cfg(feature = "mutants")]
+        let patch = if planted!(settings, Q11) {
+            finalizer_patch(&Default::default(), keys::MACHINE_FINALIZER, true)
+        } else {
+            patch
+        };
         plan.push(own(view, patch), Reason::FinalizerMissing);
         return plan;
     }

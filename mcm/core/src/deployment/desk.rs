@@ -52,9 +52,11 @@ impl SetDraft {
         self.set.metadata.deletion_timestamp.is_some()
     }
 
-    /// Machines that there are or will be: the set may not have made or deleted yet what it is told to.
+    /// Machines that there are or will be: the set may not have made or deleted yet what it is told to. One that is being
+    /// deleted is there until it is gone, also where another one comes in its place.
     pub fn size(&self) -> i64 {
-        i64::from(self.replicas()).max(self.machines.len() as i64)
+        let leaving = self.machines.iter().filter(|machine| !is_active(machine)).count();
+        self.size_without_leaving() + leaving as i64
     }
 
     /// The same without those that are being deleted.

@@ -16,6 +16,9 @@ use crate::ownership::{controller, reference};
 use crate::set::is_active;
 use crate::steps::Kind;
 
+/// The taint by which Kubernetes shows a cordon.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
 /// Whether a person selects the nodes.
 pub(super) fn is_manual(desk: &Desk) -> bool {
     let strategy = &desk.deployment.spec.strategy;
@@ -174,13 +177,19 @@ fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
             labels.remove(key);
         }
     }
+    let mut cordoned_before = None;
     if let Some(annotations) = &mut node.metadata.annotations {
         annotations.remove(keys::UPDATE_FAILED_REASON_ANNOTATION);
+        cordoned_before = annotations.remove(keys::CORDONED_BEFORE_UPDATE_ANNOTATION);
     }
     let spec = node.spec.get_or_insert_default();
-    spec.unschedulable = None;
     let taints = spec.taints.get_or_insert_default();
-    taints.retain(|taint| taint.key != keys::PREFER_NO_SCHEDULE && taint.key != "node.kubernetes.io/unschedulable");
+    taints.retain(|taint| taint.key != keys::PREFER_NO_SCHEDULE);
+    // A cordon of before the drain is a person's.
+    if cordoned_before.as_deref() != Some("true") {
+        spec.unschedulable = None;
+        taints.retain(|taint| taint.key != UNSCHEDULABLE);
+    }
     if !taints.iter().any(|taint| taint.key == keys::CRITICAL_COMPONENTS_TAINT) {
         taints.push(Taint {
             effect: "NoSchedule".to_owned(),

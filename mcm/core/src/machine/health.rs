@@ -21,7 +21,8 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
 
 /// The Node is not there. Only a machine that had one, and its conditions, can miss it.
 fn missing(pass: &Pass) -> Option<Plan> {
-    if pass.machine().status.conditions.is_empty() || pass.phase() != Some(&Phase::Running) {
+    let serves = matches!(pass.phase(), Some(Phase::Running | Phase::InPlaceUpdateSuccessful));
+    if pass.machine().status.conditions.is_empty() || !serves {
         return None;
     }
     let description = format!(
@@ -54,7 +55,9 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     if judged && problems.is_empty() && !running && !held_back {
         return Some(healthy(pass, copied));
     }
-    if judged && !problems.is_empty() && running {
+    // One that was updated in place and whose node is not healthy since then would wait for it without end.
+    let updated = pass.phase() == Some(&Phase::InPlaceUpdateSuccessful);
+    if judged && !problems.is_empty() && (running || updated) {
         let list = problems.join(", ");
         let description = format!(
             "Machine {} is unhealthy - changing MachinePhase to Unknown. Node conditions: {}",

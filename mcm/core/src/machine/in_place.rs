@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, Plan, Reason, drain};
+use super::{Action, EventType, NodePatch, Plan, Reason, drain};
 
 const CANDIDATE: &str = "CandidateForUpdate";
 const SELECTED: &str = "SelectedForUpdate";
@@ -109,7 +109,7 @@ fn mark(node: &Node, reason: &str, message: String) -> Plan {
 /// The Node is drained; then the machine's phase says so, then the Node's condition.
 fn drained(pass: &Pass, node: &Node) -> Plan {
     let limit = limit(pass, node);
-    let prepare: Vec<Action> = drain::cordon(pass).into_iter().collect();
+    let prepare: Vec<Action> = cordon(node).into_iter().collect();
     let Some(pods) = &pass.view.pods else {
         return Plan {
             actions: prepare,
@@ -145,6 +145,29 @@ fn drained(pass: &Pass, node: &Node) -> Plan {
     plan.actions.splice(0..0, prepare.into_iter().chain(step.actions));
     plan.drain = Some(step.memory);
     plan
+}
+
+/// The Node takes no pods until it is updated. What it was before is written beside, so that a person's cordon stays
+/// afterwards; one that a person takes away meanwhile is ours from then on.
+fn cordon(node: &Node) -> Option<Action> {
+    let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);
+    let annotations = node.metadata.annotations.as_ref();
+    let is_known = annotations.is_some_and(|all| all.contains_key(keys::CORDONED_BEFORE_UPDATE_ANNOTATION));
+    if cordoned && is_known {
+        return None;
+    }
+    let before = (
+        keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(),
+        Some(cordoned.to_string()),
+    );
+    Some(Action::PatchNode {
+        node: node.metadata.name.clone().unwrap_or_default(),
+        patch: NodePatch {
+            annotations: [before].into(),
+            cordon: !cordoned,
+            ..NodePatch::default()
+        },
+    })
 }
 
 fn over(pass: &Pass, node: &Node) -> Plan {

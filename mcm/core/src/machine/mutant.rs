@@ -208,14 +208,22 @@ pub enum Mutant {
     A21,
     /// Nothing wakes a machine at its expiry.
     A22,
+    /// A machine that no longer matches is written, and stays its set's; other owners of it are lost.
+    Q04,
     /// A changed number is not carried out where several sets have machines, unless they roll.
     Q06,
     /// The surge counts machines that are there, and not those that are ordered.
     Q07,
     /// An old set of an update in place never grows again.
     Q08,
+    /// The finalizer of a deployment is written over those of others.
+    Q11,
     /// A deployment without a surge ends the look for too many machines.
     Q16,
+    /// A set that could not be worked on fifteen times is left until something happens to it.
+    Q28,
+    /// A set that could not be sized counts as sized.
+    Q29,
     /// An outage of an API server that is over counts as begun when another one comes.
     A01,
     /// A drain that may evict nothing asks no pod with volumes to go.
@@ -238,7 +246,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 113] = [
+    pub const ALL: [Self; 117] = [
         Self::R01,
         Self::R02,
         Self::R03,
@@ -339,10 +347,14 @@ impl Mutant {
         Self::A20,
         Self::A21,
         Self::A22,
+        Self::Q04,
         Self::Q06,
         Self::Q07,
         Self::Q08,
+        Self::Q11,
         Self::Q16,
+        Self::Q28,
+        Self::Q29,
         Self::A01,
         Self::A02,
         Self::A02b,
@@ -457,9 +469,13 @@ impl Mutant {
             Self::A20 => "A20",
             Self::A21 => "A21",
             Self::A22 => "A22",
+            Self::Q04 => "Q04",
             Self::Q06 => "Q06",
             Self::Q07 => "Q07",
             Self::Q08 => "Q08",
+            Self::Q11 => "Q11",
+            Self::Q28 => "Q28",
+            Self::Q29 => "Q29",
             Self::Q16 => "Q16",
             Self::A01 => "A01",
             Self::A02 => "A02",

@@ -21,6 +21,8 @@ pub struct NodePatch {
     pub annotations: BTreeMap<String, Option<String>>,
     /// All taints that the Node has afterwards; `None`: as they are.
     pub taints: Option<Vec<Taint>>,
+    /// No new pods come.
+    pub cordon: bool,
     /// By a planted defect: pods may come again.
     #[cfg(feature = "mutants")]
     pub uncordons: bool,
@@ -50,6 +52,9 @@ impl NodePatch {
         }
         if let Some(taints) = &self.taints {
             patch["spec"] = json!({ "taints": taints });
+        }
+        if self.cordon {
+            patch["spec"]["unschedulable"] = json!(true);
         }
         #[cfg(feature = "mutants")]
         if self.uncordons {

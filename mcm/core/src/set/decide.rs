@@ -97,6 +97,16 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
             }
             Claim::Release => {
                 let patch = farewell(&view.set, machine, now, release(&machine.metadata, owner));
+                #[cfg(feature = "mutants")]
+                let patch = if planted!(view, Q04) {
+                    let alone = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                        owner_references: None,
+                        ..machine.metadata.clone()
+                    };
+                    adoption(&alone, "MachineSet", owner)
+                } else {
+                    patch
+                };
                 plan.push(patch_machine(&name, patch), Reason::LetGo(name.clone()));
                 let text = format!("Released machine: {name}: it no longer has the labels that are selected");
                 event(plan, EventType::Warning, "ReleasedMachine", text, Reason::LetGo(name));

@@ -342,7 +342,11 @@ fn node_word(patch: &NodePatch) -> String {
     });
     format!(
         "{}{}{}{}",
-        if patch.claim { "claim node" } else { "patch node" },
+        match patch {
+            NodePatch { claim: true, .. } => "claim node",
+            NodePatch { cordon: true, .. } => "cordon",
+            _ => "patch node",
+        },
         texts(&patch.labels),
         texts(&patch.annotations),
         taints.unwrap_or_default()

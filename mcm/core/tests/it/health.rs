@@ -155,12 +155,26 @@ fn the_machine_own_list_of_conditions_wins() {
     assert_eq!(written(&decided(&view, minute(2))).0, "Unknown");
 }
 
-#[test]
-fn a_running_machine_whose_node_is_missing_is_unknown() {
-    let view = View {
+#[rstest]
+#[case::its_node_is_not_ready(vec![condition("Ready", "Unknown")], "Unknown")]
+#[case::its_node_is_well(healthy(), "Running")]
+fn a_machine_that_was_updated_in_place_is_judged_by_its_node(
+    #[case] conditions: Vec<NodeCondition>,
+    #[case] expected: &str,
+) {
+    let view = with_conditions(with_vm(Phase::InPlaceUpdateSuccessful), &conditions);
+    assert_eq!(written(&decided(&view, minute(2))).0, expected);
+}
+
+#[rstest]
+#[case::running(Phase::Running)]
+#[case::updated_in_place(Phase::InPlaceUpdateSuccessful)]
+fn a_machine_whose_node_is_missing_is_unknown(#[case] phase: Phase) {
+    let mut view = View {
         node: NodeView::Absent,
         ..running()
     };
+    view.machine.status.current_status.phase = Some(phase);
     let plan = decided(&view, minute(2));
     assert_eq!(
         written(&plan).3,

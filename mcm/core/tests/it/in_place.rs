@@ -10,6 +10,11 @@ use rstest::rstest;
 
 use crate::fixtures::*;
 
+/// The note of what the Node was before its drain.
+const NOTE: &str = "patch node node.machine.sapcloud.io/cordoned-before-update";
+/// The same, and the Node is cordoned.
+const CORDON: &str = "cordon node.machine.sapcloud.io/cordoned-before-update";
+
 fn step(reason: &str) -> NodeCondition {
     NodeCondition {
         reason: Some(reason.to_owned()),
@@ -67,7 +72,10 @@ fn a_selected_node_is_drained_before_its_machine_is_updated() {
     assert!(is_drained_in_place(&node));
     let mut view = on(Phase::Running, node);
     view.pods = Some(vec![pod("web-1")]);
-    assert_eq!(actions(&decided(&view, minute(1))), ["cordon", "evict web-1"]);
+    assert_eq!(
+        actions(&decided(&view, minute(1))),
+        [format!("{CORDON}=false"), "evict web-1".to_owned()]
+    );
 
     view.pods = Some(Vec::new());
     let plan = decided(&view, minute(1));
@@ -79,11 +87,39 @@ fn a_selected_node_is_drained_before_its_machine_is_updated() {
     view.machine.status = plan.status.unwrap();
     if let NodeView::Present(node) = &mut view.node {
         node.spec.as_mut().unwrap().unschedulable = Some(true);
+        let before = (keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(), "false".to_owned());
+        node.metadata.annotations = Some([before].into());
     }
     assert_eq!(
         actions(&decided(&view, minute(1))),
         ["condition InPlaceUpdate DrainSuccessful"]
     );
+}
+
+#[rstest]
+#[case::open(false, None, Some("=false"))]
+#[case::a_persons(true, None, Some("=true"))]
+#[case::ours(true, Some("false"), None)]
+#[case::a_persons_is_known(true, Some("true"), None)]
+#[case::a_person_opened_it(false, Some("true"), Some("=false"))]
+fn what_a_node_was_before_its_drain_is_written_with_the_cordon(
+    #[case] cordoned: bool,
+    #[case] known: Option<&str>,
+    #[case] written: Option<&str>,
+) {
+    let mut node = labelled("candidate selected", Some("SelectedForUpdate"));
+    node.spec.as_mut().unwrap().unschedulable = Some(cordoned);
+    let known = known.map(|value| (keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned(), value.to_owned()));
+    node.metadata.annotations = Some(known.into_iter().collect());
+    let plan = decided(&on(Phase::Running, node.clone()), minute(1));
+    let word = written.map(|value| format!("{}{value}", if cordoned { NOTE } else { CORDON }));
+    assert_eq!(actions(&plan), word.into_iter().collect::<Vec<_>>());
+    let patch = plan
+        .actions
+        .iter()
+        .find_map(|action| action.node_patch(&node, "worker-x7k2p"));
+    let cordons = patch.is_some_and(|patch| patch.pointer("/spec/unschedulable").is_some());
+    assert_eq!(cordons, !cordoned, "one patch does both");
 }
 
 #[test]
@@ -135,7 +171,11 @@ fn a_node_that_ends_no_pods_is_drained_by_force(#[case] type_: &str, #[case] sta
     view.pods = Some(vec![pod("web-1")]);
     assert_eq!(
         actions(&decided(&view, minute(6))),
-        ["cordon", "delete pod web-1", "condition InPlaceUpdate DrainSuccessful"]
+        [
+            &format!("{CORDON}=false"),
+            "delete pod web-1",
+            "condition InPlaceUpdate DrainSuccessful"
+        ]
     );
 }
 

@@ -312,6 +312,59 @@ fn a_template_that_comes_back_leaves_no_taint_and_may_grow_again() {
     world.assert_settled("class-a");
 }
 
+#[test]
+fn a_machine_that_still_goes_is_counted_beside_the_one_that_comes_in_its_place() {
+    let mut world = World::new(deployment(2, rolling(0, 2)));
+    world.settle();
+    world.drain = 50;
+    let to = |world: &mut World, class: &str| {
+        world.edit(class, |one| one.spec.template.spec.class.name = class.to_owned());
+        for _ in 0..6 {
+            for actor in world.actors() {
+                // Sizes follow one another before machines follow the first.
+                world.act(&actor);
+                world.act(&actor);
+                assert!(world.machines.len() <= 2, "{}", world.tail());
+            }
+        }
+    };
+    to(&mut world, "class-b");
+    let gone = world.machines.keys().next().cloned().unwrap();
+    world.machines.remove(&gone);
+    world.nodes.remove(&gone);
+    to(&mut world, "class-a");
+    assert_eq!(world.machines.len(), 2, "one still goes, and one has come");
+    world.settle();
+    world.assert_settled("class-a");
+}
+
+#[test]
+fn a_node_that_a_person_cordoned_before_its_update_in_place_stays_cordoned() {
+    let strategy = json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "orchestrationType": "Auto", "maxSurge": 0, "maxUnavailable": 1 },
+    });
+    let mut world = World::new(deployment(3, strategy));
+    world.settle();
+    let names: Vec<String> = world.machines.keys().cloned().collect();
+    world.edit_node(&names[1], |node| {
+        node.spec.get_or_insert_default().unschedulable = Some(true);
+    });
+    world.edit("class b", |one| {
+        one.spec.template.spec.class.name = "class-b".to_owned()
+    });
+    world.settle();
+    world.assert_settled("class-b");
+    let cordoned = |name: &String| world.nodes[name].spec.as_ref().and_then(|spec| spec.unschedulable);
+    let after: Vec<_> = names.iter().map(cordoned).collect();
+    assert_eq!(after, [None, Some(true), None]);
+    let annotated = |name: &String| {
+        let annotations = world.nodes[name].metadata.annotations.clone().unwrap_or_default();
+        annotations.contains_key(keys::CORDONED_BEFORE_UPDATE_ANNOTATION)
+    };
+    assert!(!names.iter().any(annotated), "the note goes with the update");
+}
+
 /// What the autoscaler writes: its list, its time and the number in one request.
 fn chosen(world: &mut World, names: &[&str], replicas: i32) {
     let time = world.now.to_string();

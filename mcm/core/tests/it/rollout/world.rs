@@ -437,6 +437,13 @@ impl World {
         let phase = self.machines[name].status.current_status.phase.clone();
         match phase {
             Some(Phase::Running) if selected && !done => {
+                self.edit_node(name, |node| {
+                    let spec = node.spec.get_or_insert_default();
+                    let cordoned = spec.unschedulable.replace(true).unwrap_or(false);
+                    let annotations = node.metadata.annotations.get_or_insert_default();
+                    let key = keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned();
+                    annotations.entry(key).or_insert_with(|| cordoned.to_string());
+                });
                 self.enter(name, Phase::InPlaceUpdating);
                 true
             }
@@ -450,7 +457,6 @@ impl World {
                 self.edit_node(name, |node| {
                     let labels = node.metadata.labels.get_or_insert_default();
                     labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), keys::UPDATE_SUCCESSFUL.to_owned());
-                    node.spec.get_or_insert_default().unschedulable = Some(true);
                 });
                 self.edit_machine(name, |machine| machine.status.conditions = vec![condition.clone()]);
                 self.enter(name, Phase::InPlaceUpdateSuccessful);
