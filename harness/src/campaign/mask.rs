@@ -35,6 +35,8 @@ impl fmt::Display for Sort {
     }
 }
 
+const REVISION: &str = "/metadata/resourceVersion";
+
 /// Fields by JSON pointer (an index is `*`), and what in them differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask(BTreeMap<String, BTreeSet<Sort>>);
@@ -62,6 +64,10 @@ impl Mask {
             mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
             Ok(())
         })?;
+        // It counts every write to the cluster, and two undisturbed runs may have made as many.
+        if one.values().any(|object| leaves(object).contains_key(REVISION)) {
+            mask.0.entry(REVISION.to_owned()).or_default().insert(Sort::Revision);
+        }
         Ok(mask)
     }
 
@@ -249,6 +255,17 @@ mod tests {
 
     fn end(object: &Value) -> End {
         End::from([("Node m-1".to_owned(), object.to_string())])
+    }
+
+    #[test]
+    fn how_often_the_cluster_was_written_to_says_nothing() {
+        let run = |revision: &str, generation: u64| {
+            end(&json!({ "metadata": { "resourceVersion": revision, "generation": generation } }))
+        };
+        let undisturbed = run("17", 1);
+        let mask = Mask::learn(&undisturbed, &undisturbed).unwrap();
+        assert_eq!(mask.difference(&undisturbed, &run("18", 1)), None);
+        assert!(mask.difference(&undisturbed, &run("18", 2)).is_some());
     }
 
     #[test]
