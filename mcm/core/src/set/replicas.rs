@@ -69,7 +69,8 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
     for (position, machine) in ranked.into_iter().enumerate() {
         let name = machine.metadata.name.clone().unwrap_or_default();
         let chosen = is_chosen(&machine).is_some_and(|mark| {
-            scaled_at.is_some_and(|scaled| mark <= scaled) && !planted!(view, R41 | R42) || planted!(view, R45)
+            let answered = scaled_at.is_some_and(|scaled| mark <= scaled) && !planted!(view, R41 | R42);
+            answered || planted!(view, R45)
         });
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
         let expires = machine.status.current_status.preserve_expiry_time.is_some();
