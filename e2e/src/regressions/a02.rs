@@ -38,7 +38,7 @@ pub(super) fn entry() -> Entry {
 }
 
 /// A pod with a volume on the first of two machines.
-fn with_volume(name: &str, about: &str, spec: Value) -> Scenario {
+pub(super) fn with_volume(name: &str, about: &str, spec: Value) -> Scenario {
     story(name, about)
         .keeper(POOL, 0, spec)
         .step(storage_class())

@@ -99,10 +99,10 @@ use harness::scenario::Step;
 use harness::scenario::builder::{all, boot_delay, delete, phase, slack, vm_count};
 use harness::scenario::disturb::api::{Action, At};
 use harness::scenario::expect::Condition;
-use harness::scenario::step::Patch;
 use harness::{Scenario, StageKind};
 use mcm_api::Phase;
-use serde_json::Value;
+
+use self::worlds::merge;
 
 /// All entries, in the order of their numbers.
 pub fn regressions() -> Vec<Entry> {
@@ -225,17 +225,6 @@ fn refused(code: u16) -> Action {
         retry_after: None,
         message: None,
     }
-}
-
-/// Merges into an object of the scenario's namespace, or of none.
-fn merge(kind: &str, name: &str, merge: Value) -> Step {
-    Step::Patch(Patch {
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        namespace: None,
-        merge,
-        status: false,
-    })
 }
 
 /// An object is deleted, and its finalizers are taken away.

@@ -4,14 +4,13 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, attached_at_most, attached_to, fail_calls, keep, kubelet, lift, machine_gone, pods, seconds, slack,
-    stateful_set, storage_class, struck, workload,
+    all, attached_at_most, fail_calls, kubelet, lift, machine_gone, pods, seconds, slack, struck,
 };
 use harness::scenario::expect::PodState;
 use harness::scenario::step::{CloudCall, KubeletAction};
 use mcm_api::Code;
 
-use super::{POOL, joining, story, well};
+use super::a02::with_volume;
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -40,15 +39,7 @@ pub(super) fn entry() -> Entry {
 
 /// A pod with a volume on the first of two machines, whose kubelet dies.
 fn dies(name: &str, about: &str) -> Scenario {
-    story(name, about)
-        .keeper(POOL, 0, serde_json::Value::Null)
-        .step(storage_class())
-        .step(keep(1))
-        .step(stateful_set(workload("db").volume("1Gi")))
-        .eventually(joining() + 2 * slack(), attached_to("data-db-0", "md-a-1"))
-        .eventually(slack(), pods("db").on("md-a-1").are(PodState::Ready).exactly(1))
-        .step(keep(2))
-        .eventually(joining(), well("md-a-2"))
+    with_volume(name, about, serde_json::Value::Null)
         .throughout(attached_at_most("data-db-0", 1))
         .step(kubelet("md-a-1", KubeletAction::Stop))
 }

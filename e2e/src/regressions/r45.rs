@@ -1,15 +1,11 @@
 //! R45 `create-then-delete`: a named machine was deleted before the set's number was lowered; the set made another one, and
 //! took it away again.
 
-use std::time::Duration;
-
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, api_fault_by, machine_gone, seconds, struck, wait};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use harness::scenario::builder::{all, machine_gone, seconds, struck, wait};
 
-use super::worlds::{Pool, TIMES, api_trouble, at_size, autoscaler, case, pool, rolling, settled};
+use super::worlds::{Pool, TIMES, at_size, autoscaler, case, late_sets, pool, rolling, settled};
 use super::{story, well};
 
 pub(super) fn entry() -> Entry {
@@ -26,18 +22,6 @@ pub(super) fn entry() -> Entry {
 
 /// Writes of sets come late: the machine is marked long before its set knows of the lower number.
 fn mark_before_number() -> Scenario {
-    let late = Action::Delay {
-        at: At::BeforeCommit,
-        by: Duration::from_secs(5),
-    };
-    let made = Rule {
-        matches: Match {
-            verbs: vec![Verb::Create],
-            resource: Some(Pattern::new("machines")),
-            ..Match::default()
-        },
-        ..Rule::new("made", late.clone())
-    };
     let usual = Pool {
         strategy: rolling(0, 1),
         ..pool(3)
@@ -47,8 +31,7 @@ fn mark_before_number() -> Scenario {
         "A machine is marked before its set's number is lowered: it goes, and none is made.",
     );
     settled(story, &[usual])
-        .step(api_trouble(&[Verb::Patch], "machinesets", late))
-        .step(api_fault_by(Client::Mcm, made))
+        .steps(late_sets("machinesets"))
         .never(seconds(600), struck("made", 1))
         .meanwhile()
         .step(autoscaler("md-a-1", TIMES[0], 2))

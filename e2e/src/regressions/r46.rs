@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, api_fault_by, delete_machine, flap, machine_gone, seconds, struck, wait};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use harness::scenario::builder::{all, delete_machine, flap, machine_gone, seconds, struck, wait};
+use harness::scenario::disturb::api::{Action, Verb};
 
-use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, pool, scale, settled};
+use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, late_sets, pool, scale, settled};
 use super::{joining, story, well};
 
 pub(super) fn entry() -> Entry {
@@ -53,25 +52,12 @@ fn many_drain() -> Scenario {
 
 /// The number is lowered, and before its set is told a person deletes a machine.
 fn person_deletes() -> Scenario {
-    let late = Action::Delay {
-        at: At::BeforeCommit,
-        by: Duration::from_secs(5),
-    };
-    let made = Rule {
-        matches: Match {
-            verbs: vec![Verb::Create],
-            resource: Some(Pattern::new("machines")),
-            ..Match::default()
-        },
-        ..Rule::new("made", late.clone())
-    };
     let story = story(
         "r46-b-person-deletes",
         "The number is lowered by one, and a person deletes a machine before the set hears of it: that one goes, and none is made.",
     );
     settled(story, &[pool(3)])
-        .step(api_trouble(&[Verb::Patch], "machinesets*", late))
-        .step(api_fault_by(Client::Mcm, made))
+        .steps(late_sets("machinesets*"))
         .never(seconds(600), struck("made", 1))
         .meanwhile()
         .step(scale(2))

@@ -3,6 +3,8 @@
 //! Machines that are there before their deployment are adopted by its set, so that they have names: those of a pool are
 //! called POOL-1, POOL-2 and so on. What must not live here: what one entry is about.
 
+use std::time::Duration;
+
 use harness::Scenario;
 use harness::regression::Case;
 use harness::scenario::DurationExpression;
@@ -221,6 +223,23 @@ pub(crate) fn bad_class() -> [Step; 2] {
         },
     }));
     [secret, class_of("class-bad", "z1", "class-bad-secret")]
+}
+
+/// mcm's patches of these resources (fault `api`) come five seconds late, and so does each machine that it makes (`made`).
+pub(crate) fn late_sets(sets: &str) -> [Step; 2] {
+    let late = Action::Delay {
+        at: At::BeforeCommit,
+        by: Duration::from_secs(5),
+    };
+    let made = Rule {
+        matches: Match {
+            verbs: vec![Verb::Create],
+            resource: Some(Pattern::new("machines")),
+            ..Match::default()
+        },
+        ..Rule::new("made", late.clone())
+    };
+    [api_trouble(&[Verb::Patch], sets, late), api_fault_by(Client::Mcm, made)]
 }
 
 /// Merges into an object.

@@ -418,12 +418,15 @@ fn remember_going<'a>(caches: &Caches, name: &str, going: impl Iterator<Item = &
     memory.going = still;
 }
 
-/// Of the volumes attached to a node that is there, those that it does not use.
+/// Of the volumes attached to a node, those that it does not use; when it is gone, those that it did not use last.
 fn remember_unused(caches: &Caches, name: &str, node: Option<&Node>, memory: &mut Memory) {
-    let Some(node) = node else { return };
     let attached = caches.volume_attachments.indexed(name);
     let volumes = attached.filter_map(|attachment| attachment.spec.source.persistent_volume_name.clone());
-    memory.unused = volumes.filter(|volume| !uses(caches, node, volume)).collect();
+    let unused = |volume: &String| match node {
+        Some(node) => !uses(caches, node, volume),
+        None => memory.unused.contains(volume),
+    };
+    memory.unused = volumes.filter(unused).collect();
 }
 
 /// Whether the kubelet says that it uses the volume.
