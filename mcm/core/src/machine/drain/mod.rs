@@ -63,8 +63,8 @@ pub(super) fn decide(pass: &Pass) -> Plan {
             "Drain failed due to {what}{}. Will retry in next sync.",
             dashed(what, &failure.message)
         );
-        let wake = pass.settings.retry.after_failed_write(failure.conflict);
-        return advance(pass, State::Failed, Stage::Drain.describe(&text), wake);
+        let plan = advance(pass, State::Failed, Stage::Drain.describe(&text), Duration::ZERO);
+        return plan.again(failure, &pass.settings.retry);
     }
     evict(pass, left)
 }
