@@ -14,25 +14,16 @@ use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
 use crate::campaign::mask::Mask;
 use crate::engine::evaluate::{between, short};
-use crate::plan::{CloudFault, Disturbance};
+use crate::plan::Disturbance;
 use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
 use crate::scenario::builder::{seconds, slack, wait};
-use crate::scenario::step::{CloudCall, Crash, Fault, Moment, Process};
+use crate::scenario::step::{Crash, Moment, Process};
 use crate::stage::StageKind;
 
-/// Creations take a second longer.
-fn slower() -> CloudFault {
-    CloudFault {
-        fault: Fault {
-            latency: Some(seconds(1)),
-            ..Fault::of("slower", CloudCall::CreateMachine)
-        },
-        from: None,
-        until: None,
-    }
-}
+/// How much longer VMs boot in the run that the undisturbed one is compared with.
+const SLOWER: u64 = 3;
 
 /// A scenario with more crash points is too long for pairs: there are as many as half the square.
 const MOST_POINTS_FOR_PAIRS: usize = 80;
@@ -145,7 +136,8 @@ impl CrashCommand {
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
-        other.plan.disturbances.push(Disturbance::Cloud(slower()));
+        let cloud = &mut other.plan.scenario.world.cloud;
+        cloud.boot_delay = cloud.boot_delay.clone() + seconds(SLOWER);
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
