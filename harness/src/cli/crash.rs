@@ -16,17 +16,27 @@ use crate::engine::evaluate::{between, short};
 use crate::plan::{CloudFault, Disturbance};
 use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
-use crate::scenario::Scenario;
 use crate::scenario::builder::{seconds, slack, wait};
 use crate::scenario::step::{CloudCall, Crash, Fault, Moment, Process};
+use crate::scenario::{Scenario, Step};
 use crate::stage::StageKind;
 
-/// Creations take a second longer.
-fn slower() -> CloudFault {
+/// Creations take a second longer; where the scenario itself disturbs those, what follows them: of two rules for a call only
+/// one strikes.
+fn slower(scenario: &Scenario) -> CloudFault {
+    let disturbed = |call: CloudCall| {
+        let mut steps = scenario.steps.iter();
+        steps.any(|step| matches!(step, Step::Inject(fault) if fault.call == call))
+    };
+    let call = if disturbed(CloudCall::CreateMachine) {
+        CloudCall::InitializeMachine
+    } else {
+        CloudCall::CreateMachine
+    };
     CloudFault {
         fault: Fault {
             latency: Some(seconds(1)),
-            ..Fault::of("slower", CloudCall::CreateMachine)
+            ..Fault::of("slower", call)
         },
         from: None,
         until: None,
@@ -144,7 +154,8 @@ impl CrashCommand {
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
-        other.plan.disturbances.push(Disturbance::Cloud(slower()));
+        let slower = slower(&clean.plan.scenario);
+        other.plan.disturbances.push(Disturbance::Cloud(slower));
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
@@ -319,6 +330,15 @@ mod tests {
         };
         assert_eq!(points(0), [1, 1, 2, 2, 3, 3, 5, 5]);
         assert_eq!(points(2), [3, 3, 5, 5]);
+    }
+
+    #[test]
+    fn the_other_cloud_is_slow_where_the_scenario_does_not_disturb_it() {
+        let story = Scenario::new("story", "");
+        let call = |scenario: &Scenario| slower(scenario).fault.call;
+        assert_eq!(call(&story), CloudCall::CreateMachine);
+        let full = Step::Inject(Fault::of("full", CloudCall::CreateMachine));
+        assert_eq!(call(&story.step(full)), CloudCall::InitializeMachine);
     }
 
     #[test]
