@@ -24,7 +24,10 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
                 .entry((kind, format!("{namespace}/{kin}")))
                 .or_default()
                 .push((name, object)),
-            None => drop(end.insert(format!("{kind} {namespace}/{name}"), object.to_string())),
+            None => {
+                let object = without_steps(kind, object);
+                end.insert(format!("{kind} {namespace}/{name}"), object.to_string());
+            }
         }
     }
     for ((kind, kin), mut objects) in drawn {
@@ -84,6 +87,20 @@ fn without_order_of_creation(kind: &str, object: &Value) -> Value {
     object
 }
 
+/// Less what tells only in how many steps it got there: the generation of a MachineSet whose deployment sizes it. Whether its
+/// status is about its newest spec is kept.
+fn without_steps(kind: &str, object: &Value) -> Value {
+    let mut object = object.clone();
+    if kind != "MachineSet" || text(&object, "/metadata/ownerReferences/0/kind") != "MachineDeployment" {
+        return object;
+    }
+    let generation = object["metadata"]["generation"].take();
+    if object["status"]["observedGeneration"] == generation {
+        object["status"]["observedGeneration"] = Value::from("newest");
+    }
+    object
+}
+
 /// Where an object is, as far as it is anywhere.
 fn place(object: &Value) -> (&str, &str) {
     (text(object, "/spec/nodeName"), text(object, "/status/phase"))
@@ -130,6 +147,28 @@ mod tests {
         let rest = serde_json::json!({ "status": { "phase": "Running" } });
         assert_eq!(without_order_of_creation("Node", &node), rest);
         assert_eq!(without_order_of_creation("Machine", &node), node);
+    }
+
+    #[rstest]
+    #[case::seen(3, 3, 2, 2, true)]
+    #[case::not_seen(3, 3, 3, 2, false)]
+    fn in_how_many_steps_a_set_was_sized_says_nothing(
+        #[case] generation: u64,
+        #[case] observed: u64,
+        #[case] other_generation: u64,
+        #[case] other_observed: u64,
+        #[case] alike: bool,
+    ) {
+        let set = |owner: &str, generation: u64, observed: u64| {
+            let set = serde_json::json!({
+                "metadata": { "generation": generation, "ownerReferences": [{ "kind": owner }] },
+                "status": { "observedGeneration": observed },
+            });
+            without_steps("MachineSet", &set)
+        };
+        let is_alike = |owner: &str| set(owner, generation, observed) == set(owner, other_generation, other_observed);
+        assert_eq!(is_alike("MachineDeployment"), alike);
+        assert!(!is_alike("Nobody"), "then each step was a person's");
     }
 
     #[rstest]
