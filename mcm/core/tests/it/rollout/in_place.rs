@@ -127,3 +127,29 @@ fn what_an_update_that_was_taken_back_keeps_from_serving_is_missing() {
     world.settle();
     world.assert_settled("class-a");
 }
+
+#[rstest]
+#[case::all_serve(None, [4, 3])]
+#[case::one_is_dead(Some(Phase::Unknown), [3, 4])]
+fn a_scale_down_in_the_midst_takes_machines_that_serve_nobody_first(
+    #[case] first: Option<Phase>,
+    #[case] expected: [i32; 2],
+) {
+    let mut world = settled(4);
+    let name = world.machines.keys().next().cloned().unwrap();
+    if let Some(phase) = first {
+        world.enter(&name, phase);
+    }
+    to_class(&mut world, "class-b");
+    decided(&mut world);
+    for replicas in [9, 7] {
+        world.edit("another size", |one| one.spec.replicas = replicas);
+        decided(&mut world);
+    }
+    let of = |class: &str| {
+        let mut sets = world.sets.values();
+        let set = sets.find(|set| set.spec.template.spec.class.name == class);
+        set.unwrap().spec.replicas
+    };
+    assert_eq!(["class-a", "class-b"].map(of), expected, "{}", world.tail());
+}
