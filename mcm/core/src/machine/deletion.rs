@@ -57,7 +57,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         && stage != Stage::Node
     {
         let reason = Reason::ActionFailed(failure.message.clone());
-        return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
+        return Plan::new(reason).again(failure, &pass.settings.retry);
     }
     match stage {
         Stage::FindVm => find_vm(pass),
@@ -104,7 +104,7 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
     let plan = Plan::new(Reason::RecordVm).after(Duration::ZERO);
     if let Some(failure) = &pass.view.failure {
         let reason = Reason::ActionFailed(failure.message.clone());
-        return Some(Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict)));
+        return Some(Plan::new(reason).again(failure, &pass.settings.retry));
     }
     Some(if patch.is_empty() {
         plan
@@ -438,8 +438,8 @@ fn delete_node(pass: &Pass) -> Plan {
                 failure.message
             ),
         };
-        let wake = pass.settings.retry.after_failed_write(failure.conflict);
-        return advance(pass, State::Failed, Stage::Node.describe(&what), wake);
+        let plan = advance(pass, State::Failed, Stage::Node.describe(&what), Duration::ZERO);
+        return plan.again(failure, &pass.settings.retry);
     }
     let node = match &pass.view.node {
         NodeView::Unknown => return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short),
