@@ -82,9 +82,11 @@ fn stage_of(pass: &Pass) -> Option<Stage> {
     Stage::of(status)
 }
 
-/// The last step. A bootstrap token that no node of this machine has used goes along.
+/// The last step. The bootstrap token of a machine that never was Running goes along; the others' went when they joined.
 fn release(pass: &Pass) -> Plan {
-    let unused = pass.view.target && pass.machine().status.conditions.is_empty();
+    let annotations = pass.machine().metadata.annotations.as_ref();
+    let joined = annotations.is_some_and(|all| all.contains_key(keys::JOIN_DURATION_ANNOTATION));
+    let unused = pass.view.target && !joined;
     let mut plan = Plan::new(Reason::Released).after(pass.settings.retry.long);
     if unused {
         plan = plan.act(Action::DeleteBootstrapToken(token::owner(pass)));

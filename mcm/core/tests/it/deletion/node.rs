@@ -85,10 +85,15 @@ fn the_finalizer_goes_last() {
     );
 }
 
-#[test]
-fn a_token_that_no_node_used_goes_with_the_machine() {
+#[rstest]
+#[case::no_node_used_it(false)]
+#[case::its_node_never_let_the_machine_run(true)]
+fn the_token_of_a_machine_that_never_ran_goes_with_it(#[case] registered: bool) {
     let mut view = in_stage(Stage::Finalizer);
-    view.machine.status.conditions.clear();
+    view.machine.metadata.annotations = None;
+    if !registered {
+        view.machine.status.conditions.clear();
+    }
     assert_eq!(
         actions(&decided(&view, minute(1))),
         ["delete bootstrap-token-32m9ap", "remove finalizer"]
