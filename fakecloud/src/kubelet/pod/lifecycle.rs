@@ -74,6 +74,9 @@ pub(in crate::kubelet) struct PodRun {
     pub(in crate::kubelet) finish: Option<Finish>,
     /// Since when it is to end.
     ending: Option<Timestamp>,
+    /// Until when it is taken apart although nothing of it runs; a pod that is replaced as soon as it goes would otherwise
+    /// come and go without end in one moment.
+    lingers: Option<Timestamp>,
 }
 
 /// What others can see of a pod: of each container whether it runs, its restarts, whether it is
@@ -119,6 +122,7 @@ impl PodRun {
             initialized: false,
             finish: None,
             ending: None,
+            lingers: None,
         }
     }
 
@@ -199,11 +203,13 @@ impl PodRun {
 
     /// Whether no container runs or will run.
     pub(in crate::kubelet) fn is_over(&self) -> bool {
-        let nothing_runs = !self
-            .containers
-            .iter()
-            .any(|container| matches!(container.state, State::Running { .. }));
-        (self.finish.is_some() || self.ending.is_some()) && nothing_runs
+        (self.finish.is_some() || self.ending.is_some()) && !self.runs() && self.lingers.is_none()
+    }
+
+    /// Whether a container runs.
+    fn runs(&self) -> bool {
+        let mut states = self.containers.iter().map(|container| &container.state);
+        states.any(|state| matches!(state, State::Running { .. }))
     }
 
     /// Whether a container that is no init container has ever run.
@@ -285,9 +291,14 @@ impl PodRun {
     /// From when it is to end, each container gets its time, and no more than the pod's grace.
     fn tell_to_end(&mut self, plan: &PodPlan, orders: Orders) {
         let Some(deadline) = orders.deletion else { return };
+        let begins = self.ending.is_none();
         let since = *self.ending.get_or_insert(orders.now);
         let willing = later(since, plan.terminates_after.unwrap_or(orders.stop_delay));
         let deadline = deadline.max(since);
+        if begins && self.finish.is_none() && !self.runs() {
+            self.lingers = Some(later(since, orders.stop_delay).min(deadline));
+        }
+        self.lingers = self.lingers.filter(|until| *until > orders.now);
         let end = if willing <= deadline {
             (willing, 0, "Completed")
         } else {
@@ -474,7 +485,7 @@ impl PodRun {
     fn next(&self, plan: &PodPlan, orders: Orders) -> Option<Timestamp> {
         let now = orders.now;
         let active = self.finish.is_none() && self.ending.is_none();
-        let mut times = Vec::new();
+        let mut times: Vec<Timestamp> = self.lingers.into_iter().collect();
         if active {
             times.extend(plan.active_for.map(|active| later(self.begun, active)));
             if orders.volumes {

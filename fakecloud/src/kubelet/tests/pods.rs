@@ -97,6 +97,15 @@ fn a_pod_that_never_terminates_stays_until_it_is_removed_by_force() {
 }
 
 #[test]
+fn a_pod_that_never_ran_takes_a_moment_to_go() {
+    let mut world = annotated(&[("image-pull-fails", "true")]);
+    world.until(30);
+    world.delete_pod("p", 60);
+    world.until(100);
+    assert_eq!(world.told_of_pods().last().unwrap(), "31 end pod p");
+}
+
+#[test]
 fn a_shorter_grace_holds_from_then_on() {
     let mut world = annotated(&[("terminates-after", "10m")]);
     world.until(30);
