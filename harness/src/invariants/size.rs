@@ -1,7 +1,7 @@
 //! I7: size bounds of a MachineDeployment.
 //!
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
-//! Terminating ones counted, while nothing has failed and no person has deleted one. (c) When a controller removes a
+//! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one. (c) When a controller removes a
 //! Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
 //! of replicas, of the smaller number: an order of before may still be carried out.
 //!
@@ -72,13 +72,14 @@ impl Check for Size {
         if !removed || is_named(machine, deployment) || is_preferred(sight, machine) {
             return None;
         }
-        if sight.terms.is_deleted_by_user(machine) {
+        let lost = sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine);
+        if lost {
             // Whatever the strategy, its set makes another one at once.
             self.disturbed.insert(called.to_owned());
         }
         // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
         let kept = sight.before.is_some_and(|before| phase(before) == "Failed:Preserved");
-        if kept || sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine) {
+        if kept || lost {
             self.lost.entry(called.to_owned()).or_default().push_back(sight.at());
             return None;
         }

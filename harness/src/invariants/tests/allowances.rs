@@ -119,6 +119,18 @@ fn machines_that_a_person_deletes_are_replaced_at_once() {
 }
 
 #[rstest]
+#[case::it_was_gone(VmState::Terminated, None)]
+#[case::it_ran(VmState::Running, Some("I7"))]
+fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState, #[case] broken: Option<&str>) {
+    running(2, &["m", "b", "c"])
+        .vm("a", VmState::Running)
+        .vm("a", state)
+        .apply("Machine", going("m"))
+        .apply("Machine", member("d", ""))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::another_one_of_theirs("x", None)]
 #[case::one_more_of_the_controllers("c", Some("I7"))]
 fn machines_that_a_person_makes_are_not_the_controllers(#[case] name: &str, #[case] broken: Option<&str>) {
