@@ -25,7 +25,7 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
                 .or_default()
                 .push((name, object)),
             None => {
-                let object = without_steps(kind, object);
+                let object = without_order_of_creation(kind, &without_steps(kind, object));
                 end.insert(format!("{kind} {namespace}/{name}"), object.to_string());
             }
         }
