@@ -260,6 +260,46 @@ fn a_number_of_before_holds_until_mcm_can_have_seen_the_new_one(
     story.apply("Machine", member("c", "")).breaks(broken);
 }
 
+/// Written at that resourceVersion.
+fn at(revision: u32, object: Value) -> Value {
+    with(
+        object,
+        json!({ "metadata": { "resourceVersion": revision.to_string() } }),
+    )
+}
+
+#[rstest]
+#[case::made_before_it_said_so(8, None)]
+#[case::made_after(12, Some("I7"))]
+fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(#[case] made: u32, #[case] broken: Option<&str>) {
+    Story::new()
+        .disturbed()
+        .apply("MachineDeployment", at(1, with(sized(3), observed(1, 1))))
+        .apply("Machine", at(2, member("a", "Running")))
+        .apply("Machine", at(3, member("b", "Running")))
+        .apply("MachineDeployment", at(5, with(sized(1), observed(2, 1))))
+        .apply("MachineDeployment", at(10, with(sized(1), observed(2, 2))))
+        .apply("MachineDeployment", at(11, with(sized(1), observed(2, 2))))
+        .apply("Machine", at(made, member("c", "")))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::mcm_does_not_know(1, None)]
+#[case::mcm_knows(2, Some("I7"))]
+fn machines_that_go_count_against_a_surge_that_mcm_knows(#[case] seen: u32, #[case] broken: Option<&str>) {
+    let surge = |surge: u32| json!({ "spec": { "strategy": { "rollingUpdate": { "maxSurge": surge } } } });
+    Story::new()
+        .disturbed()
+        .apply("MachineDeployment", with(with(sized(2), surge(2)), observed(1, 1)))
+        .apply("Machine", going("a"))
+        .apply("Machine", member("b", "Running"))
+        .apply("Machine", member("c", "Running"))
+        .apply("MachineDeployment", with(with(sized(2), surge(1)), observed(2, seen)))
+        .apply("Machine", member("d", ""))
+        .breaks(broken);
+}
+
 #[rstest]
 #[case::a_person_prefers_it(true, "1", None)]
 #[case::a_person_touched_it(true, "3", Some("I7"))]
