@@ -31,7 +31,7 @@ pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
         }
     }
     for ((kind, kin), mut objects) in drawn {
-        objects.sort_by_key(|(name, object)| (place(object), *name));
+        objects.sort_by_key(|(name, object)| (likeness(object), *name));
         for (number, (_, object)) in objects.into_iter().enumerate() {
             let name = format!("{kind} {kin}#{}", number + 1);
             end.insert(name, without_order_of_creation(kind, object).to_string());
@@ -101,9 +101,15 @@ fn without_steps(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// Where an object is, as far as it is anywhere.
-fn place(object: &Value) -> (&str, &str) {
-    (text(object, "/spec/nodeName"), text(object, "/status/phase"))
+/// What tells objects of drawn names apart: where one is, as far as it is anywhere, how it is, and what was last done with it.
+fn likeness(object: &Value) -> [&str; 4] {
+    let fields = [
+        "/spec/nodeName",
+        "/status/phase",
+        "/status/currentStatus/phase",
+        "/status/lastOperation/type",
+    ];
+    fields.map(|field| text(object, field))
 }
 
 /// The names of the Secrets in a scenario's namespace; bootstrap tokens, which have random names, are counted.
@@ -140,6 +146,24 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn machines_of_drawn_names_are_told_apart_by_what_was_last_done_with_them() {
+        let end = |first: &str, second: &str| {
+            let mut world = WorldState::default();
+            for (name, last) in [("md-a-x2k4p", first), ("md-a-z9k4p", second)] {
+                let machine = serde_json::json!({
+                    "metadata": { "generateName": "md-a-" },
+                    "status": { "lastOperation": { "type": last } },
+                });
+                let key = ("Machine", "ns".to_owned(), name.to_owned());
+                world.objects.insert(key, machine);
+            }
+            of_world(&world)
+        };
+        assert_eq!(end("Create", "HealthCheck"), end("HealthCheck", "Create"));
+        assert_ne!(end("Create", "HealthCheck"), end("Create", "Create"));
+    }
 
     #[test]
     fn which_of_several_alike_was_made_first_says_nothing() {

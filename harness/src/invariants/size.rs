@@ -1,7 +1,7 @@
 //! I7: size bounds of a MachineDeployment.
 //!
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
-//! Terminating ones counted, while nothing has failed and no person has deleted one. (c) When a controller removes a
+//! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one. (c) When a controller removes a
 //! Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
 //! of replicas, of the smaller number: an order of before may still be carried out.
 //!
@@ -14,7 +14,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share};
+use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, version};
 use crate::engine::world::WorldState;
 
 /// Deployments one of whose machines has failed, or whose size was changed.
@@ -39,6 +39,8 @@ struct Changed {
     at: Timestamp,
     /// The deployment's generation since then.
     generation: i64,
+    /// The resourceVersion of the write by which mcm said first that it knows of it.
+    told: Option<u64>,
 }
 
 impl Check for Size {
@@ -47,6 +49,7 @@ impl Check for Size {
         if let Some(deployment) = sight.applied("MachineDeployment") {
             let before = sight.before?;
             self.limit_changed(sight, before, deployment);
+            self.note_told(deployment);
             if before["spec"]["replicas"] != deployment["spec"]["replicas"] {
                 let (wanted, ..) = numbers(before);
                 let until = after(sight.at(), sight.terms.pass());
@@ -66,19 +69,20 @@ impl Check for Size {
             return None;
         }
         if sight.before.is_none() {
-            return self.made(sight, deployment);
+            return self.made(sight, deployment, machine);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
         if !removed || is_named(machine, deployment) || is_preferred(sight, machine) {
             return None;
         }
-        if sight.terms.is_deleted_by_user(machine) {
+        let lost = sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine);
+        if lost {
             // Whatever the strategy, its set makes another one at once.
             self.disturbed.insert(called.to_owned());
         }
         // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
         let kept = sight.before.is_some_and(|before| phase(before) == "Failed:Preserved");
-        if kept || sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine) {
+        if kept || lost {
             self.lost.entry(called.to_owned()).or_default().push_back(sight.at());
             return None;
         }
@@ -105,20 +109,31 @@ impl Size {
         let unseen = self
             .limits
             .get(name(after))
-            .filter(|known| !self.is_seen(sight, after, known));
+            .filter(|known| !self.is_seen(sight, after, after, known));
         let changed = Changed {
             most: unseen.map_or(limit(before), |known| limit(before).max(known.most)),
             at: sight.at(),
             generation: after["metadata"]["generation"].as_i64().unwrap_or_default(),
+            told: None,
         };
         self.limits.insert(name(after).to_owned(), changed);
     }
 
-    /// Whether mcm knows of a change: it says so, or it led already and nothing kept it from seeing the change, or a pass
-    /// is over since then.
-    fn is_seen(&self, sight: &Sight, deployment: &Value, changed: &Changed) -> bool {
-        let observed = deployment["status"]["observedGeneration"].as_i64();
-        if observed.is_some_and(|observed| observed >= changed.generation) {
+    fn note_told(&mut self, deployment: &Value) {
+        let Some(changed) = self.limits.get_mut(name(deployment)) else {
+            return;
+        };
+        if changed.told.is_none() && is_observed(deployment, changed) {
+            changed.told = version(deployment);
+        }
+    }
+
+    /// Whether mcm knew of a change when it wrote that object: it had said so, or it led already and nothing kept it from
+    /// seeing the change, or a pass is over since then. Watches of two kinds show writes in any order.
+    fn is_seen(&self, sight: &Sight, deployment: &Value, written: &Value, changed: &Changed) -> bool {
+        let revisions = changed.told.zip(version(written));
+        let told_before = revisions.is_none_or(|(told, written)| told < written);
+        if is_observed(deployment, changed) && told_before {
             return true;
         }
         let Some(calm) = sight.terms.calm_since else {
@@ -131,9 +146,9 @@ impl Size {
 
     /// What a deployment might have before it was changed, as long as mcm may not know: sets of before are worked on until
     /// then.
-    fn limit_before(&self, sight: &Sight, deployment: &Value) -> i64 {
+    fn limit_before(&self, sight: &Sight, deployment: &Value, machine: &Value) -> i64 {
         let known = self.limits.get(name(deployment));
-        let unseen = known.filter(|known| !self.is_seen(sight, deployment, known));
+        let unseen = known.filter(|known| !self.is_seen(sight, deployment, machine, known));
         unseen.map_or(0, |known| known.most)
     }
 
@@ -166,15 +181,15 @@ impl Size {
         })
     }
 
-    fn made(&self, sight: &Sight, deployment: &Value) -> Option<String> {
+    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<String> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
         let all = machines_of(sight.world, called).count() as i64;
         let live = machines_of(sight.world, called)
             .filter(|machine| !is_deleting(machine))
             .count() as i64;
-        let most = replicas + surge;
-        if live > most.max(self.limit_before(sight, deployment)) {
+        let most = (replicas + surge).max(self.limit_before(sight, deployment, machine));
+        if live > most {
             return Some(format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
             ));
@@ -183,6 +198,11 @@ impl Size {
             format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
         })
     }
+}
+
+fn is_observed(deployment: &Value, changed: &Changed) -> bool {
+    let observed = deployment["status"]["observedGeneration"].as_i64();
+    observed.is_some_and(|observed| observed >= changed.generation)
 }
 
 /// Whether the machine's VM has ended behind everybody's back: it serves nobody, whatever its phase still says.

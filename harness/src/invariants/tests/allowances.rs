@@ -119,6 +119,18 @@ fn machines_that_a_person_deletes_are_replaced_at_once() {
 }
 
 #[rstest]
+#[case::it_was_gone(VmState::Terminated, None)]
+#[case::it_ran(VmState::Running, Some("I7"))]
+fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState, #[case] broken: Option<&str>) {
+    running(2, &["m", "b", "c"])
+        .vm("a", VmState::Running)
+        .vm("a", state)
+        .apply("Machine", going("m"))
+        .apply("Machine", member("d", ""))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::another_one_of_theirs("x", None)]
 #[case::one_more_of_the_controllers("c", Some("I7"))]
 fn machines_that_a_person_makes_are_not_the_controllers(#[case] name: &str, #[case] broken: Option<&str>) {
@@ -246,6 +258,46 @@ fn a_number_of_before_holds_until_mcm_can_have_seen_the_new_one(
     let story = if calm { story.calm() } else { story };
     let story = story.after(time).apply("Machine", member("b", ""));
     story.apply("Machine", member("c", "")).breaks(broken);
+}
+
+/// Written at that resourceVersion.
+fn at(revision: u32, object: Value) -> Value {
+    with(
+        object,
+        json!({ "metadata": { "resourceVersion": revision.to_string() } }),
+    )
+}
+
+#[rstest]
+#[case::made_before_it_said_so(8, None)]
+#[case::made_after(12, Some("I7"))]
+fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(#[case] made: u32, #[case] broken: Option<&str>) {
+    Story::new()
+        .disturbed()
+        .apply("MachineDeployment", at(1, with(sized(3), observed(1, 1))))
+        .apply("Machine", at(2, member("a", "Running")))
+        .apply("Machine", at(3, member("b", "Running")))
+        .apply("MachineDeployment", at(5, with(sized(1), observed(2, 1))))
+        .apply("MachineDeployment", at(10, with(sized(1), observed(2, 2))))
+        .apply("MachineDeployment", at(11, with(sized(1), observed(2, 2))))
+        .apply("Machine", at(made, member("c", "")))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::mcm_does_not_know(1, None)]
+#[case::mcm_knows(2, Some("I7"))]
+fn machines_that_go_count_against_a_surge_that_mcm_knows(#[case] seen: u32, #[case] broken: Option<&str>) {
+    let surge = |surge: u32| json!({ "spec": { "strategy": { "rollingUpdate": { "maxSurge": surge } } } });
+    Story::new()
+        .disturbed()
+        .apply("MachineDeployment", with(with(sized(2), surge(2)), observed(1, 1)))
+        .apply("Machine", going("a"))
+        .apply("Machine", member("b", "Running"))
+        .apply("Machine", member("c", "Running"))
+        .apply("MachineDeployment", with(with(sized(2), surge(1)), observed(2, seen)))
+        .apply("Machine", member("d", ""))
+        .breaks(broken);
 }
 
 #[rstest]
