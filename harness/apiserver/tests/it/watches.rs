@@ -117,7 +117,11 @@ async fn a_lasting_watch_goes_on_without_bookmarks_until_there_is_a_fault_rule()
     while watch.brief().await.is_some() {
         last = elapsed();
     }
-    assert_eq!((last, elapsed()), (392, 394), "it ends in its time, after a last bookmark");
+    assert_eq!(
+        (last, elapsed()),
+        (392, 394),
+        "it ends in its time, after a last bookmark"
+    );
 }
 
 #[tokio::test(start_paused = true)]
