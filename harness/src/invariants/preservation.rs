@@ -7,7 +7,8 @@
 //! and fails again is entered whatever the limit (decisions.md), and stays until the limit is lowered once more.
 //!
 //! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, replicas
-//! lowered below what is left, explicit deletion of Machine, Node, set or deployment. A Machine that fails while its own
+//! lowered below what is left, explicit deletion of Machine, Node, set or deployment; or until the VM is deleted behind
+//! everybody's back, as its Node goes then. A Machine that fails while its own
 //! annotation asks for it becomes one, unless a rollout is under way. The write by which it fails is made on the version
 //! that was decided on, so that what it asks for was known.
 
@@ -316,7 +317,8 @@ fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
     if asked == Some("false") {
         return true;
     }
-    if terms.is_deleted_by_user(machine) {
+    let has_lost_its_vm = terms.is_by_user("VM", name(machine)) && world.vms_of(name(machine)).next().is_none();
+    if terms.is_deleted_by_user(machine) || has_lost_its_vm {
         return true;
     }
     // A machine without a set is its keeper's, whose number is honoured like a set's.

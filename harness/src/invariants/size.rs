@@ -14,7 +14,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share};
+use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time};
 use crate::engine::world::WorldState;
 
 /// Deployments one of whose machines has failed, or whose size was changed.
@@ -153,7 +153,7 @@ impl Size {
         for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
                 available += 1;
-            } else if ["Unknown", "Failed", "Failed:Preserved"].contains(&phase(machine)) {
+            } else if ["Unknown", "Failed"].contains(&phase(machine)) || is_kept(machine) {
                 lost += 1;
             }
         }
@@ -183,6 +183,11 @@ impl Size {
             format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
         })
     }
+}
+
+/// Whether the machine is preserved. It stays before others, whatever its phase.
+fn is_kept(machine: &Value) -> bool {
+    time(machine, "/status/currentStatus/preserveExpiryTime").is_some()
 }
 
 /// Whether the machine's VM has ended behind everybody's back: it serves nobody, whatever its phase still says.

@@ -5,12 +5,15 @@
 //! In the end nothing is preserved any more, and every machine is of the newest template and available. What must not live
 //! here: faults of processes, of the API server and of the cloud's calls (`faults`).
 
+mod held;
+
 use std::time::Duration;
 
 use clock::{Seed, Stream};
 use mcm_api::{Code, GoDuration};
 use serde_json::{Value, json};
 
+use self::held::Held;
 use super::rollout::{self, CLASSES, NAME, class, spec, strategy};
 use super::{DRAIN, Life, faults, performed};
 use crate::campaign::suite::Suite;
@@ -36,8 +39,6 @@ const EFFECTS: u64 = 6;
 /// No world has as many events; one that does runs away.
 const EVENT_LIMIT: u64 = 5_000_000;
 
-/// How long a machine may be unhealthy.
-const HEALTH: u64 = 10 * MINUTE;
 /// When a machine that failed is known to have failed, about, and for how long it may be drained then.
 const KNOWN: u64 = 11 * MINUTE;
 const DRAINED: u64 = 6 * MINUTE;
@@ -114,27 +115,22 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
     scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
     let mut waves = seed.stream("waves");
-    let held = waves.chance(0.25);
-    let pods = if held {
-        2 * replicas
-    } else {
-        1 + world.below(2 * replicas)
-    };
-    let strict = world.chance(0.5);
-    if held || world.chance(0.6) {
+    let held = waves.chance(0.45).then(|| Held::draw(&mut waves));
+    let (from, span) = held
+        .as_ref()
+        .map_or((SETTLED, span), |held| (held.over(), span + held.over()));
+    let some_pods = (1 + world.below(2 * replicas), u32::from(world.chance(0.5)));
+    let (pods, disrupted) = if held.is_some() { (2 * replicas, 0) } else { some_pods };
+    if held.is_some() || world.chance(0.6) {
         let pods = u32::try_from(pods).unwrap_or(1);
-        let disrupted = u32::from(!held && !strict);
         scenario = scenario.steps([deployment(workload("web").replicas(pods)), budget("web", disrupted)]);
     }
     let mut maximum = world.below(4);
     let mut strategy = strategy(world, false);
     let mut deeds = Deeds::new();
-    if held {
-        let interruption = waves.below(5);
-        if interruption < 2 {
-            strategy = json!({ "type": "Recreate" });
-        }
-        deeds.extend(interrupted(interruption, replicas, &mut waves));
+    if let Some(held) = held {
+        strategy = held.strategy().unwrap_or(strategy);
+        deeds.extend(held.deeds(replicas, &mut waves));
     } else if waves.chance(0.4) {
         maximum = 2 + waves.below(2);
         deeds.extend(wave(maximum, span, &mut waves));
@@ -142,16 +138,16 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     scenario = scenario.step(owner(replicas, maximum, &strategy, world, kept));
     let mut users = seed.stream("users");
     for machine in 0..2 + users.below(2 + size) {
-        deeds.extend(story(machine, span, kept, &mut users));
+        deeds.extend(story(machine, (from, span), kept, &mut users));
     }
     let failures = deeds
         .iter()
-        .filter(|(_, step)| fails(step))
+        .filter(|(at, step)| *at >= from && fails(step))
         .map(|(at, _)| *at)
         .collect();
-    let (changes, wanted) = changes(replicas, span, failures, &mut seed.stream("owners"));
-    deeds.extend(changes);
+    deeds.extend(changes(replicas, (from, span), failures, &mut seed.stream("owners")));
     deeds.sort_by_key(|(at, _)| *at);
+    let wanted = deeds.iter().rev().find_map(|(_, step)| scaled_to(step));
     performed(scenario, deeds, span)
         .step(spec(json!({ "paused": false })))
         .step(wait(seconds(kept + 30 * MINUTE)))
@@ -159,7 +155,7 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
             node_grace() + slack(),
             bound(),
             all([
-                rollout::at_rest(wanted),
+                rollout::at_rest(wanted.unwrap_or(replicas)),
                 field("MachineDeployment", NAME, "/status/preservations", Value::Null),
             ]),
         )
@@ -201,44 +197,20 @@ fn wave(maximum: u64, span: u64, waves: &mut Stream) -> Deeds {
     deeds
 }
 
-/// A machine that is to be kept when it fails is drained, which a budget holds up; meanwhile its deployment rolls, or becomes
-/// as small as may be for a while, or the machine's node or VM goes.
-fn interrupted(how: u64, replicas: u64, waves: &mut Stream) -> Deeds {
-    let (fails, nth) = (SETTLED + waves.below(5 * MINUTE), waves.below(8));
-    let held = |deed: Deed| someone("held", nth, deed);
-    let then = fails + HEALTH + 20 + waves.below(4 * MINUTE);
-    let request = Request {
-        node: waves.chance(0.5),
-        value: Some("when-failed".to_owned()),
-    };
-    let mut deeds = vec![
-        (fails - 1 - waves.below(MINUTE), held(Deed::Preserve(request))),
-        (fails, held(Deed::Kubelet(KubeletAction::FillDisk))),
-    ];
-    match how {
-        0 | 1 => {
-            let class = CLASSES[1 + index(waves.below(2))];
-            deeds.push((
-                then,
-                spec(json!({ "template": { "spec": { "class": { "name": class } } } })),
-            ));
-        }
-        2 | 3 => {
-            deeds.push((then, spec(json!({ "replicas": 0 }))));
-            deeds.push((then + 20 * MINUTE, spec(json!({ "replicas": replicas }))));
-        }
-        _ if waves.chance(0.5) => deeds.push((then, held(Deed::DeleteNode))),
-        _ => deeds.push((then, held(Deed::Vm(VmAction::Delete)))),
-    }
-    deeds
-}
-
 fn someone(called: &str, nth: u64, deed: Deed) -> Step {
     Step::Someone(Someone {
         called: called.to_owned(),
         among: format!("{NAME}-*"),
         nth,
         deed,
+    })
+}
+
+/// A request to keep a machine, on its Node or on itself; `None` takes it back.
+fn request(node: bool, value: Option<&str>) -> Deed {
+    Deed::Preserve(Request {
+        node,
+        value: value.map(str::to_owned),
     })
 }
 
@@ -252,13 +224,13 @@ fn fails(step: &Step) -> bool {
 }
 
 /// What becomes of one machine, and what people do about it.
-fn story(machine: u64, span: u64, kept: u64, users: &mut Stream) -> Deeds {
+fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &mut Stream) -> Deeds {
     let called = format!("machine-{machine}");
     let nth = users.below(8);
     let someone = |deed: Deed| someone(&called, nth, deed);
-    let mut at = SETTLED + users.below(span - SETTLED);
+    let mut at = from + users.below(span - from);
     let mut deeds = Deeds::new();
-    if users.chance(0.2) {
+    if users.chance(0.2) && from == SETTLED {
         return young(users).map(|(at, deed)| (at, someone(deed))).collect();
     }
     let mut then = |at: u64, deed: Deed| {
@@ -310,10 +282,7 @@ fn story(machine: u64, span: u64, kept: u64, users: &mut Stream) -> Deeds {
 fn young(users: &mut Stream) -> impl Iterator<Item = (u64, Deed)> + use<> {
     let asked = 1 + users.below(30);
     let value = if users.chance(0.5) { "now" } else { "when-failed" };
-    let request = Deed::Preserve(Request {
-        node: false,
-        value: Some(value.to_owned()),
-    });
+    let request = request(false, Some(value));
     let dies = users
         .chance(0.6)
         .then(|| (1 + users.below(30), Deed::Vm(VmAction::Kill)));
@@ -329,17 +298,13 @@ fn ask(users: &mut Stream) -> Deed {
         8 => None,
         _ => Some("perhaps"),
     };
-    Deed::Preserve(Request {
-        node: users.chance(0.6),
-        value: value.map(str::to_owned),
-    })
+    request(users.chance(0.6), value)
 }
 
 /// Who asked thinks better of it.
 fn taken_back(asked: &Deed, users: &mut Stream) -> Deed {
-    let value = users.chance(0.5).then(|| "false".to_owned());
     let node = matches!(asked, Deed::Preserve(request) if request.node);
-    Deed::Preserve(Request { node, value })
+    request(node, users.chance(0.5).then_some("false"))
 }
 
 /// How a machine fails, and how it recovers, if it can.
@@ -358,12 +323,20 @@ fn failure(users: &mut Stream) -> (Deed, Option<Deed>) {
     }
 }
 
-/// What becomes of the deployment, and how many machines it wants at last. Half of what its owners do they do in haste:
+/// How many machines are wanted from then on.
+fn scaled_to(step: &Step) -> Option<u64> {
+    match step {
+        Step::Patch(patch) => patch.merge.pointer("/spec/replicas")?.as_u64(),
+        _ => None,
+    }
+}
+
+/// What becomes of the deployment. Half of what its owners do they do in haste:
 /// when machines that failed are drained.
-fn changes(replicas: u64, span: u64, failures: Vec<u64>, owners: &mut Stream) -> (Deeds, u64) {
+fn changes(replicas: u64, (from, span): (u64, u64), failures: Vec<u64>, owners: &mut Stream) -> Deeds {
     let mut times: Vec<(u64, bool)> = (0..owners.below(5))
         .map(|_| {
-            let any = SETTLED + owners.below(span - SETTLED);
+            let any = from + owners.below(span - from);
             let failure = failures.get(index(owners.below(1 + failures.len() as u64)));
             let known = failure.map(|at| at + KNOWN - HASTE + owners.below(HASTE + DRAINED));
             let hasty = known.filter(|at| *at < span && owners.chance(0.5));
@@ -388,10 +361,8 @@ fn changes(replicas: u64, span: u64, failures: Vec<u64>, owners: &mut Stream) ->
         };
         changes.push((at, change));
     }
-    changes.sort_by_key(|(at, _)| *at);
-    let wanted = changes.iter().rev().find_map(|(_, change)| change["replicas"].as_u64());
     let deeds = changes.into_iter().map(|(at, change)| (at, spec(change)));
-    (deeds.collect(), wanted.unwrap_or(replicas))
+    deeds.collect()
 }
 
 /// A template of any class.

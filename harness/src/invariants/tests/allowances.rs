@@ -188,6 +188,17 @@ fn failed_machines_that_were_kept_count_for_a_pass_after_they_went(
 }
 
 #[rstest]
+#[case::kept("1970-01-04T00:00:00Z", None)]
+#[case::not_kept("", Some("I7"))]
+fn a_machine_that_is_kept_before_it_has_joined_stays_before_others(#[case] expiry: &str, #[case] broken: Option<&str>) {
+    let kept = json!({ "status": { "currentStatus": { "preserveExpiryTime": expiry } } });
+    running(1, &["a"])
+        .apply("Machine", with(member("b", "Pending"), kept))
+        .apply("Machine", going("a"))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::it_is_named("b~1970-01-01T00:00:00Z", None)]
 #[case::another_one_is("c~1970-01-01T00:00:00Z", Some("I7"))]
 fn a_machine_that_cluster_autoscaler_names_may_be_missed(#[case] list: &str, #[case] broken: Option<&str>) {

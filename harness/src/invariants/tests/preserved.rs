@@ -244,3 +244,25 @@ fn a_failed_machine_that_is_kept_is_not_called_failed(
         .after(time)
         .breaks(broken);
 }
+
+#[rstest]
+#[case::it_is_deleted_behind_everybodys_back(VmState::Terminated, None)]
+#[case::it_is_there(VmState::Stopped, Some("I5"))]
+fn a_preserved_machine_goes_with_its_vm(#[case] state: VmState, #[case] broken: Option<&str>) {
+    let owned = json!({
+        "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] },
+        "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } },
+    });
+    let preserved = with(machine("Running:Preserved"), owned);
+    Story::new()
+        .touched("VM", "m")
+        .apply(
+            "MachineSet",
+            json!({ "metadata": { "name": "ms" }, "spec": { "replicas": 1 } }),
+        )
+        .vm("a", VmState::Running)
+        .apply("Machine", preserved.clone())
+        .vm("a", state)
+        .apply("Machine", with(preserved, deleted_at(0)))
+        .breaks(broken);
+}
