@@ -19,7 +19,7 @@ use crate::report::folder;
 use crate::scenario::step::{Crash, Process};
 use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
-use crate::stage::plane::{Plane, Planes, Role, embedded, envtest};
+use crate::stage::plane::{Plane, Planes, Role};
 use crate::stage::{NAMESPACE, StageKind, processes, sim};
 
 /// What is to be run.
@@ -348,20 +348,12 @@ pub async fn run_on_wall_clock(job: &Job) -> RunResult {
 
 /// The control planes of a job: one that is both clusters, or one for each.
 async fn planes(job: &Job, timeouts: &Timeouts) -> Result<Planes, String> {
+    let plane = |stage, role| Plane::start(stage, role, NAMESPACE, job.plan.seed, timeouts);
     let Some(target) = job.target else {
-        return Ok(Planes::one(plane(job.stage, Role::Both, job, timeouts).await?));
+        return Ok(Planes::one(plane(job.stage, Role::Both).await?));
     };
-    let control = plane(job.stage, Role::Control, job, timeouts).await?;
-    Ok(Planes::two(control, plane(target, Role::Target, job, timeouts).await?))
-}
-
-async fn plane(stage: StageKind, role: Role, job: &Job, timeouts: &Timeouts) -> Result<Plane, String> {
-    if stage == StageKind::Envtest {
-        let plane = envtest::ControlPlane::start(timeouts, NAMESPACE, role).await?;
-        return Ok(Plane::Envtest(Box::new(plane)));
-    }
-    let plane = embedded::ControlPlane::start(0, job.plan.seed, timeouts, NAMESPACE, role).await?;
-    Ok(Plane::Embedded(Box::new(plane)))
+    let control = plane(job.stage, Role::Control).await?;
+    Ok(Planes::two(control, plane(target, Role::Target).await?))
 }
 
 /// Makes a result of what a stage hands back, and writes the report of a run that failed.

@@ -19,6 +19,13 @@ pub(crate) enum Trouble {
     Failure,
 }
 
+impl Trouble {
+    /// A write's that failed.
+    pub(crate) fn of(conflict: bool) -> Self {
+        if conflict { Self::Conflict } else { Self::Failure }
+    }
+}
+
 /// How often each key failed in a row.
 #[derive(Debug)]
 pub(crate) struct Backoff<K>(BTreeMap<K, u32>);

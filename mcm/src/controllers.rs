@@ -110,9 +110,9 @@ struct Agenda {
     tries: BTreeMap<Work, u32>,
 }
 
-/// By a planted defect: how often a key may come back soon.
+/// By a planted defect: how many conflicts in a row work on a key may meet with.
 #[cfg(feature = "mutants")]
-const TRIES: u32 = 15;
+const TRIES: u32 = 10;
 
 impl Controllers {
     /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
@@ -224,6 +224,12 @@ impl Controllers {
                         wake,
                         triggers,
                         trouble: None,
+                    };
+                }
+                Next::Trouble(trouble) => {
+                    return Outcome {
+                        triggers,
+                        ..Outcome::default().troubled(trouble)
                     };
                 }
             }
@@ -357,11 +363,15 @@ impl Controllers {
                 if self.settings.mutant == Some(Mutant::R38) {
                     return Next::Wake(None);
                 }
-                return Next::Wake(Some(self.settings.retry.after_failed_write(is_conflict(&error))));
+                return Next::Trouble(Trouble::of(is_conflict(&error)));
             }
             if plan.reason == Reason::ConditionsChanged {
                 self.copies.note(Key::of(&view.machine), self.hands.clock.now());
             }
+        }
+        if plan.after_failure {
+            let conflict = view.failure.as_ref().is_some_and(|failure| failure.conflict);
+            return Next::Trouble(Trouble::of(conflict));
         }
         match plan.wake {
             // What it means is decided at once.
@@ -466,6 +476,7 @@ struct Pass {
 enum Next {
     Decide,
     Wake(Option<Duration>),
+    Trouble(Trouble),
 }
 
 fn failure(action: Action, error: &kube::Error) -> Failure {
@@ -505,7 +516,7 @@ impl Agenda {
         self.queue.done(&work);
         self.take(outcome.triggers);
         #[cfg(feature = "mutants")]
-        if settings.mutant == Some(Mutant::R69) && self.gives_up(&work, &outcome.wake, settings) {
+        if settings.mutant == Some(Mutant::R69) && self.gives_up(&work, outcome.trouble) {
             return;
         }
         if let Some(trouble) = outcome.trouble {
@@ -542,10 +553,10 @@ impl Agenda {
         }
     }
 
-    /// The planted defect: whether a key that comes back soon has done so too often.
+    /// The planted defect: whether work on a key met with a conflict too often in a row.
     #[cfg(feature = "mutants")]
-    fn gives_up(&mut self, work: &Work, wake: &Option<Duration>, settings: &Settings) -> bool {
-        let soon = wake.is_some_and(|wake| wake <= settings.retry.conflict);
+    fn gives_up(&mut self, work: &Work, trouble: Option<Trouble>) -> bool {
+        let soon = trouble == Some(Trouble::Conflict);
         let tries = self.tries.entry(work.clone()).or_default();
         *tries = if soon { *tries + 1 } else { 0 };
         *tries > TRIES

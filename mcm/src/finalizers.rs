@@ -10,6 +10,7 @@ use mcm_core::class::{FinalizerStep, class_step, secret_step, uses};
 use mcm_core::finalizer::finalizer_patch;
 use serde::de::DeserializeOwned;
 
+use crate::backoff::Trouble;
 use crate::cache::{Cache, Key};
 use crate::controllers::{Controllers, Outcome};
 use crate::error::{brief, is_conflict};
@@ -25,7 +26,7 @@ impl Controllers {
         let used = machines.iter().any(|machine| uses(machine, &class));
         let step = class_step(&class, used);
         let mut outcome = self.step(&world.classes, &class, keys::MACHINE_FINALIZER, step).await;
-        if step == FinalizerStep::Add && outcome.wake.is_none() && !world.wakes_nobody() {
+        if step == FinalizerStep::Add && outcome.trouble.is_none() && !world.wakes_nobody() {
             // They wait for it.
             let waiting = machines.iter().map(|machine| Work::Machine(Key::of(&**machine)));
             outcome
@@ -75,7 +76,7 @@ impl Controllers {
             // After a conflict the watch brings the newer object, and with it what the edit means for others.
             Err(error) => {
                 tracing::info!(kind = %K::kind(&()), name, error = brief(&error), "the finalizer was not written");
-                Outcome::after(self.settings.retry.after_failed_write(is_conflict(&error)))
+                Outcome::default().troubled(Trouble::of(is_conflict(&error)))
             }
         }
     }

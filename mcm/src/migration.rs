@@ -36,17 +36,18 @@ impl Hands {
             (Some(old), new) => self.generate(&classes, kind, old, new).await?,
             (None, Some(_)) => {}
         }
-        self.point_machines(kind, name).await?;
-        self.point::<MachineSet>(kind, name, |set| &set.spec.template.spec.class)
-            .await?;
+        // Owners first: they hand the kind on to what they own.
         self.point::<MachineDeployment>(kind, name, |deployment| &deployment.spec.template.spec.class)
+            .await?;
+        self.point::<MachineSet>(kind, name, |set| &set.spec.template.spec.class)
             .await?;
         if let Some(old) = old {
             let mut patch = finalizer_patch(&old.metadata, keys::MACHINE_FINALIZER, false);
             patch["metadata"]["annotations"] = json!({ MIGRATED: format!("machine-controller-{kind}") });
             olds.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
         }
-        Ok(())
+        // Last: a machine that names the old class is what a process that is started again goes on by.
+        self.point_machines(kind, name).await
     }
 
     /// Has the driver fill the class, and writes what it filled in.

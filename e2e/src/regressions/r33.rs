@@ -13,8 +13,8 @@ use harness::scenario::expect::PodState;
 use super::{POOL, joining, refused, story, well};
 
 /// Three of them fill a node.
-const PODS: u32 = 24;
-const MACHINES: u32 = 8;
+const PODS: u32 = 60;
+const MACHINES: u32 = 20;
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -29,13 +29,13 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &["I13", "I14", EXPECTED],
         }],
-        open: "eight machines of which four go, not twenty of which ten do",
+        open: "",
     }
 }
 
 fn drains() -> Scenario {
     let machines = || (1..=MACHINES).map(|number| format!("md-a-{number}"));
-    let gone = || machines().take(4);
+    let gone = || machines().take(10);
     let failing = Rule {
         matches: Match {
             resource: Some(Pattern::new("pods/eviction")),
@@ -51,7 +51,7 @@ fn drains() -> Scenario {
     };
     story(
         "r33-drains-with-volumes",
-        "Four machines with three volumes each are drained at once, and an eviction fails: all are empty in time.",
+        "Ten of twenty machines with three volumes each are drained at once, and an eviction fails: all are empty in time.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(storage_class())

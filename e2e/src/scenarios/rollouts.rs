@@ -134,7 +134,8 @@ fn roll_back() -> Scenario {
         "A rollout is taken back in its midst: the old set is the newest again.",
     )
     .step(class_b())
-    .step(deployment(4, rolling(1, 1)))
+    // With none unavailable the first new machine has to serve before there is another: the midst is the same in every run.
+    .step(deployment(4, rolling(1, 0)))
     .eventually(batches(2), rolled_out(4, "1"))
     .step(to_class("class-b"))
     .eventually(slack(), field("MachineDeployment", NAME, "/status/updatedReplicas", 1))

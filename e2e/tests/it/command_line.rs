@@ -24,6 +24,14 @@ current-context: nobody
 #[case::a_plan_for_another_stage(&["run", "--plan", "controllers.yaml", "--stage", "embedded"], "disturbances[0]: the controllers")]
 #[case::a_cluster_for_another_stage(&["run", "--stage", "embedded", "--cluster", "a"], "--cluster is for --stage kind")]
 #[case::a_kubeconfig_for_another_stage(&["run", "--kubeconfig", "k"], "--kubeconfig is for --stage kubeconfig")]
+#[case::images_for_a_pair(
+    &["run", "--stage", "kind", "--target-stage", "embedded", "--images", "mcm=a,fakecloud=b"],
+    "the stage is kind, that of the target embedded"
+)]
+#[case::a_target_that_is_not_named(
+    &["run", "--target-stage", "kubeconfig"], "needs --target-kubeconfig FILE"
+)]
+#[case::virtual_time_beside_the_wall_clock(&["run", "--target-stage", "sim"], "sim goes with sim")]
 #[case::no_kubeconfig(&["run", "--stage", "kubeconfig"], "needs --kubeconfig FILE")]
 #[case::a_kubeconfig_that_is_not_there(
     &["run", "--stage", "kubeconfig", "--kubeconfig", "nowhere"], "--kubeconfig nowhere: "

@@ -76,8 +76,14 @@ impl Cluster {
     }
 
     fn run(&self, scenario: &str) -> Child {
+        self.run_with(scenario, &["--stage", "kubeconfig", "--kubeconfig"])
+    }
+
+    /// The last of `flags` gets the cluster's kubeconfig.
+    fn run_with(&self, scenario: &str, flags: &[&str]) -> Child {
         drydock_with_programs()
-            .args(["run", scenario, "--stage", "kubeconfig", "--yes", "--kubeconfig"])
+            .args(["run", scenario, "--yes"])
+            .args(flags)
             .arg(self.folder.path().join("plane/kubeconfig"))
             .current_dir(self.folder.path())
             .stdout(Stdio::piped())
@@ -150,6 +156,25 @@ async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_in
     let output = cluster.run("lifecycle").wait_with_output().unwrap();
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(cluster.objects().await, before);
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let before = cluster.objects().await;
+    let its_nodes = [
+        "--stage",
+        "embedded",
+        "--target-stage",
+        "kubeconfig",
+        "--target-kubeconfig",
+    ];
+    let its_machines = ["--target-stage", "embedded", "--stage", "kubeconfig", "--kubeconfig"];
+    for flags in [its_nodes, its_machines] {
+        let output = cluster.run_with("nodes_only", &flags).wait_with_output().unwrap();
+        assert!(output.status.success(), "{flags:?}: {}", said(&output));
+        assert_eq!(cluster.objects().await, before, "{flags:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `drydock crash`: mcm crashes at every effect of a scenario, before and after it, and is started again; every run must
 //! pass and end as the undisturbed one does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,25 +14,16 @@ use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
 use crate::campaign::mask::Mask;
 use crate::engine::evaluate::{between, short};
-use crate::plan::{CloudFault, Disturbance};
+use crate::plan::Disturbance;
 use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::Scenario;
 use crate::scenario::builder::{seconds, slack, wait};
-use crate::scenario::step::{CloudCall, Crash, Fault, Moment, Process};
+use crate::scenario::step::{Crash, Moment, Process};
 use crate::stage::StageKind;
 
-/// Creations take a second longer.
-fn slower() -> CloudFault {
-    CloudFault {
-        fault: Fault {
-            latency: Some(seconds(1)),
-            ..Fault::of("slower", CloudCall::CreateMachine)
-        },
-        from: None,
-        until: None,
-    }
-}
+/// How much longer VMs boot in the run that the undisturbed one is compared with.
+const SLOWER: u64 = 3;
 
 /// A scenario with more crash points is too long for pairs: there are as many as half the square.
 const MOST_POINTS_FOR_PAIRS: usize = 80;
@@ -144,7 +136,8 @@ impl CrashCommand {
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
-        other.plan.disturbances.push(Disturbance::Cloud(slower()));
+        let cloud = &mut other.plan.scenario.world.cloud;
+        cloud.boot_delay = cloud.boot_delay.clone() + seconds(SLOWER);
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
@@ -236,31 +229,45 @@ fn print_mask(mask: &Mask, seed: u64) {
     }
 }
 
-/// Before and after every effect with a number above `after`, less the renewals of a held Lease after the first: a crash
-/// there is one between its neighbours, and a scenario of hours has thousands of them.
+/// Before and after every effect with a number above `after`, less those that only say again what was said before: the
+/// renewals of a held Lease after the first, and of the attempts to evict a pod all but the first two and the last two.
+/// A crash there is one between its neighbours, and a scenario of hours has thousands of them.
 pub(crate) fn crash_points(effects: &[Effect], after: u64) -> Vec<Crash> {
-    let mut leases = 0;
-    let mut points = Vec::new();
+    let repeated = repeated(effects);
+    let matters = |effect: &&Effect| effect.number > after && !repeated.contains(&effect.number);
+    let both = |effect: &Effect| {
+        [Moment::Before, Moment::After].map(|at| Crash {
+            process: Process::Mcm,
+            at,
+            effect: effect.number,
+        })
+    };
+    effects.iter().filter(matters).flat_map(both).collect()
+}
+
+/// The numbers of the effects that only repeat others.
+fn repeated(effects: &[Effect]) -> BTreeSet<u64> {
+    let mut leases = Vec::new();
+    let mut attempts: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for effect in effects {
         if is_lease(effect) {
-            leases += 1;
-            if leases > 2 {
-                continue;
-            }
-        }
-        if effect.number > after {
-            points.extend([Moment::Before, Moment::After].map(|at| Crash {
-                process: Process::Mcm,
-                at,
-                effect: effect.number,
-            }));
+            leases.push(effect.number);
+        } else if is_eviction(effect) {
+            attempts.entry(&effect.description).or_default().push(effect.number);
         }
     }
-    points
+    let in_between = attempts
+        .into_values()
+        .filter_map(|numbers| Some(numbers.get(2..numbers.len().checked_sub(2)?)?.to_vec()));
+    leases.into_iter().skip(2).chain(in_between.flatten()).collect()
 }
 
 fn is_lease(effect: &Effect) -> bool {
     effect.description.contains("/leases")
+}
+
+fn is_eviction(effect: &Effect) -> bool {
+    effect.description.contains("/eviction")
 }
 
 /// Whether mcm did other things than undisturbed: less, more or in another order, besides doing again what a crash kept
@@ -319,6 +326,17 @@ mod tests {
         };
         assert_eq!(points(0), [1, 1, 2, 2, 3, 3, 5, 5]);
         assert_eq!(points(2), [3, 3, 5, 5]);
+    }
+
+    #[test]
+    fn of_the_attempts_to_evict_a_pod_the_first_two_and_the_last_two_are_crashed_at() {
+        let attempt = "POST /api/v1/namespaces/ns/pods/a/eviction";
+        let other = "POST /api/v1/namespaces/ns/pods/b/eviction";
+        let effects = effects(&[
+            attempt, attempt, attempt, other, attempt, attempt, attempt, other, other,
+        ]);
+        let points: BTreeSet<u64> = crash_points(&effects, 0).iter().map(|point| point.effect).collect();
+        assert_eq!(points, BTreeSet::from([1, 2, 4, 6, 7, 8, 9]));
     }
 
     #[test]

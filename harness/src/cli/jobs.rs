@@ -24,14 +24,19 @@ pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
 }
 
 /// Runs all jobs and shows how they go; in the order of `jobs`.
-pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, stage: &StageArguments) -> Result<Vec<RunResult>, Usage> {
+pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArguments) -> Result<Vec<RunResult>, Usage> {
     let at_once = at_once(asked)?;
     block_on(async {
         let progress = Progress::new(jobs.len());
-        if let Some(shared) = jobs.first().map(|job| job.stage).filter(|stage| stage.is_shared()) {
+        let stages = jobs.first().map(|job| (job.stage, job.target));
+        let is_shared = |stage: StageKind, target: Option<StageKind>| {
+            std::iter::once(stage).chain(target).any(StageKind::is_shared)
+        };
+        if let Some((stage, target)) = stages.filter(|(stage, target)| is_shared(*stage, *target)) {
             let start = session::Start {
-                stage: shared,
-                arguments: stage,
+                stage,
+                target,
+                arguments,
                 reports: &jobs[0].reports,
                 progress: progress.teller(),
             };

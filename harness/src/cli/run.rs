@@ -143,19 +143,20 @@ impl Run {
     }
 
     fn check(&self) -> Result<(), Usage> {
-        self.on.check(self.stage)?;
+        self.on.check(self.stage, self.target_stage)?;
         if let Some(reason) = self.target_stage.and_then(|target| self.stage.why_no_target(target)) {
             return Err(Usage(format!("--target-stage: {reason}")));
         }
         let sim = self.stage == StageKind::Sim;
-        if self.jobs.is_some_and(|jobs| jobs > 1) && self.stage.is_shared() {
+        let mut stages = std::iter::once(self.stage).chain(self.target_stage);
+        let shared = stages.find(|stage| stage.is_shared());
+        if let Some(stage) = shared.filter(|_| self.jobs.is_some_and(|jobs| jobs > 1)) {
             return Err(Usage(format!(
-                "--jobs {}: scenarios run one after another on stage {}, since they share a cluster",
+                "--jobs {}: scenarios run one after another on stage {stage}, since they share a cluster",
                 self.jobs.unwrap_or_default(),
-                self.stage
             )));
         }
-        if self.controller.is_some() && self.stage == StageKind::Kind {
+        if self.controller.is_some() && self.stage == StageKind::Kind && self.target_stage.is_none() {
             return Err(Usage(
                 "--controller replaces a process, and on stage kind mcm is a Deployment; use --stage embedded, \
                  envtest or kubeconfig"

@@ -8,6 +8,7 @@ use clap::Args;
 use super::Usage;
 use crate::stage::StageKind;
 use crate::stage::kind::{ImageNames, KindOptions};
+use crate::stage::plane::Role;
 use crate::stage::plane::existing::Access;
 
 /// What only some stages know.
@@ -45,36 +46,72 @@ pub(super) struct StageArguments {
     /// Uses the cluster without asking (stage kubeconfig)
     #[arg(long)]
     yes: bool,
+
+    /// The cluster that nodes join (target stage kubeconfig)
+    #[arg(long, value_name = "FILE")]
+    target_kubeconfig: Option<PathBuf>,
+
+    /// Another context than the current one of the target's kubeconfig (target stage kubeconfig)
+    #[arg(long, value_name = "NAME")]
+    target_context: Option<String>,
 }
 
 impl StageArguments {
-    /// Refuses what another stage would need.
-    pub(super) fn check(&self, stage: StageKind) -> Result<(), Usage> {
-        let of_kind = [
-            ("--cluster", self.cluster.is_some()),
-            ("--keep", self.keep),
-            ("--node-image", self.node_image.is_some()),
-            ("--kind-config", self.kind_config.is_some()),
-            ("--images", self.images.is_some()),
+    /// Refuses what another stage, or another one for the target, would need.
+    pub(super) fn check(&self, stage: StageKind, target: Option<StageKind>) -> Result<(), Usage> {
+        use StageKind::{Kind, Kubeconfig};
+        let is = |wanted| stage == wanted || target == Some(wanted);
+        let flags = [
+            ("--cluster", self.cluster.is_some(), "--stage kind", is(Kind)),
+            ("--keep", self.keep, "--stage kind", is(Kind)),
+            ("--node-image", self.node_image.is_some(), "--stage kind", is(Kind)),
+            ("--kind-config", self.kind_config.is_some(), "--stage kind", is(Kind)),
+            (
+                "--images",
+                self.images.is_some(),
+                "--stage kind",
+                stage == Kind && target.is_none(),
+            ),
+            (
+                "--kubeconfig",
+                self.kubeconfig.is_some(),
+                "--stage kubeconfig",
+                stage == Kubeconfig,
+            ),
+            (
+                "--context",
+                self.context.is_some(),
+                "--stage kubeconfig",
+                stage == Kubeconfig,
+            ),
+            ("--yes", self.yes, "--stage kubeconfig", is(Kubeconfig)),
+            (
+                "--target-kubeconfig",
+                self.target_kubeconfig.is_some(),
+                "--target-stage kubeconfig",
+                target == Some(Kubeconfig),
+            ),
+            (
+                "--target-context",
+                self.target_context.is_some(),
+                "--target-stage kubeconfig",
+                target == Some(Kubeconfig),
+            ),
         ];
-        let of_kubeconfig = [
-            ("--kubeconfig", self.kubeconfig.is_some()),
-            ("--context", self.context.is_some()),
-            ("--yes", self.yes),
-        ];
-        for (of, flags) in [
-            (StageKind::Kind, &of_kind[..]),
-            (StageKind::Kubeconfig, &of_kubeconfig[..]),
-        ] {
-            let given = flags.iter().find(|(_, given)| *given && stage != of);
-            if let Some((flag, _)) = given {
-                return Err(Usage(format!("{flag} is for --stage {of}; the stage is {stage}")));
-            }
+        if let Some((flag, _, of, _)) = flags.iter().find(|(_, given, _, fits)| *given && !fits) {
+            let target = target.map_or_else(String::new, |target| format!(", that of the target {target}"));
+            return Err(Usage(format!("{flag} is for {of}; the stage is {stage}{target}")));
         }
-        if stage == StageKind::Kubeconfig && self.kubeconfig.is_none() {
-            return Err(Usage(
-                "--stage kubeconfig needs --kubeconfig FILE: which cluster to use is never guessed".to_owned(),
-            ));
+        let never_guessed = |of: &str, flag: &str| {
+            Usage(format!(
+                "{of} kubeconfig needs {flag} FILE: which cluster to use is never guessed"
+            ))
+        };
+        if stage == Kubeconfig && self.kubeconfig.is_none() {
+            return Err(never_guessed("--stage", "--kubeconfig"));
+        }
+        if target == Some(Kubeconfig) && self.target_kubeconfig.is_none() {
+            return Err(never_guessed("--target-stage", "--target-kubeconfig"));
         }
         Ok(())
     }
@@ -87,15 +124,39 @@ impl StageArguments {
             node_image: self.node_image.clone(),
             config: self.kind_config.clone(),
             images: self.images.clone().unwrap_or_default(),
+            bare: false,
             reports: reports.to_owned(),
+        }
+    }
+
+    /// What cluster of kind's is wanted for one side of a pair; the target's name is another.
+    pub(super) fn kind_options_of(&self, role: Role, reports: &Path) -> KindOptions {
+        let options = self.kind_options(reports);
+        let named = |name: String| match role {
+            Role::Target => format!("{name}-target"),
+            Role::Control | Role::Both => name,
+        };
+        KindOptions {
+            cluster: options.cluster.map(named),
+            bare: true,
+            ..options
         }
     }
 
     /// The cluster that is there, after a person agreed.
     pub(super) fn agreed(&self) -> Result<Access, Usage> {
+        self.agreed_to(&self.kubeconfig, &self.context)
+    }
+
+    /// The one that nodes join, after a person agreed.
+    pub(super) fn agreed_target(&self) -> Result<Access, Usage> {
+        self.agreed_to(&self.target_kubeconfig, &self.target_context)
+    }
+
+    fn agreed_to(&self, kubeconfig: &Option<PathBuf>, context: &Option<String>) -> Result<Access, Usage> {
         let access = Access {
-            kubeconfig: self.kubeconfig.clone().unwrap_or_default(),
-            context: self.context.clone(),
+            kubeconfig: kubeconfig.clone().unwrap_or_default(),
+            context: context.clone(),
         };
         let described = access.describe()?;
         if !self.yes {
@@ -114,6 +175,8 @@ impl StageArguments {
             ("--kind-config", self.kind_config.as_deref().map(shown)),
             ("--kubeconfig", self.kubeconfig.as_deref().map(shown)),
             ("--context", self.context.clone()),
+            ("--target-kubeconfig", self.target_kubeconfig.as_deref().map(shown)),
+            ("--target-context", self.target_context.clone()),
         ];
         for (flag, value) in values {
             if let Some(value) = value {

@@ -76,7 +76,7 @@ impl Up {
             None => Controller::Mcm,
         };
         let alone = self.without.contains(&Part::Fakecloud);
-        self.on.check(self.stage)?;
+        self.on.check(self.stage, None)?;
         self.population.check()?;
         if alone && self.population.nodes() > 0 {
             return Err(Usage(

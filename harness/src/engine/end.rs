@@ -17,20 +17,24 @@ pub const TOKENS: &str = "bootstrap tokens";
 /// Objects (less Events, whose number tells how a run went and not how it ended) and VMs, by name.
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {
     let mut end = BTreeMap::new();
-    let mut drawn: BTreeMap<String, Vec<(&str, &Value)>> = BTreeMap::new();
+    let mut drawn: BTreeMap<(&str, String), Vec<(&str, &Value)>> = BTreeMap::new();
     for ((kind, namespace, name), object) in world.objects.iter().filter(|((kind, ..), _)| *kind != "Event") {
         match without_drawn_end(kind, name, object) {
             Some(kin) => drawn
-                .entry(format!("{kind} {namespace}/{kin}"))
+                .entry((kind, format!("{namespace}/{kin}")))
                 .or_default()
                 .push((name, object)),
-            None => drop(end.insert(format!("{kind} {namespace}/{name}"), object.to_string())),
+            None => {
+                let object = without_order_of_creation(kind, &without_steps(kind, object));
+                end.insert(format!("{kind} {namespace}/{name}"), object.to_string());
+            }
         }
     }
-    for (kin, mut objects) in drawn {
+    for ((kind, kin), mut objects) in drawn {
         objects.sort_by_key(|(name, object)| (place(object), *name));
         for (number, (_, object)) in objects.into_iter().enumerate() {
-            end.insert(format!("{kin}#{}", number + 1), object.to_string());
+            let name = format!("{kind} {kin}#{}", number + 1);
+            end.insert(name, without_order_of_creation(kind, object).to_string());
         }
     }
     let mut vms: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -72,6 +76,31 @@ fn without_drawn_end(kind: &str, name: &str, object: &Value) -> Option<String> {
     }
 }
 
+/// Less what tells only which of several alike was made first: the addresses of a Node, which its VM was given from a row.
+fn without_order_of_creation(kind: &str, object: &Value) -> Value {
+    let mut object = object.clone();
+    if kind == "Node"
+        && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+    {
+        status.remove("addresses");
+    }
+    object
+}
+
+/// Less what tells only in how many steps it got there: the generation of a MachineSet whose deployment sizes it. Whether its
+/// status is about its newest spec is kept.
+fn without_steps(kind: &str, object: &Value) -> Value {
+    let mut object = object.clone();
+    if kind != "MachineSet" || text(&object, "/metadata/ownerReferences/0/kind") != "MachineDeployment" {
+        return object;
+    }
+    let generation = object["metadata"]["generation"].take();
+    if object["status"]["observedGeneration"] == generation {
+        object["status"]["observedGeneration"] = Value::from("newest");
+    }
+    object
+}
+
 /// Where an object is, as far as it is anywhere.
 fn place(object: &Value) -> (&str, &str) {
     (text(object, "/spec/nodeName"), text(object, "/status/phase"))
@@ -111,6 +140,36 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[test]
+    fn which_of_several_alike_was_made_first_says_nothing() {
+        let node = serde_json::json!({ "status": { "addresses": [{ "address": "10.0.0.4" }], "phase": "Running" } });
+        let rest = serde_json::json!({ "status": { "phase": "Running" } });
+        assert_eq!(without_order_of_creation("Node", &node), rest);
+        assert_eq!(without_order_of_creation("Machine", &node), node);
+    }
+
+    #[rstest]
+    #[case::seen(3, 3, 2, 2, true)]
+    #[case::not_seen(3, 3, 3, 2, false)]
+    fn in_how_many_steps_a_set_was_sized_says_nothing(
+        #[case] generation: u64,
+        #[case] observed: u64,
+        #[case] other_generation: u64,
+        #[case] other_observed: u64,
+        #[case] alike: bool,
+    ) {
+        let set = |owner: &str, generation: u64, observed: u64| {
+            let set = serde_json::json!({
+                "metadata": { "generation": generation, "ownerReferences": [{ "kind": owner }] },
+                "status": { "observedGeneration": observed },
+            });
+            without_steps("MachineSet", &set)
+        };
+        let is_alike = |owner: &str| set(owner, generation, observed) == set(owner, other_generation, other_observed);
+        assert_eq!(is_alike("MachineDeployment"), alike);
+        assert!(!is_alike("Nobody"), "then each step was a person's");
+    }
 
     #[rstest]
     #[case::of_a_set("md-a-6d8d7-x2k4p", Some("md-a-6d8d7-"))]

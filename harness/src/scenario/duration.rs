@@ -186,6 +186,8 @@ impl Timeouts {
             node_grace,
             lease_period: Duration::from_secs(1),
             lease_duration: Duration::from_secs(15),
+            // Longer than another machine takes to fail and to go.
+            preserve: Duration::from_secs(45) + node_grace,
             slack: Duration::from_secs(15),
             ..Self::short()
         }

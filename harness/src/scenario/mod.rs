@@ -237,6 +237,9 @@ impl Scenario {
         if self.world.no_target {
             return Some("its mcm has no target cluster".to_owned());
         }
+        if let Some(reason) = self.why_not_on(target) {
+            return Some(format!("not with nodes on stage {target}: {reason}"));
+        }
         let faulty = |step: &Step| matches!(step, Step::ApiFault(_));
         self.steps
             .iter()

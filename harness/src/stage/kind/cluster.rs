@@ -54,6 +54,8 @@ pub struct KindOptions {
     pub config: Option<PathBuf>,
     /// Finished images of mcm and fakecloud.
     pub images: ImageNames,
+    /// Whether it is only a cluster: without images, and without the machine API.
+    pub bare: bool,
     /// Below which a failed start leaves its logs.
     pub reports: PathBuf,
 }
@@ -63,7 +65,8 @@ pub struct Cluster {
     pub(super) name: String,
     pub(super) engine: Engine,
     pub(super) client: kube::Client,
-    pub(super) images: Images,
+    /// Absent in a bare one.
+    images: Option<Images>,
     pub(super) progress: Progress,
     pub(super) seed: Seed,
     /// The namespaces that this session made, and whether they were tidied up.
@@ -143,6 +146,15 @@ impl Cluster {
     /// The administrator's kubeconfig; it goes with the session.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The images of mcm and fakecloud.
+    ///
+    /// # Errors
+    /// When it is a bare cluster.
+    pub(super) fn images(&self) -> Result<&Images, String> {
+        let bare = || format!("cluster {} was made without images", self.name);
+        self.images.as_ref().ok_or_else(bare)
     }
 
     /// Its name.
@@ -282,7 +294,7 @@ impl Plan {
         options: &KindOptions,
         folder: &Path,
         progress: &Progress,
-    ) -> Result<(Images, kube::Client), String> {
+    ) -> Result<(Option<Images>, kube::Client), String> {
         options.images.check(&self.engine).await?;
         let cluster = async {
             if self.exists {
@@ -300,6 +312,12 @@ impl Plan {
                 .await
             }
         };
+        if options.bare {
+            cluster.await?;
+            let client = self.reached(progress).await?;
+            system::keep_off_simulated_nodes(&client).await?;
+            return Ok((None, client));
+        }
         let images = step(
             progress,
             "images built",
@@ -307,8 +325,7 @@ impl Plan {
         );
         let ((), images) = tokio::try_join!(cluster, images)?;
         step(progress, "images loaded", self.load(&images, folder)).await?;
-        let (client, version) = self.client().await?;
-        progress(&format!("cluster {} is Kubernetes {version}", self.name));
+        let client = self.reached(progress).await?;
         step(progress, "machine API installed", async {
             setup::install_definitions(&client).await?;
             system::keep_off_simulated_nodes(&client).await
@@ -322,7 +339,14 @@ impl Plan {
             )
             .await?;
         }
-        Ok((images, client))
+        Ok((Some(images), client))
+    }
+
+    /// A client, once the API server answers.
+    async fn reached(&self, progress: &Progress) -> Result<kube::Client, String> {
+        let (client, version) = self.client().await?;
+        progress(&format!("cluster {} is Kubernetes {version}", self.name));
+        Ok(client)
     }
 
     async fn create(&self, options: &KindOptions, folder: &Path) -> Result<(), String> {

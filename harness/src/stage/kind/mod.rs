@@ -23,3 +23,4 @@ pub use self::cluster::{Cluster, KindOptions, lacks, leftovers};
 pub use self::images::ImageNames;
 pub use self::progress::Progress;
 pub use self::run::Up;
+pub use self::world::NODE_GRACE;

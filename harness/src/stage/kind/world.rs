@@ -21,7 +21,7 @@ use crate::stage::cloud::CloudClient;
 use crate::stage::{Stage, setup, sim};
 
 /// From the last sign of life of a kubelet to Ready=Unknown, as `deploy/kind/cluster.yaml` sets it.
-const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 /// How many mcm `deploy/` has: fewer make no sense on a real cluster.
 const REPLICAS: u32 = 2;
 /// For how many days certificates are good; no run takes as long.
@@ -72,7 +72,7 @@ impl World {
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
         let settings = Settings {
             namespace,
-            images: &cluster.images,
+            images: cluster.images()?,
             replicas,
             cloud: config,
             ledger: cluster.folder_on_nodes(namespace).await?,

@@ -20,7 +20,9 @@ use tempfile::TempDir;
 
 use super::audit::Audit;
 use super::clusters::Clusters;
-use super::setup;
+use super::{StageKind, setup};
+use crate::deploy;
+use crate::scenario::Timeouts;
 
 /// For how long the tokens of service accounts are good. No run lasts longer; a world of `drydock up` does not
 /// outlive them: after a day its programs are refused (401).
@@ -58,6 +60,23 @@ impl Role {
             Self::Both => setup::install(client, namespace).await,
             Self::Control => setup::install_control(client, namespace).await,
             Self::Target => setup::install_target(client, namespace).await,
+        }
+    }
+
+    /// Whether machines, sets, deployments and classes are in it.
+    pub fn holds_machines(self) -> bool {
+        self != Self::Target
+    }
+
+    /// The roles that mcm and fakecloud have there.
+    ///
+    /// # Errors
+    /// As [`deploy::rbac`].
+    pub(super) fn rbac(self, namespace: &str) -> Result<Vec<Value>, String> {
+        match self {
+            Self::Both => deploy::rbac(namespace),
+            Self::Control => deploy::control_rbac(namespace),
+            Self::Target => deploy::target_rbac(namespace),
         }
     }
 }
@@ -146,6 +165,25 @@ fn read(folder: &Path, name: &str, word: &str) -> Option<(String, Vec<u8>)> {
 }
 
 impl Plane {
+    /// Starts one for a run, on a stage whose control plane nobody shares.
+    ///
+    /// # Errors
+    /// One sentence: what could not be started.
+    pub async fn start(
+        stage: StageKind,
+        role: Role,
+        namespace: &str,
+        seed: u64,
+        timeouts: &Timeouts,
+    ) -> Result<Self, String> {
+        if stage == StageKind::Envtest {
+            let plane = envtest::ControlPlane::start(timeouts, namespace, role).await?;
+            return Ok(Self::Envtest(Box::new(plane)));
+        }
+        let plane = embedded::ControlPlane::start(0, seed, timeouts, namespace, role).await?;
+        Ok(Self::Embedded(Box::new(plane)))
+    }
+
     /// The administrator's client.
     pub fn client(&self) -> kube::Client {
         match self {

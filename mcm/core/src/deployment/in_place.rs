@@ -73,19 +73,21 @@ fn mark_candidates(desk: &mut Desk, position: usize) {
     }
 }
 
-/// Nodes of the newest set are no candidates: it may have been an old one before.
+/// Nodes of the newest set are no candidates: it may have been an old one before. One that was selected is left as it is: its
+/// drain may have begun, and only a node with its labels gets to the end of its update and is used again.
 fn unmark(desk: &mut Desk, newest: usize) {
     for machine in machines(desk, newest) {
         let phase = machine.status.current_status.phase.as_ref();
         let busy = matches!(phase, Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful));
-        let Some(node) = desk.node_of(&machine).filter(|node| !busy && result(node).is_none()) else {
+        let begun =
+            |node: &Node| busy || result(node).is_some() || label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some();
+        let Some(node) = desk.node_of(&machine).filter(|node| !begun(node)) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
         if let Some(labels) = &mut node.metadata.labels
             && labels.remove(keys::CANDIDATE_FOR_UPDATE_LABEL).is_some()
         {
-            labels.remove(keys::SELECTED_FOR_UPDATE_LABEL);
             desk.because(Kind::Node, &name, Reason::Untainted(name.clone()));
         }
     }
@@ -312,8 +314,6 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     if is_manual(desk) {
         return;
     }
-    let now = desk.now;
-    let available = |desk: &Desk, position: usize| desk.sets.get(position).map_or(0, |set| set.available(now));
     let busy = old
         .iter()
         .flat_map(|position| machines(desk, *position))
@@ -324,10 +324,11 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     }
     // Failed machines that are kept serve nobody, and nobody waits for them.
     let least = (wanted - desk.bounds().unavailable - desk.kept_failed(old)).max(0);
-    let possible = others + new - least - (new - available(desk, newest)).max(0) - busy;
-    // A selected machine that still serves will not for long.
-    let serving: i64 = old.iter().map(|position| serving(desk, *position)).sum::<i64>() + available(desk, newest);
-    let mut budget = possible.min(serving - least).min(wanted - new - busy);
+    // A selected machine that still serves will not for long; after a template came back the newest set has such, too.
+    let serving_new = serving(desk, newest);
+    let serving_old: i64 = old.iter().map(|position| serving(desk, *position)).sum();
+    let possible = others + new - least - (new - serving_new).max(0) - busy;
+    let mut budget = possible.min(serving_old + serving_new - least).min(wanted - new - busy);
     if budget <= 0 && busy == 0 {
         // Nothing may be missed: as at the beginning, a machine beyond the number is needed. Scaling may have taken it.
         rolling::grow(desk, newest);
@@ -338,7 +339,9 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
             if budget <= 0 {
                 return;
             }
-            if machine.status.is_kept_failed() {
+            // Nothing on a node that is dead drains or updates it; it recovers, or another machine comes in its place.
+            let phase = machine.status.current_status.phase.as_ref().map(Phase::base);
+            if phase != Some(&Phase::Running) {
                 continue;
             }
             let Some(node) = desk.node_of(&machine) else { continue };

@@ -2,7 +2,7 @@
 
 use mcm_api::keys;
 
-use super::bounds::ROLLING_UPDATE;
+use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
 use super::desk::{Desk, SetDraft};
 use super::{Reason, revision};
 
@@ -148,13 +148,10 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
         }
         spare_available(desk, &mut sizes);
     }
-    sizes
-        .into_iter()
-        .map(|(position, size)| (position, i32::try_from(size.max(0)).unwrap_or(i32::MAX)))
-        .collect()
+    numbers(sizes)
 }
 
-/// Rounding must not take machines that are needed while others are there that serve nobody.
+/// Neither rounding nor age takes machines that are needed while others are there that serve nobody.
 fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
     let kept = |position: usize, size: i64| desk.sets[position].available_of(size, desk.now);
@@ -189,7 +186,8 @@ fn share(set: &SetDraft, size: i64, desk: &Desk, allowed: i64) -> i64 {
     rounded - size
 }
 
-/// More machines go to the newest set; fewer are taken from the oldest sets first.
+/// More machines go to the newest set; fewer are taken from the oldest sets first, unless theirs are needed in an update in
+/// place and others serve nobody.
 fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -> Vec<(usize, i32)> {
     let size = |position: &usize| desk.sets[*position].replicas();
     let total: i64 = active.iter().map(|position| i64::from(size(position))).sum();
@@ -210,7 +208,17 @@ fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -
             to += room(desk).min(-surplus);
             surplus = 0;
         }
-        sizes.push((position, i32::try_from(to).unwrap_or(i32::MAX)));
+        sizes.push((position, to));
     }
+    if desk.deployment.spec.strategy.type_ == IN_PLACE_UPDATE && total > wanted {
+        spare_available(desk, &mut sizes);
+    }
+    numbers(sizes)
+}
+
+fn numbers(sizes: Vec<(usize, i64)>) -> Vec<(usize, i32)> {
     sizes
+        .into_iter()
+        .map(|(position, size)| (position, i32::try_from(size.max(0)).unwrap_or(i32::MAX)))
+        .collect()
 }

@@ -77,7 +77,7 @@ fn look(pass: &Pass) -> Plan {
         && unclaimed.is_none()
     {
         let reason = Reason::ActionFailed(failure.message.clone());
-        return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
+        return Plan::new(reason).again(failure, &pass.settings.retry);
     }
     if !carries_finalizer(pass) {
         return Plan::new(Reason::FinalizerMissing)

@@ -57,7 +57,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
         && stage != Stage::Node
     {
         let reason = Reason::ActionFailed(failure.message.clone());
-        return Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict));
+        return Plan::new(reason).again(failure, &pass.settings.retry);
     }
     match stage {
         Stage::FindVm => find_vm(pass),
@@ -82,9 +82,11 @@ fn stage_of(pass: &Pass) -> Option<Stage> {
     Stage::of(status)
 }
 
-/// The last step. A bootstrap token that no node of this machine has used goes along.
+/// The last step. The bootstrap token of a machine that never was Running goes along; the others' went when they joined.
 fn release(pass: &Pass) -> Plan {
-    let unused = pass.view.target && pass.machine().status.conditions.is_empty();
+    let annotations = pass.machine().metadata.annotations.as_ref();
+    let joined = annotations.is_some_and(|all| all.contains_key(keys::JOIN_DURATION_ANNOTATION));
+    let unused = pass.view.target && !joined;
     let mut plan = Plan::new(Reason::Released).after(pass.settings.retry.long);
     if unused {
         plan = plan.act(Action::DeleteBootstrapToken(token::owner(pass)));
@@ -102,7 +104,7 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
     let plan = Plan::new(Reason::RecordVm).after(Duration::ZERO);
     if let Some(failure) = &pass.view.failure {
         let reason = Reason::ActionFailed(failure.message.clone());
-        return Some(Plan::new(reason).after(pass.settings.retry.after_failed_write(failure.conflict)));
+        return Some(Plan::new(reason).again(failure, &pass.settings.retry));
     }
     Some(if patch.is_empty() {
         plan
@@ -436,8 +438,8 @@ fn delete_node(pass: &Pass) -> Plan {
                 failure.message
             ),
         };
-        let wake = pass.settings.retry.after_failed_write(failure.conflict);
-        return advance(pass, State::Failed, Stage::Node.describe(&what), wake);
+        let plan = advance(pass, State::Failed, Stage::Node.describe(&what), Duration::ZERO);
+        return plan.again(failure, &pass.settings.retry);
     }
     let node = match &pass.view.node {
         NodeView::Unknown => return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short),

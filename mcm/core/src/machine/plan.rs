@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use mcm_api::{Machine, MachineClass, MachineStatus, PreservedBy, keys};
 use serde_json::{Value, json};
 
-use super::{DrainMemory, NodePatch, Reason, SecretData};
+use super::{DrainMemory, Failure, NodePatch, Reason, Retry, SecretData};
 use crate::finalizer::finalizer_patch;
 
 /// What is to be done about one machine.
@@ -32,6 +32,8 @@ pub struct Plan {
     pub drain: Option<DrainMemory>,
     /// Look again after this time at the latest; `None`: only when something changes.
     pub wake: Option<Duration>,
+    /// It waits to try again what could not be written: the oftener in a row, the longer than `wake` the shell waits.
+    pub after_failure: bool,
     /// Why.
     pub reason: Reason,
 }
@@ -44,7 +46,16 @@ impl Plan {
             status: None,
             drain: None,
             wake: None,
+            after_failure: false,
             reason,
+        }
+    }
+
+    /// Again after a write that failed.
+    pub(super) fn again(self, failure: &Failure, retry: &Retry) -> Self {
+        Self {
+            after_failure: true,
+            ..self.after(retry.after_failed_write(failure.conflict))
         }
     }
 

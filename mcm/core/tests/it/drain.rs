@@ -9,7 +9,7 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatu
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use mcm_api::{GoDuration, State};
 use mcm_core::machine::{
-    Action, Answer, Budget, DrainMemory, EvictionOutcome, NodeView, Plan, Pod, Reason, Stage, View,
+    Action, Answer, Budget, DrainMemory, EvictionOutcome, Failure, NodeView, Plan, Pod, Reason, Stage, View,
 };
 use rstest::rstest;
 
@@ -58,6 +58,39 @@ fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
     };
     let plan = decided(&late, at(1));
     assert!(matches!(plan.actions.last(), Some(Action::EvictPod { .. })), "{plan:?}");
+}
+
+#[rstest]
+#[case::never_seen(NodeView::Absent)]
+#[case::seen_to_go(NodeView::Gone)]
+fn pods_on_a_node_that_is_not_seen_are_not_evicted_before_it_is_cordoned(#[case] unseen: NodeView) {
+    let view = View {
+        node: unseen,
+        ..draining(&[pod("a")])
+    };
+    let node = NAME.to_owned();
+    let cordon = Action::CordonNode { node };
+    assert_eq!(decided(&view, at(1)).actions.first(), Some(&cordon));
+    let failed = |not_found| View {
+        failure: Some(Failure {
+            action: cordon.clone(),
+            conflict: false,
+            not_found,
+            message: "refused".to_owned(),
+        }),
+        ..view.clone()
+    };
+    let evicts = |view: &View| {
+        let actions = decided(view, at(1)).actions;
+        actions.iter().any(|action| matches!(action, Action::EvictPod { .. }))
+    };
+    assert!(evicts(&failed(true)), "there is no Node");
+    assert!(!evicts(&failed(false)), "whether there is one is not known");
+    let empty = View {
+        pods: Some(Vec::new()),
+        ..view.clone()
+    };
+    assert!(!decided(&empty, at(1)).actions.contains(&cordon), "nobody has to go");
 }
 
 #[test]

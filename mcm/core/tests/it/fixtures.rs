@@ -123,9 +123,12 @@ pub fn with_vm(phase: Phase) -> View {
     view
 }
 
-/// A machine that runs on a healthy node.
+/// A machine that joined and runs on a healthy node.
 pub fn running() -> View {
-    with_conditions(with_vm(Phase::Running), &healthy())
+    let mut view = with_conditions(with_vm(Phase::Running), &healthy());
+    let annotations = view.machine.metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::JOIN_DURATION_ANNOTATION.to_owned(), "2m0s".to_owned());
+    view
 }
 
 pub fn set_operation(view: &mut View, operation: Operation, state: State, description: &str) {

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use self::claim::Claim;
 use self::tidy::Before;
-use super::{Plane, Planes, current_context, folder, write_kubeconfig};
+use super::{Plane, Planes, Role, current_context, folder, write_kubeconfig};
 use crate::engine::kinds;
 use crate::runner::{Job, Ran};
 use crate::scenario::Timeouts;
@@ -37,7 +37,7 @@ const ACCOUNT_PROBE: Duration = Duration::from_millis(100);
 /// A Lease that was renewed since then is held by a process that lives.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);
 /// How long the controller manager of a cluster takes to notice a dead kubelet, unless it is set otherwise.
-const NODE_GRACE: Duration = Duration::from_secs(50);
+pub const NODE_GRACE: Duration = Duration::from_secs(50);
 
 /// Which cluster.
 #[derive(Clone, Debug)]
@@ -83,6 +83,7 @@ impl Access {
 /// A session with a cluster: runs one after another, each in a namespace of its own.
 pub struct Session {
     client: kube::Client,
+    role: Role,
     kubeconfig: Value,
     clock: Clock,
     seed: Seed,
@@ -108,16 +109,17 @@ impl Session {
     ///
     /// # Errors
     /// One line: the server does not answer within ten seconds, or who controls machines there.
-    pub async fn start(access: &Access) -> Result<Self, String> {
+    pub async fn start(access: &Access, role: Role) -> Result<Self, String> {
         let kubeconfig = access.read()?;
         let client = connect(&kubeconfig).await?;
         let clock = Clock::wall();
         let seed = Seed::from_entropy()?;
         // Before anything else: what is there may be another session's.
         let claim = within_limit(Claim::take(&client, &clock, &seed)).await?;
-        match Self::prepare(&client, &clock).await {
+        match Self::prepare(&client, role, &clock).await {
             Ok((before, installed)) => Ok(Self {
                 client,
+                role,
                 kubeconfig,
                 clock,
                 seed,
@@ -133,11 +135,14 @@ impl Session {
         }
     }
 
-    /// Looks around and installs the definitions; what was there before, and whether the definitions are ours to
-    /// remove. Leaves nothing when it fails.
-    async fn prepare(client: &kube::Client, clock: &Clock) -> Result<(Before, bool), String> {
+    /// Looks around and installs the definitions where machines will be; what was there before, and whether the
+    /// definitions are ours to remove. Leaves nothing when it fails.
+    async fn prepare(client: &kube::Client, role: Role, clock: &Clock) -> Result<(Before, bool), String> {
         let defined = within_limit(look_around(client, clock)).await?;
         let before = Before::look(client).await?;
+        if !role.holds_machines() {
+            return Ok((before, false));
+        }
         let installed = setup::install_definitions(client).await;
         if installed.is_err() && !defined {
             let _ = tidy::definitions(client, clock).await;
@@ -148,21 +153,12 @@ impl Session {
     /// Runs a job in a new namespace and removes everything that it made. Dropped on the way, the rest is left to
     /// [`Session::end`].
     pub async fn run(&self, job: &Job) -> Ran {
-        let suffix = self
-            .seed
-            .stream(&format!("namespace of {} {}", job.plan.scenario.name, job.plan.seed))
-            .uuid();
-        let namespace = format!("drydock-{}", suffix.split('-').next().unwrap_or_default());
-        *self.current() = Some(namespace.clone());
-        let mut ran = match self.place(&namespace).await {
-            Ok(place) => {
-                let timeouts = Timeouts::on_cluster(NODE_GRACE);
-                tokio::select! {
-                    biased;
-                    reason = self.claim.kept(&self.client, &self.clock) => Ran::new(Err(reason), Default::default()),
-                    ran = processes::run(job, Planes::one(Plane::Existing(Box::new(place))), timeouts) => ran,
-                }
-            }
+        let mut ran = match self.place(&self.namespace_for(job)).await {
+            Ok(plane) => tokio::select! {
+                biased;
+                reason = self.taken() => Ran::new(Err(reason), Default::default()),
+                ran = processes::run(job, Planes::one(plane), Timeouts::on_cluster(NODE_GRACE)) => ran,
+            },
             Err(reason) => Ran::new(Err(reason), Default::default()),
         };
         if let (Err(reason), Ok(_)) = (Box::pin(self.tidy()).await, &ran.told) {
@@ -171,11 +167,33 @@ impl Session {
         ran
     }
 
-    async fn place(&self, namespace: &str) -> Result<Place, String> {
+    /// A name for the namespace of a run.
+    pub fn namespace_for(&self, job: &Job) -> String {
+        let stream = format!("namespace of {} {}", job.plan.scenario.name, job.plan.seed);
+        let suffix = self.seed.stream(&stream).uuid();
+        format!("drydock-{}", suffix.split('-').next().unwrap_or_default())
+    }
+
+    /// Returns, with a sentence, when another session takes the cluster.
+    pub async fn taken(&self) -> String {
+        self.claim.kept(&self.client, &self.clock).await
+    }
+
+    /// Makes a namespace ready for a run; [`Session::tidy`] removes it.
+    ///
+    /// # Errors
+    /// One sentence: what cannot be made.
+    pub async fn place(&self, namespace: &str) -> Result<Plane, String> {
+        *self.current() = Some(namespace.to_owned());
+        let place = self.prepared(namespace).await?;
+        Ok(Plane::Existing(Box::new(place)))
+    }
+
+    async fn prepared(&self, namespace: &str) -> Result<Place, String> {
         let folder = folder()?;
         let path = folder.path().join("kubeconfig");
         let kubeconfig = write_kubeconfig(&path, self.kubeconfig.clone(), namespace)?;
-        setup::install(&self.client, namespace).await?;
+        self.role.install(&self.client, namespace).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         let there = async {
             while !matches!(accounts.get_metadata_opt("default").await, Ok(Some(_))) {
@@ -195,10 +213,20 @@ impl Session {
     }
 
     /// Removes what the run that is under way made.
-    async fn tidy(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// One line: what is left, and why.
+    pub async fn tidy(&self) -> Result<(), String> {
         let namespace = self.current().clone();
         if let Some(namespace) = namespace {
-            Box::pin(tidy::run(&self.client, &namespace, &self.before, &self.clock)).await?;
+            Box::pin(tidy::run(
+                &self.client,
+                &namespace,
+                self.role,
+                &self.before,
+                &self.clock,
+            ))
+            .await?;
             *self.current() = None;
         }
         Ok(())

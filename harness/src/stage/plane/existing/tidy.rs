@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::deploy;
 use crate::engine::kinds;
 use crate::invariants::is_ours;
+use crate::stage::plane::Role;
 use crate::stage::tokens;
 
 /// The type of Secrets that are bootstrap tokens.
@@ -55,9 +56,15 @@ impl Before {
     }
 }
 
-/// Removes what a run made.
-pub(super) async fn run(client: &kube::Client, namespace: &str, before: &Before, clock: &Clock) -> Result<(), String> {
-    for kind in HELD {
+/// Removes what a run made in a cluster of that role.
+pub(super) async fn run(
+    client: &kube::Client,
+    namespace: &str,
+    role: Role,
+    before: &Before,
+    clock: &Clock,
+) -> Result<(), String> {
+    for kind in HELD.iter().filter(|_| role.holds_machines()) {
         let api = kinds::find(kind)?.api(client, namespace);
         for object in api.list_metadata(&ListParams::default()).await.map_err(told(kind))? {
             release(&api, &object.name_any(), object.finalizers()).await?;
@@ -69,7 +76,7 @@ pub(super) async fn run(client: &kube::Client, namespace: &str, before: &Before,
     let secrets: Api<Secret> = Api::namespaced(client.clone(), TOKEN_NAMESPACE);
     let is_new = |token: &Secret| !before.tokens.contains(&token.name_any()) && tokens::is_of_mcm(token);
     remove_all(&secrets, &ListParams::default().fields(TOKENS), is_new).await?;
-    let mut objects = deploy::rbac(namespace)?;
+    let mut objects = role.rbac(namespace)?;
     objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }));
     deploy::remove(client, &objects, clock).await
 }

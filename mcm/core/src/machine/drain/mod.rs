@@ -54,7 +54,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if left.is_zero() || is_dead(pass) && !planted!(pass.settings, R28b) || failed_once(pass) {
         return force(pass);
     }
-    if let Some(failure) = &pass.view.failure {
+    if let Some(failure) = pass.view.failure.as_ref().filter(|_| !has_no_node(pass)) {
         let what = match failure.action {
             Action::SetTerminatingCondition { .. } => "failure in update of node conditions - ",
             _ => "",
@@ -63,8 +63,8 @@ pub(super) fn decide(pass: &Pass) -> Plan {
             "Drain failed due to {what}{}. Will retry in next sync.",
             dashed(what, &failure.message)
         );
-        let wake = pass.settings.retry.after_failed_write(failure.conflict);
-        return advance(pass, State::Failed, Stage::Drain.describe(&text), wake);
+        let plan = advance(pass, State::Failed, Stage::Drain.describe(&text), Duration::ZERO);
+        return plan.again(failure, &pass.settings.retry);
     }
     evict(pass, left)
 }
@@ -87,7 +87,8 @@ fn dashed(before: &str, message: &str) -> String {
 }
 
 fn evict(pass: &Pass, left: Duration) -> Plan {
-    let prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon(pass)).collect();
+    let cordon = cordon(pass).or_else(|| cordon_unseen(pass));
+    let prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon).collect();
     let Some(pods) = &pass.view.pods else {
         let plan = Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
         return Plan {
@@ -234,6 +235,22 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     })
 }
 
+/// Whether the API server said that there is no Node to be cordoned.
+fn has_no_node(pass: &Pass) -> bool {
+    let failure = pass.view.failure.as_ref();
+    failure.is_some_and(|failure| failure.not_found && matches!(failure.action, Action::CordonNode { .. }))
+}
+
+/// Pods are on a Node that is not seen: a watch of Nodes may be late. Were it not cordoned, each pod that goes would be
+/// replaced on it, without end.
+fn cordon_unseen(pass: &Pass) -> Option<Action> {
+    let is_unseen = matches!(pass.view.node, NodeView::Absent | NodeView::Gone) && !has_no_node(pass);
+    let pods = concerned(pass.view.pods.as_deref()?);
+    let node = pass.node_name()?.to_owned();
+    (is_unseen && pods.iter().any(|pod| !pod.finished)).then_some(Action::CordonNode { node })
+}
+
+/// Nothing new is to be placed on the Node.
 pub(super) fn cordon(pass: &Pass) -> Option<Action> {
     let node = pass.view.node.present()?;
     let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false);

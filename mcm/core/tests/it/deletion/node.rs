@@ -1,0 +1,129 @@
+//! The Node object and the finalizer: the end of a deletion.
+
+use super::*;
+
+#[test]
+fn the_node_object_goes_after_the_vm() {
+    let plan = decided(&in_stage(Stage::Node), minute(1));
+    assert_eq!(actions(&plan), ["delete node", "remove node finalizer"]);
+    assert_eq!(
+        description(&plan),
+        "Deletion of Node Object \"worker-x7k2p\" is successful. Initiate machine object finalizer removal"
+    );
+}
+
+#[test]
+fn a_node_object_that_is_on_its_way_out_only_loses_the_finalizer() {
+    let mut node = node(&healthy());
+    node.metadata.deletion_timestamp = Some(Time(start()));
+    let plan = decided(&with_node(in_stage(Stage::Node), node), minute(1));
+    assert_eq!(actions(&plan), ["remove node finalizer"]);
+}
+
+#[rstest]
+#[case::absent(NodeView::Absent)]
+#[case::gone(NodeView::Gone)]
+fn a_node_object_that_is_not_there_needs_no_deletion(#[case] node: NodeView) {
+    let plan = decided(
+        &View {
+            node,
+            ..in_stage(Stage::Node)
+        },
+        minute(1),
+    );
+    assert_eq!(
+        description(&plan),
+        "No node object found for \"worker-x7k2p\", continuing deletion flow. Initiate machine object finalizer removal"
+    );
+}
+
+#[test]
+fn a_machine_without_node_label_goes_on() {
+    let mut view = in_stage(Stage::Node);
+    view.machine.metadata.labels = None;
+    assert_eq!(
+        description(&decided(&view, minute(1))),
+        "Label \"node\" not present on machine \"worker-x7k2p\", continuing deletion flow. Initiate machine object \
+         finalizer removal"
+    );
+}
+
+#[rstest]
+#[case::delete(
+    0,
+    false,
+    "Deletion of Node Object \"worker-x7k2p\" failed due to error: it broke. Initiate node object deletion"
+)]
+#[case::finalizer(
+    1,
+    false,
+    "Removal of finalizers from Node Object \"worker-x7k2p\" failed due to error: it broke, Retrying. Initiate node object deletion"
+)]
+#[case::not_found(
+    0,
+    true,
+    "No node object found for \"worker-x7k2p\", continuing deletion flow. Initiate machine object finalizer removal"
+)]
+fn a_node_object_that_cannot_be_deleted_is_told_in_the_status(
+    #[case] action: usize,
+    #[case] not_found: bool,
+    #[case] text: &str,
+) {
+    let mut view = in_stage(Stage::Node);
+    view.failure = failed(&decided(&view, minute(1)).actions[action], false, not_found);
+    assert_eq!(description(&decided(&view, minute(1))), text);
+}
+
+#[test]
+fn the_finalizer_goes_last() {
+    let plan = decided(&in_stage(Stage::Finalizer), minute(1));
+    assert_eq!((plan.reason, plan.status), (Reason::Released, None));
+    let machine = in_stage(Stage::Finalizer).machine;
+    assert_eq!(
+        plan.actions[0].machine_patch(&machine).unwrap(),
+        serde_json::json!({ "metadata": { "resourceVersion": "1", "finalizers": [] } })
+    );
+}
+
+#[rstest]
+#[case::no_node_used_it(false)]
+#[case::its_node_never_let_the_machine_run(true)]
+fn the_token_of_a_machine_that_never_ran_goes_with_it(#[case] registered: bool) {
+    let mut view = in_stage(Stage::Finalizer);
+    view.machine.metadata.annotations = None;
+    if !registered {
+        view.machine.status.conditions.clear();
+    }
+    assert_eq!(
+        actions(&decided(&view, minute(1))),
+        ["delete bootstrap-token-32m9ap", "remove finalizer"]
+    );
+}
+
+#[rstest]
+#[case::drain(Stage::Drain, Stage::Vm)]
+#[case::volume_attachments(Stage::VolumeAttachments, Stage::Vm)]
+#[case::node(Stage::Node, Stage::Finalizer)]
+fn a_node_label_holds_no_deletion_up_where_there_is_no_target_cluster(#[case] stage: Stage, #[case] next: Stage) {
+    let view = View {
+        target: false,
+        node: NodeView::Unknown,
+        pods: None,
+        ..in_stage(stage)
+    };
+    let plan = decided(&view, minute(1));
+    assert_eq!(Stage::parse(&description(&plan)), Some(next), "{:?}", plan.reason);
+}
+
+#[test]
+fn a_deletion_does_not_touch_the_node_of_another_machine() {
+    for stage in [Stage::Drain, Stage::VolumeAttachments, Stage::Node] {
+        let mut view = in_stage(stage);
+        view.pods = Some(vec![pod("web-1")]);
+        view.volume_attachments = vec!["csi-1".to_owned()];
+        view.node_of_other = Some("worker-other".to_owned());
+        let plan = decided(&view, minute(1));
+        assert_eq!(actions(&plan), Vec::<String>::new(), "{stage:?}");
+        assert!(plan.status.is_some(), "{stage:?}: the deletion goes on");
+    }
+}

@@ -1,0 +1,164 @@
+//! Deletion of the VM.
+
+use super::*;
+
+/// The rows of the table of DeleteMachine.
+#[rstest]
+#[case::ok(
+    Answer::Delete(Ok(None)),
+    "Processing",
+    "VM deletion was successful. Initiate node object deletion",
+    Duration::ZERO
+)]
+#[case::not_found(
+    Answer::Delete(Err(error(Code::NotFound))),
+    "Processing",
+    "VM not found. Continuing deletion flow. Initiate node object deletion",
+    Duration::ZERO
+)]
+#[case::unavailable(
+    Answer::Delete(Err(error(Code::Unavailable))),
+    "Failed",
+    "VM deletion failed due to - machine codes error: code = [Unavailable] message = [it broke]. However, will re-try \
+     in the next resync. Initiate VM deletion",
+    secs(5)
+)]
+#[case::internal(
+    Answer::Delete(Err(error(Code::Internal))),
+    "Failed",
+    "VM deletion failed due to - machine codes error: code = [Internal] message = [it broke]. Aborting operation. \
+     Initiate VM deletion",
+    mins(10)
+)]
+fn a_vm_is_deleted_until_it_is_gone(
+    #[case] answer: Answer,
+    #[case] state: &str,
+    #[case] text: &str,
+    #[case] wake: Duration,
+) {
+    let mut view = in_stage(Stage::Vm);
+    view.machine.status.last_known_state = "half done".to_owned();
+    assert_eq!(actions(&decided(&view, minute(1))), ["call Delete"]);
+    let plan = decided(&answered(view, answer), minute(1));
+    let (phase, written_state, code, written_text) = written(&plan);
+    assert_eq!(
+        (&*phase, &*written_state, &*code, &*written_text),
+        ("Terminating", state, "", text)
+    );
+    assert_eq!(plan.wake, Some(wake));
+    assert_eq!(
+        plan.status.unwrap().last_known_state,
+        "",
+        "the answer's memory replaces the old one"
+    );
+}
+
+#[rstest]
+fn every_transient_code_of_a_deletion_is_repeated_shortly(
+    #[values(Code::Unknown, Code::DeadlineExceeded, Code::Aborted, Code::Unavailable)] code: Code,
+) {
+    let plan = decided(
+        &answered(in_stage(Stage::Vm), Answer::Delete(Err(error(code)))),
+        minute(1),
+    );
+    assert_eq!(plan.wake, Some(secs(5)));
+}
+
+#[test]
+fn a_deletion_that_failed_waits_for_its_period_whatever_wakes_the_machine() {
+    let mut view = answered(in_stage(Stage::Vm), Answer::Delete(Err(error(Code::Internal))));
+    view.machine.status = decided(&view, minute(1)).status.unwrap();
+    view.answers.clear();
+    assert_eq!(decided(&view, minute(2)).reason, Reason::WaitingToRepeat(mins(9)));
+    assert_eq!(decided(&view, minute(11)).reason, Reason::DeleteVm);
+    view.hurry = true;
+    assert_eq!(decided(&view, minute(2)).reason, Reason::DeleteVm);
+}
+
+#[test]
+fn the_driver_is_given_the_provider_id_of_the_vm_to_delete() {
+    let plan = decided(&in_stage(Stage::Vm), minute(1));
+    let Some(Action::Call(call)) = plan.actions.first() else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(
+        (call.kind, call.machine.spec.provider_id.as_str()),
+        (CallKind::Delete, PROVIDER_ID)
+    );
+}
+
+#[rstest]
+#[case(Stage::FindVm)]
+#[case(Stage::Drain)]
+#[case(Stage::Vm)]
+fn a_class_that_is_missing_blocks_the_deletion_and_is_told(#[case] stage: Stage) {
+    let view = View {
+        class: None,
+        ..in_stage(stage)
+    };
+    let plan = decided(&view, minute(1));
+    let status = plan.status.unwrap();
+    assert_eq!(Stage::of(&status), Some(stage), "the stage stays");
+    let operation = status.last_operation.unwrap();
+    assert!(
+        operation
+            .description
+            .starts_with("the machine class small does not exist in namespace garden")
+    );
+    assert_eq!(
+        (operation.operation, operation.state),
+        (Some(Operation::Delete), Some(State::Failed))
+    );
+    assert_eq!(plan.wake, Some(mins(10)));
+}
+
+#[test]
+fn a_deletion_whose_vm_is_gone_needs_no_class() {
+    let view = View {
+        class: None,
+        ..in_stage(Stage::Finalizer)
+    };
+    assert_eq!(actions(&decided(&view, minute(1))), ["remove finalizer"]);
+}
+
+#[test]
+fn a_vm_that_was_made_meanwhile_is_recorded_also_after_the_deletion_itself_caused_a_conflict() {
+    let mut view = answered(new_machine(), Answer::Create(Ok(vm())));
+    let patch = decided(&view, minute(1))
+        .actions
+        .into_iter()
+        .find(|action| matches!(action, Action::PatchMachine(_)))
+        .unwrap();
+    view.machine.metadata.deletion_timestamp = Some(Time(minute(1)));
+    view.failure = failed(&patch, true, false);
+    assert_eq!(
+        actions(&decided(&view, minute(1))),
+        ["patch node=worker-x7k2p priority=3 provider=fakecloud:///z1/worker-x7k2p"]
+    );
+    view.failure = failed(&patch, false, false);
+    let plan = decided(&view, minute(1));
+    assert_eq!(
+        (actions(&plan).len(), plan.wake),
+        (0, Some(secs(5))),
+        "a server that fails is not asked again at once"
+    );
+}
+
+#[test]
+fn the_drivers_memory_is_kept_although_the_same_error_comes_again() {
+    let mut view = in_stage(Stage::Vm);
+    let failed = || error(Code::Unavailable);
+    let first = decided(&answered(view.clone(), Answer::Delete(Err(failed()))), minute(1));
+    view.machine.status = first.status.unwrap();
+    let vm = VmIdentity {
+        last_known_state: Some("disk detached".to_owned()),
+        ..VmIdentity::default()
+    };
+    let again = DriverError {
+        vm: Some(Box::new(vm)),
+        ..failed()
+    };
+    let plan = decided(&answered(view, Answer::Delete(Err(again))), minute(2));
+    let written = plan.status.map(|status| status.last_known_state);
+    assert_eq!(written.as_deref(), Some("disk detached"));
+}

@@ -1,0 +1,65 @@
+//! How much is written for a machine.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_healthy_machine_causes_no_writes() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(60).await;
+            stage.writes();
+            stage.wait(3600).await;
+            assert_eq!(stage.writes(), Vec::<String>::new());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_takes_six_writes_to_run_and_none_for_two_hours_after() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.wait(5).await;
+            stage.writes();
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            let (machine, status) = (format!("PATCH {MACHINE}"), format!("PATCH {MACHINE}/status"));
+            let expected = [
+                machine.clone(),         // finalizer
+                machine.clone(),         // provider id, labels
+                status.clone(),          // Pending
+                format!("PATCH {NODE}"), // name and finalizer
+                machine,                 // join duration
+                status,                  // Running
+            ];
+            assert_eq!(stage.object_writes(), expected);
+            stage.wait(2 * 3600).await;
+            assert_eq!(stage.writes(), Vec::<String>::new());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_not_ready_at_first_costs_no_write_more() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.wait(5).await;
+            stage.create_machine();
+            stage.wait(30).await;
+            stage.register_node("False");
+            stage.wait(10).await;
+            stage.register_node("True");
+            stage.wait(30).await;
+            assert_eq!(stage.phase(), "Running");
+            assert_eq!(stage.object_writes().len(), 6);
+        })
+        .await;
+}
