@@ -61,26 +61,30 @@ pub(super) fn plan(suite: &Suite, number: u64, seed: &Seed, size: u64) -> Plan {
     };
     let mut disturbances = faults::draw_of(&seed.child("faults"), kinds, size, span, &lives);
     if kinds.len() > 1 {
-        disturbances.extend(first_fault(&mut seed.stream("first fault")));
+        disturbances.extend(lasting_fault(span, &mut seed.stream("lasting fault")));
     }
     let scenario = scenario(suite, seed, &mut world, (size, span, kept));
     plan_of(number, scenario, disturbances, span + kept)
 }
 
-/// A creation fails while the first machines are made: later ones are made rarely.
-fn first_fault(stream: &mut Stream) -> Option<Disturbance> {
+/// A creation fails while the first machines are made, as later ones are made rarely; or a deletion at any time.
+fn lasting_fault(span: u64, stream: &mut Stream) -> Option<Disturbance> {
+    let (call, until) = match stream.below(10) {
+        0 | 1 => (CloudCall::CreateMachine, SETTLED),
+        2 | 3 => (CloudCall::DeleteMachine, span),
+        _ => return None,
+    };
     let fault = Fault {
         code: Some(Code::Unavailable),
         after_effect: stream.chance(0.4),
         times: u32::try_from(1 + stream.below(2)).ok(),
-        ..Fault::of("first", CloudCall::CreateMachine)
+        ..Fault::of("lasting", call)
     };
-    let strikes = CloudFault {
+    Some(Disturbance::Cloud(CloudFault {
         fault,
         from: None,
-        until: Some(seconds(SETTLED)),
-    };
-    stream.chance(0.2).then_some(Disturbance::Cloud(strikes))
+        until: Some(seconds(until)),
+    }))
 }
 
 fn plan_of(number: u64, scenario: Scenario, disturbances: Vec<Disturbance>, lasts: u64) -> Plan {
