@@ -202,16 +202,13 @@ impl State {
             Err(Some(error)) => return Step::Refuse(error),
             Err(None) => return Step::End,
         }
-        // Who would be told the last revision before the end is told nothing where there is no end.
-        let tells = self.feed.bookmarks && now >= self.next_bookmark && self.late.is_empty();
-        let goes_on = (tells || now >= deadline) && weather == &Weather::default() && self.begins_again(now);
-        if now >= deadline && !goes_on {
+        if now >= deadline && !(weather == &Weather::default() && self.begins_again(now)) {
             return Step::End;
         }
-        if tells && !goes_on {
+        let deadline = self.feed.deadline;
+        if self.feed.bookmarks && now >= self.next_bookmark && self.late.is_empty() {
             return Step::Bookmark;
         }
-        let deadline = self.feed.deadline;
         let mut wake = earliest(deadline, weather.until);
         if let Some((arrived, _)) = self.late.front() {
             wake = wake.min(due(*arrived, weather));
@@ -224,7 +221,7 @@ impl State {
         }
     }
 
-    /// At the end of its time, or shortly before: whether it goes on for as long again.
+    /// At the end of its time: whether it goes on for as long again.
     fn begins_again(&mut self, now: Timestamp) -> bool {
         let lasts = self.feed.lasts(now) && self.feed.timeout.is_positive();
         if lasts {
