@@ -5,7 +5,7 @@ use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
 use super::{
-    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, health, in_place,
+    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, drain, health, in_place,
     migration, node, preserve, update, validation,
 };
 use crate::finalizer::has_finalizer;
@@ -57,6 +57,9 @@ fn corrected(view: &View, settings: &Settings) -> Option<View> {
     }
     if absent || foreign {
         right.node = NodeView::Absent;
+    }
+    if absent && drain::asked_for_unseen(view) {
+        right.node = NodeView::Gone;
     }
     if foreign {
         right.pods = Some(Vec::new());

@@ -60,17 +60,15 @@ fn a_drain_ends_on_what_the_api_server_shows_and_not_on_a_cache() {
     assert!(matches!(plan.actions.last(), Some(Action::EvictPod { .. })), "{plan:?}");
 }
 
-#[rstest]
-#[case::never_seen(NodeView::Absent)]
-#[case::seen_to_go(NodeView::Gone)]
-fn pods_on_a_node_that_is_not_seen_are_not_evicted_before_it_is_cordoned(#[case] unseen: NodeView) {
+#[test]
+fn pods_on_a_node_that_was_never_seen_are_not_evicted_before_it_is_cordoned() {
     let view = View {
-        node: unseen,
+        node: NodeView::Absent,
         ..draining(&[pod("a")])
     };
     let node = NAME.to_owned();
     let cordon = Action::CordonNode { node };
-    assert_eq!(decided(&view, at(1)).actions.first(), Some(&cordon));
+    assert_eq!(decided(&view, at(1)).actions, std::slice::from_ref(&cordon));
     let failed = |not_found| View {
         failure: Some(Failure {
             action: cordon.clone(),
@@ -84,7 +82,18 @@ fn pods_on_a_node_that_is_not_seen_are_not_evicted_before_it_is_cordoned(#[case]
         let actions = decided(view, at(1)).actions;
         actions.iter().any(|action| matches!(action, Action::EvictPod { .. }))
     };
-    assert!(evicts(&failed(true)), "there is no Node");
+    let gone = failed(true);
+    assert!(evicts(&gone), "there is no Node");
+    let mut asked = View {
+        failure: None,
+        ..gone.clone()
+    };
+    asked.drain = decided(&gone, at(1)).drain.unwrap();
+    asked.drain.attempted(&pod("a").uid, at(1), EvictionOutcome::Accepted);
+    assert!(
+        !decided(&asked, at(2)).actions.contains(&cordon),
+        "nobody is sent away now"
+    );
     assert!(!evicts(&failed(false)), "whether there is one is not known");
     let empty = View {
         pods: Some(Vec::new()),

@@ -14,7 +14,7 @@ use mcm_api::{GoDuration, Phase, State, keys};
 
 use super::deletion::{advance, next};
 use super::pass::Pass;
-use super::{Action, NodeView, Plan, Pod, Reason, Stage};
+use super::{Action, Failure, NodeView, Plan, Pod, Reason, Stage, View};
 
 pub(super) use engine::{Limit, step};
 pub use memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
@@ -54,7 +54,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if left.is_zero() || is_dead(pass) && !planted!(pass.settings, R28b) || failed_once(pass) {
         return force(pass);
     }
-    if let Some(failure) = pass.view.failure.as_ref().filter(|_| !has_no_node(pass)) {
+    if let Some(failure) = &pass.view.failure {
         let what = match failure.action {
             Action::SetTerminatingCondition { .. } => "failure in update of node conditions - ",
             _ => "",
@@ -87,8 +87,7 @@ fn dashed(before: &str, message: &str) -> String {
 }
 
 fn evict(pass: &Pass, left: Duration) -> Plan {
-    let cordon = cordon(pass).or_else(|| cordon_unseen(pass));
-    let prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon).collect();
+    let prepare: Vec<Action> = terminating_condition(pass).into_iter().chain(cordon(pass)).collect();
     let Some(pods) = &pass.view.pods else {
         let plan = Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
         return Plan {
@@ -101,6 +100,14 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
         evictions: pass.settings.max_evict_retries_of(pass.machine()),
     };
     let step = step(pass, &concerned(pods), &limit);
+    let sends_away = |action: &Action| matches!(action, Action::EvictPod { .. } | Action::DeletePod { .. });
+    if step.actions.iter().any(sends_away)
+        && let Some(cordon) = cordon_unseen(pass)
+    {
+        // Known then, it is drained in order.
+        let plan = Plan::new(Reason::Draining { waiting: step.waiting });
+        return plan.act(cordon).after(Duration::ZERO);
+    }
     let mut plan = if step.is_done() {
         next(pass, Stage::Vm, "Drain successful.")
     } else if step.errors.is_empty() {
@@ -235,19 +242,18 @@ pub(super) fn terminating_condition(pass: &Pass) -> Option<Action> {
     })
 }
 
-/// Whether the API server said that there is no Node to be cordoned.
-fn has_no_node(pass: &Pass) -> bool {
-    let failure = pass.view.failure.as_ref();
-    failure.is_some_and(|failure| failure.not_found && matches!(failure.action, Action::CordonNode { .. }))
+/// Whether this drain wanted to cordon a Node that it does not see. The API server's answer that there is none is as good as
+/// having seen it go.
+pub(super) fn asked_for_unseen(view: &View) -> bool {
+    let cordoned = |failure: &Failure| matches!(failure.action, Action::CordonNode { .. });
+    view.node == NodeView::Absent && view.failure.as_ref().is_some_and(cordoned)
 }
 
-/// Pods are on a Node that is not seen: a watch of Nodes may be late. Were it not cordoned, each pod that goes would be
-/// replaced on it, without end.
+/// A Node that this process never saw may be there all the same, as a watch may be late. Were it not cordoned, each pod that
+/// goes would be replaced on it, without end.
 fn cordon_unseen(pass: &Pass) -> Option<Action> {
-    let is_unseen = matches!(pass.view.node, NodeView::Absent | NodeView::Gone) && !has_no_node(pass);
-    let pods = concerned(pass.view.pods.as_deref()?);
     let node = pass.node_name()?.to_owned();
-    (is_unseen && pods.iter().any(|pod| !pod.finished)).then_some(Action::CordonNode { node })
+    (pass.view.node == NodeView::Absent).then_some(Action::CordonNode { node })
 }
 
 /// Nothing new is to be placed on the Node.
