@@ -313,6 +313,10 @@ impl<S: Stage> Engine<'_, S> {
             Some((node, false)) => drop(self.invariants.terms.cordons.remove(node)),
             None => {}
         }
+        if let Some((machine, value)) = perform::asks(action) {
+            let requests = &mut self.invariants.terms.requests;
+            requests.insert(machine.to_owned(), value.map(str::to_owned));
+        }
         if let Step::SlowCreation(slow) = action {
             self.invariants.terms.late.insert(slow.name.clone());
         }

@@ -219,6 +219,18 @@ pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
     }
 }
 
+/// The Machine that a step asks to preserve, and the value that it writes; `None` in its place: it takes the request back.
+pub(super) fn asks(step: &Step) -> Option<(&str, Option<&str>)> {
+    match step {
+        Step::Annotate(step) if step.kind == "Machine" => {
+            let value = step.annotations.get(keys::PRESERVE_ANNOTATION)?;
+            Some((&step.name, value.as_deref()))
+        }
+        Step::As(step) => asks(&step.step).filter(|_| !step.refused),
+        _ => None,
+    }
+}
+
 /// The step in words.
 pub(super) fn words(step: &Step) -> String {
     match step {

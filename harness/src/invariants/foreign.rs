@@ -1,6 +1,7 @@
 //! I10: foreign intent survives. A node that is none of our cloud's is nobody's business here: neither mcm nor fakecloud
 //! writes to it, but for the annotation by which mcm says so. A person's cordon, and that a node must not be scaled down, stay until a person takes them away or the
-//! node's Machine goes.
+//! node's Machine goes. A person's request to preserve a Machine stays as it was written, until what its Node asks for takes
+//! its place, or the preservation expires.
 //!
 //! Where the server tells who wrote what (`metadata.managedFields`), that decides of foreign nodes. Where it does not,
 //! the node's spec and labels must stay as they were first seen, less the taints by which Kubernetes' own controllers
@@ -19,6 +20,8 @@ use crate::engine::world::text;
 const OURS: [&str; 2] = ["mcm", "fakecloud"];
 /// Taints of Kubernetes' own controllers.
 const OF_KUBERNETES: &str = "node.kubernetes.io/";
+/// By which a person asks for a Machine's preservation.
+const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
 /// By which a person keeps cluster-autoscaler from a node.
 const KEEP: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
@@ -27,6 +30,9 @@ pub(super) struct ForeignIntent;
 
 impl Check for ForeignIntent {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        if let Some(machine) = sight.applied("Machine") {
+            return lost_request(sight, machine);
+        }
         let node = sight.applied("Node")?;
         if ours(node) {
             lost_cordon(sight, node).or_else(|| lost_intent(sight, node))
@@ -42,6 +48,19 @@ fn lost_cordon(sight: &Sight, node: &Value) -> Option<String> {
     let was = sight.before.is_some_and(is_cordoned) && sight.terms.cordons.contains(name);
     (was && !is_cordoned(node) && !is_deleting(node))
         .then(|| format!("a person cordoned node {name}, and it is cordoned no longer"))
+}
+
+/// What a person wrote to the Machine stood there, and somebody else changed it.
+fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
+    let (name, before) = (text(machine, "/metadata/name"), sight.before?);
+    let (was, is) = (annotation(before, PRESERVE)?, annotation(machine, PRESERVE));
+    let asked = sight.terms.requests.get(name)?.as_deref();
+    let by_node = [before, machine]
+        .iter()
+        .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
+    let expired = text(before, "/status/preservation/reason") == "Expired";
+    (asked == Some(was) && is != Some(was) && !by_node && !expired)
+        .then(|| format!("a person asked of machine {name} to be preserved: {was}, and somebody else made that {is:?}"))
 }
 
 fn is_cordoned(node: &Value) -> bool {

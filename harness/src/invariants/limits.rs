@@ -261,7 +261,7 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
             ),
             "Unknown" if machine["spec"]["disableHealthTimeout"] != true => (
                 Limit::Health,
-                sight.at(),
+                decided(machine, sight),
                 timeout_of(machine, "healthTimeout", timeouts.health),
             ),
             _ => return None,
@@ -275,6 +275,15 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
         waits: false,
         waited: None,
     })
+}
+
+/// When it was found to be unhealthy: the write that says so may have been held up for as long as a pass may take, and names
+/// the moment.
+fn decided(machine: &Value, sight: &Sight) -> Timestamp {
+    let pass = jiff::SignedDuration::try_from(sight.terms.pass()).unwrap_or_default();
+    let earliest = sight.at().checked_sub(pass).unwrap_or(sight.at());
+    let named = time(machine, "/status/currentStatus/lastUpdateTime");
+    named.map_or(sight.at(), |named| named.clamp(earliest, sight.at()))
 }
 
 /// A sibling that joined after the machine's time was over, less than a medium retry period ago.

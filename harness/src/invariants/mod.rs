@@ -6,6 +6,7 @@
 //! some time names that time. What must not live here: expectations of one scenario.
 
 mod api_budget;
+mod blame;
 mod bounded_creation;
 mod brake;
 mod budgets;
@@ -185,11 +186,28 @@ pub static ALL: [Invariant; 19] = [
     },
     Invariant {
         name: "I19",
-        statement: "Machine, Node and VM agree with each other, and a provider id never changes",
+        statement: "Machine, Node and VM agree with each other, a provider id never changes, and who is kept is not called failed",
         bites: Bites::Yes,
-        check: || Box::new(coherent::Coherent::default()),
+        check: || Box::new((coherent::Coherent::default(), blame::Blame::default())),
     },
 ];
+
+/// Two parts of one invariant.
+impl<A: Check, B: Check> Check for (A, B) {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        let (one, other) = (self.0.see(sight), self.1.see(sight));
+        one.or(other)
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        self.0.due(terms).into_iter().chain(self.1.due(terms)).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+        let (one, other) = (self.0.overdue(now, world, terms), self.1.overdue(now, world, terms));
+        one.or(other)
+    }
+}
 
 /// I17 is judged over two runs ([`inert`]); one alone shows nothing of it.
 #[derive(Debug)]

@@ -3,14 +3,16 @@
 //! I4: Machines that are preserved automatically are no more than their MachineDeployment's limit (and a MachineSet's,
 //! where it has one of its own), at most two passes after any change. They are counted by the list
 //! `status.preservations`, which holds Draining and Failed:Preserved ones. No automatic entry is ever made beyond the limit,
-//! and none at all of a machine that was not kept before while a rollout is under way.
+//! and none at all of a machine that was not kept before while a rollout is under way. One that was kept before, recovered
+//! and fails again is entered whatever the limit (decisions.md), and stays until the limit is lowered once more.
 //!
 //! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, replicas
-//! lowered below what is left, explicit deletion of Machine, Node, set or deployment. A Machine that fails while its own
+//! lowered below what is left, explicit deletion of Machine, Node, set or deployment; or until the VM is deleted behind
+//! everybody's back, as its Node goes then. A Machine that fails while its own
 //! annotation asks for it becomes one, unless a rollout is under way. The write by which it fails is made on the version
 //! that was decided on, so that what it asks for was known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mcm_api::keys;
@@ -18,7 +20,7 @@ use serde_json::Value;
 
 use super::Check;
 use super::sight::{Sight, Terms, annotation, is_deleting, label, name, owner, phase, time};
-use crate::engine::world::WorldState;
+use crate::engine::world::{WorldState, text};
 
 /// The annotation by which a person asks for a preservation or ends it.
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
@@ -30,6 +32,8 @@ const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 pub(super) struct Limit {
     /// By object: since when it is above its limit.
     above: BTreeMap<(&'static str, String), Timestamp>,
+    /// By object: the uids of those that were entered when they failed again, since the limit was lowered last.
+    relapsed: BTreeMap<(&'static str, String), BTreeSet<String>>,
     rollouts: Rollouts,
 }
 
@@ -87,12 +91,15 @@ impl Check for Limit {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         for kind in ["MachineDeployment", "MachineSet"] {
             if let Some(object) = sight.deleted(kind) {
-                self.above.remove(&(kind, name(object).to_owned()));
+                let key = (kind, name(object).to_owned());
+                self.above.remove(&key);
+                self.relapsed.remove(&key);
                 self.rollouts.note(sight);
             }
             if let Some(object) = sight.applied(kind) {
                 let key = (kind, name(object).to_owned());
-                if excess(object).is_some() {
+                self.note_relapses(&key, sight, object);
+                if self.excess(kind, object).is_some() {
                     self.above.entry(key).or_insert(sight.at());
                 } else {
                     self.above.remove(&key);
@@ -115,7 +122,7 @@ impl Check for Limit {
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
         let ((kind, named), since) = self.above.iter().find(|(_, since)| late(since))?;
-        let (count, limit) = excess(world.object(kind, named)?)?;
+        let (count, limit) = self.excess(kind, world.object(kind, named)?)?;
         Some(format!(
             "{kind} {named} has {count} Machines preserved automatically, and its limit is {limit}, since {since}"
         ))
@@ -123,18 +130,31 @@ impl Check for Limit {
 }
 
 impl Limit {
+    fn note_relapses(&mut self, key: &(&'static str, String), sight: &Sight, owner: &Value) {
+        let known = self.relapsed.entry(key.clone()).or_default();
+        let Some(before) = sight.before else { return };
+        if limit(owner) < limit(before) {
+            known.clear();
+        }
+        let again = new_entries(before, owner).filter(|entry| was_kept(entry, sight.world));
+        known.extend(again.map(|entry| text(entry, "/uid").to_owned()));
+    }
+
+    /// How many automatic entries there are beside relapses, and the limit that they are above.
+    fn excess(&self, kind: &'static str, object: &Value) -> Option<(usize, usize)> {
+        let relapsed = self.relapsed.get(&(kind, name(object).to_owned()));
+        let is_relapse = |entry: &Value| relapsed.is_some_and(|uids| uids.contains(text(entry, "/uid")));
+        let counts = |entry: &&Value| entry["by"] == "auto" && !is_relapse(entry);
+        let automatic = entries(object).iter().filter(counts).count();
+        let limit = limit(object);
+        (automatic > limit).then_some((automatic, limit))
+    }
+
     /// A machine is entered that was not kept before: automatically only while there is room, and by nobody while a
     /// rollout is under way. The list is written on the version that was decided on.
     fn wrongly_entered(&self, sight: &Sight, owner: &Value) -> Option<String> {
-        let (all, known) = (entries(owner), entries(sight.before?));
-        let is_new = |entry: &&Value| !known.iter().any(|one| one["uid"] == entry["uid"]);
-        let was_kept = |entry: &&Value| {
-            let machine = sight
-                .world
-                .object("Machine", entry["name"].as_str().unwrap_or_default());
-            machine.is_some_and(|machine| stage(machine) == "Draining" || time(machine, EXPIRY).is_some())
-        };
-        let entry = all.iter().filter(is_new).find(|entry| !was_kept(entry))?;
+        let all = entries(owner);
+        let entry = new_entries(sight.before?, owner).find(|entry| !was_kept(entry, sight.world))?;
         if self.rollouts.is_under_way(owner) {
             return Some(format!(
                 "machine {} is preserved, and {} is being rolled out",
@@ -159,11 +179,16 @@ fn entries(owner: &Value) -> &[Value] {
     list.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// How many automatic entries there are, and the limit that they are above.
-fn excess(object: &Value) -> Option<(usize, usize)> {
-    let automatic = entries(object).iter().filter(|entry| entry["by"] == "auto").count();
-    let limit = limit(object);
-    (automatic > limit).then_some((automatic, limit))
+/// What is in the list and was not before.
+fn new_entries<'a>(before: &'a Value, owner: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let is_new = |entry: &&Value| !entries(before).iter().any(|one| one["uid"] == entry["uid"]);
+    entries(owner).iter().filter(is_new)
+}
+
+/// Whether the machine of an entry was kept already when it failed.
+fn was_kept(entry: &Value, world: &WorldState) -> bool {
+    let machine = world.object("Machine", text(entry, "/name"));
+    machine.is_some_and(|machine| stage(machine) == "Draining" || time(machine, EXPIRY).is_some())
 }
 
 /// How many machines of a set or deployment may be preserved automatically.
@@ -292,7 +317,8 @@ fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
     if asked == Some("false") {
         return true;
     }
-    if terms.is_deleted_by_user(machine) {
+    let has_lost_its_vm = terms.is_by_user("VM", name(machine)) && world.vms_of(name(machine)).next().is_none();
+    if terms.is_deleted_by_user(machine) || has_lost_its_vm {
         return true;
     }
     // A machine without a set is its keeper's, whose number is honoured like a set's.

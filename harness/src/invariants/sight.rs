@@ -52,6 +52,9 @@ pub struct Terms {
     pub leapt: BTreeMap<String, Timestamp>,
     /// Nodes that the scenario itself cordoned, as a person does, and did not open again.
     pub cordons: BTreeSet<String>,
+    /// By Machine: what the scenario itself wrote last, as a person does, to ask for its preservation; `None`: nothing any
+    /// more.
+    pub requests: BTreeMap<String, Option<String>>,
     /// Whether there is a keeper, who deletes machines that belong to no set as a set would its own.
     pub keeper: bool,
     /// How often the scenario itself changed an object.
@@ -72,6 +75,7 @@ impl Terms {
             forced: BTreeSet::new(),
             leapt: BTreeMap::new(),
             cordons: BTreeSet::new(),
+            requests: BTreeMap::new(),
             keeper: false,
             edits: BTreeMap::new(),
         }

@@ -14,7 +14,9 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, version};
+use super::sight::{
+    Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time, version,
+};
 use crate::engine::world::WorldState;
 
 /// Deployments one of whose machines has failed, or whose size was changed.
@@ -168,7 +170,7 @@ impl Size {
         for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
                 available += 1;
-            } else if ["Unknown", "Failed", "Failed:Preserved"].contains(&phase(machine)) {
+            } else if ["Unknown", "Failed"].contains(&phase(machine)) || is_kept(machine) {
                 lost += 1;
             }
         }
@@ -203,6 +205,11 @@ impl Size {
 fn is_observed(deployment: &Value, changed: &Changed) -> bool {
     let observed = deployment["status"]["observedGeneration"].as_i64();
     observed.is_some_and(|observed| observed >= changed.generation)
+}
+
+/// Whether the machine is preserved. It stays before others, whatever its phase.
+fn is_kept(machine: &Value) -> bool {
+    time(machine, "/status/currentStatus/preserveExpiryTime").is_some()
 }
 
 /// Whether the machine's VM has ended behind everybody's back: it serves nobody, whatever its phase still says.

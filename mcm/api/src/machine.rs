@@ -140,9 +140,11 @@ impl MachineStatus {
         self.current_status.preserve_expiry_time.is_some() || self.preservation.as_ref().is_some_and(draining)
     }
 
-    /// Whether it failed and is preserved.
+    /// Whether it failed and is preserved. One whose preservation ends is not: it is replaced as any other that failed.
     pub fn is_kept_failed(&self) -> bool {
-        self.is_preserved() && self.current_status.base() == Some(&Phase::Failed)
+        let ends = |record: &Preservation| record.stage == PreservationStage::Releasing;
+        let stays = !self.preservation.as_ref().is_some_and(ends);
+        stays && self.is_preserved() && self.current_status.base() == Some(&Phase::Failed)
     }
 }
 
@@ -328,5 +330,37 @@ wire_enum! {
         HealthCheck = "HealthCheck",
         /// Removing drain, VM, node and object.
         Delete = "Delete",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::kept(Phase::FailedPreserved, PreservationStage::Preserved, true)]
+    #[case::about_to_be(Phase::Failed, PreservationStage::Draining, true)]
+    #[case::its_preservation_ends(Phase::FailedPreserved, PreservationStage::Releasing, false)]
+    #[case::it_runs(Phase::RunningPreserved, PreservationStage::Preserved, false)]
+    fn a_failed_machine_is_kept_as_long_as_its_preservation_goes_on(
+        #[case] phase: Phase,
+        #[case] stage: PreservationStage,
+        #[case] kept: bool,
+    ) {
+        let status = MachineStatus {
+            current_status: CurrentStatus {
+                phase: Some(phase),
+                preserve_expiry_time: Some(Time(jiff::Timestamp::UNIX_EPOCH)),
+                ..CurrentStatus::default()
+            },
+            preservation: Some(Preservation {
+                stage,
+                ..Preservation::default()
+            }),
+            ..MachineStatus::default()
+        };
+        assert_eq!(status.is_kept_failed(), kept);
     }
 }

@@ -64,6 +64,25 @@ fn a_machine_fails_at_once_when_a_sibling_went_for_which_it_waited(#[case] minut
         .breaks(broken);
 }
 
+#[rstest]
+#[case::a_write_that_was_held_up(Duration::from_secs(10), Duration::from_secs(590), None)]
+#[case::before_its_timeout_from_the_moment_it_names(Duration::from_secs(10), Duration::from_secs(580), Some("I13"))]
+#[case::a_moment_that_is_long_past(minutes(5), minutes(5), Some("I13"))]
+fn the_health_timeout_counts_from_the_moment_that_the_status_names(
+    #[case] held_up: Duration,
+    #[case] unknown_for: Duration,
+    #[case] broken: Option<&str>,
+) {
+    Story::new()
+        .disturbed()
+        .apply("Machine", member("x", "Running"))
+        .after(held_up)
+        .apply("Machine", since(0, member("x", "Unknown")))
+        .after(unknown_for)
+        .apply("Machine", since(0, member("x", "Failed")))
+        .breaks(broken);
+}
+
 /// A moment within one pass of a controller, and one beyond it.
 const SOON: Duration = Duration::from_secs(30);
 const LATER: Duration = Duration::from_secs(90);
@@ -177,6 +196,17 @@ fn failed_machines_that_were_kept_count_for_a_pass_after_they_went(
         .apply("Machine", with(going("b"), failed))
         .after(time)
         .apply("Machine", going("c"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::kept("1970-01-04T00:00:00Z", None)]
+#[case::not_kept("", Some("I7"))]
+fn a_machine_that_is_kept_before_it_has_joined_stays_before_others(#[case] expiry: &str, #[case] broken: Option<&str>) {
+    let kept = json!({ "status": { "currentStatus": { "preserveExpiryTime": expiry } } });
+    running(1, &["a"])
+        .apply("Machine", with(member("b", "Pending"), kept))
+        .apply("Machine", going("a"))
         .breaks(broken);
 }
 

@@ -1,4 +1,5 @@
-//! What is judged of preservation: entries in an owner's list, who ends when a maximum is lowered, expiries, and cordons.
+//! What is judged of preservation: entries in an owner's list, who ends when a maximum is lowered, expiries, cordons,
+//! requests, and who is called failed.
 
 use super::*;
 
@@ -49,6 +50,28 @@ fn an_entry_is_made_only_where_one_may_be(
         .apply("MachineDeployment", listed(&others, maximum, "a"))
         .apply("MachineDeployment", listed(&others, maximum, class))
         .apply("MachineDeployment", listed(entries, maximum, class))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::it_relapses("Running:Preserved", &[1, 0, 0], None)]
+#[case::it_was_not_kept_before("Unknown", &[1, 0, 0], Some("I4"))]
+#[case::the_limit_was_lowered_once_more("Running:Preserved", &[2, 1, 0], Some("I4"))]
+fn one_that_was_kept_before_is_kept_again_whatever_the_limit(
+    #[case] phase: &str,
+    #[case] limits: &[u32; 3],
+    #[case] broken: Option<&str>,
+) {
+    let expiry = phase.ends_with("Preserved").then_some("1970-01-04T00:00:00Z");
+    let status = json!({ "status": { "currentStatus": { "preserveExpiryTime": expiry } } });
+    let [at_first, when_it_fails, at_last] = *limits;
+    Story::new()
+        .apply("Machine", with(machine(phase), status))
+        .apply("MachineDeployment", listed(&[], at_first, "a"))
+        .apply("MachineDeployment", listed(&[], when_it_fails, "a"))
+        .apply("MachineDeployment", listed(&[auto("m")], when_it_fails, "a"))
+        .apply("MachineDeployment", listed(&[auto("m")], at_last, "a"))
+        .after(minutes(5))
         .breaks(broken);
 }
 
@@ -161,5 +184,85 @@ fn a_persons_cordon_stays(#[case] by_person: bool, #[case] broken: Option<&str>)
         .apply("Machine", machine("Running"))
         .apply("Node", node(json!({ "spec": { "unschedulable": true } })))
         .apply("Node", node(json!({})))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::by_somebody_else(Some("when-failed"), "when-failed", None, json!({}), Some("I10"))]
+#[case::to_something_else(Some("when-failed"), "when-failed", Some("now"), json!({}), Some("I10"))]
+#[case::by_the_person(None, "when-failed", None, json!({}), None)]
+#[case::one_that_no_person_wrote(Some("now"), "auto-preserved", None, json!({}), None)]
+#[case::with_what_its_node_asked_for(Some("now"), "now", None, json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/last-applied-node-preserve-value": "now" } } }), None)]
+#[case::at_the_expiry(Some("now"), "now", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } }), None)]
+#[case::at_the_end_for_another_reason(Some("false"), "false", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Refused" } } }), Some("I10"))]
+fn a_request_is_taken_away(
+    #[case] written: Option<&str>,
+    #[case] was: &str,
+    #[case] is: Option<&str>,
+    #[case] before: Value,
+    #[case] broken: Option<&str>,
+) {
+    let asking = |value: Option<&str>| {
+        let annotations = json!({ "node.machine.sapcloud.io/preserve": value });
+        with(
+            machine("Running"),
+            json!({ "metadata": { "annotations": annotations } }),
+        )
+    };
+    let mut story = Story::new();
+    let requests = &mut story.invariants.terms.requests;
+    requests.insert("m".to_owned(), written.map(str::to_owned));
+    story
+        .apply("Machine", with(asking(Some(was)), before))
+        .apply("Machine", asking(is))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::kept("Failed:Preserved", "Preserved", minutes(5), Some("I19"))]
+#[case::about_to_be_kept("Failed", "Draining", minutes(5), Some("I19"))]
+#[case::kept_just_now("Failed:Preserved", "Preserved", Duration::from_secs(30), None)]
+#[case::not_kept("Failed", "", minutes(5), None)]
+#[case::kept_no_longer("Failed", "Releasing", minutes(5), None)]
+fn a_failed_machine_that_is_kept_is_not_called_failed(
+    #[case] phase: &str,
+    #[case] stage: &str,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
+    let failed = json!({ "status": { "failedMachines": [{ "name": "m" }] } });
+    let owned = json!({
+        "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] },
+        "status": { "currentStatus": { "preserveExpiryTime": (stage == "Preserved").then_some("1970-01-04T00:00:00Z") } },
+    });
+    let kept = json!({ "status": { "preservation": { "stage": stage } } });
+    Story::new()
+        .disturbed()
+        .apply("MachineSet", with(json!({ "metadata": { "name": "ms" } }), failed))
+        .apply("Machine", with(with(machine(phase), owned), kept))
+        .calm()
+        .after(time)
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::it_is_deleted_behind_everybodys_back(VmState::Terminated, None)]
+#[case::it_is_there(VmState::Stopped, Some("I5"))]
+fn a_preserved_machine_goes_with_its_vm(#[case] state: VmState, #[case] broken: Option<&str>) {
+    let owned = json!({
+        "metadata": { "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }] },
+        "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } },
+    });
+    let preserved = with(machine("Running:Preserved"), owned);
+    Story::new()
+        .touched("VM", "m")
+        .apply(
+            "MachineSet",
+            json!({ "metadata": { "name": "ms" }, "spec": { "replicas": 1 } }),
+        )
+        .vm("a", VmState::Running)
+        .apply("Machine", preserved.clone())
+        .vm("a", state)
+        .apply("Machine", with(preserved, deleted_at(0)))
         .breaks(broken);
 }
