@@ -202,7 +202,11 @@ impl Victims {
     /// More machines are ordered of a template that is to vanish.
     fn grows_in_vain(&self, sight: &Sight, set: &Value) -> Option<String> {
         let replicas = |set: &Value| set["spec"]["replicas"].as_i64().unwrap_or_default();
-        let before = sight.before.filter(|before| replicas(before) < replicas(set))?;
+        // A step that asks for a set may be told of it before the watch is.
+        let in_order = |before: &Value| version(before) <= version(set);
+        let before = sight
+            .before
+            .filter(|before| replicas(before) < replicas(set) && in_order(before))?;
         let deployment = sight
             .world
             .object("MachineDeployment", owner(set, "MachineDeployment")?)?;

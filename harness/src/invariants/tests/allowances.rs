@@ -484,22 +484,27 @@ fn a_priority_counts_when_it_can_be_known(#[case] time: Duration, #[case] broken
 }
 
 #[rstest]
-#[case::paused(json!({ "spec": { "paused": true } }), None)]
-#[case::it_rolls_out(json!({}), Some("I15"))]
-fn a_set_of_an_older_template_grows_while_its_deployment_is_paused(
+#[case::paused(json!({ "spec": { "paused": true } }), "8", None)]
+#[case::told_late_of_what_was_before(json!({}), "6", None)]
+#[case::it_rolls_out(json!({}), "8", Some("I15"))]
+fn a_set_of_an_older_template_grows_while_its_deployment_is_paused_or_seems_to(
     #[case] change: Value,
+    #[case] version: &str,
     #[case] broken: Option<&str>,
 ) {
     let class = |name: &str| json!({ "spec": { "template": { "spec": { "class": { "name": name } } } } });
-    let old = |replicas| {
-        let owned = json!({ "metadata": { "ownerReferences": [{ "kind": "MachineDeployment", "name": "md", "controller": true }] } });
+    let old = |replicas, version: &str| {
+        let owned = json!({ "metadata": {
+            "resourceVersion": version,
+            "ownerReferences": [{ "kind": "MachineDeployment", "name": "md", "controller": true }],
+        } });
         with(with(set(replicas), class("old")), owned)
     };
     Story::new()
         .apply("MachineDeployment", with(with(sized(1), class("new")), change))
-        .apply("MachineSet", old(1))
+        .apply("MachineSet", old(1, "7"))
         .after(LATER)
-        .apply("MachineSet", old(2))
+        .apply("MachineSet", old(2, version))
         .breaks(broken);
 }
 
