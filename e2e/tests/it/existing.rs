@@ -171,7 +171,7 @@ async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was()
     ];
     let its_machines = ["--target-stage", "embedded", "--stage", "kubeconfig", "--kubeconfig"];
     for flags in [its_nodes, its_machines] {
-        let output = cluster.run_with("nodes_only", &flags).wait_with_output().unwrap();
+        let output = cluster.run_with("lifecycle", &flags).wait_with_output().unwrap();
         assert!(output.status.success(), "{flags:?}: {}", said(&output));
         assert_eq!(cluster.objects().await, before, "{flags:?}");
     }

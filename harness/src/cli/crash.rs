@@ -17,13 +17,16 @@ use crate::engine::evaluate::{between, short};
 use crate::plan::Disturbance;
 use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
-use crate::scenario::Scenario;
 use crate::scenario::builder::{seconds, slack, wait};
 use crate::scenario::step::{Crash, Moment, Process};
+use crate::scenario::{DurationExpression, Scenario};
 use crate::stage::StageKind;
 
-/// How much longer VMs boot in the run that the undisturbed one is compared with.
-const SLOWER: u64 = 3;
+/// How long VMs boot in the run that the undisturbed one is compared with: so much longer that no boot of the one, between
+/// three quarters and all of its delay, takes as long as one of the other, and not so long that a scenario would notice.
+fn slower(boot_delay: &DurationExpression) -> DurationExpression {
+    boot_delay.clone() + 3 * boot_delay.clone() / 8 + seconds(2)
+}
 
 /// A scenario with more crash points is too long for pairs: there are as many as half the square.
 const MOST_POINTS_FOR_PAIRS: usize = 80;
@@ -137,7 +140,7 @@ impl CrashCommand {
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
         let cloud = &mut other.plan.scenario.world.cloud;
-        cloud.boot_delay = cloud.boot_delay.clone() + seconds(SLOWER);
+        cloud.boot_delay = slower(&cloud.boot_delay);
         let pair = self.run(vec![clean.clone(), other])?;
         let [undisturbed, other] = pair.as_slice() else {
             return Ok(());
