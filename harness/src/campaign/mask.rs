@@ -35,15 +35,7 @@ impl fmt::Display for Sort {
     }
 }
 
-/// What depends on when everything happens, so that it differs as soon as anything does, and may be the same in two runs by
-/// chance: the count of writes to the cluster, and how long a machine took to join.
-const ALWAYS: [(&str, Sort); 2] = [
-    ("/metadata/resourceVersion", Sort::Revision),
-    (
-        "/metadata/annotations/node.machine.sapcloud.io~1machine-join-duration",
-        Sort::Time,
-    ),
-];
+const REVISION: &str = "/metadata/resourceVersion";
 
 /// Fields by JSON pointer (an index is `*`), and what in them differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,10 +64,9 @@ impl Mask {
             mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
             Ok(())
         })?;
-        for (pointer, sort) in ALWAYS {
-            if one.values().any(|object| leaves(object).contains_key(pointer)) {
-                mask.0.entry(pointer.to_owned()).or_default().insert(sort);
-            }
+        // It counts every write to the cluster, and two undisturbed runs may have made as many.
+        if one.values().any(|object| leaves(object).contains_key(REVISION)) {
+            mask.0.entry(REVISION.to_owned()).or_default().insert(Sort::Revision);
         }
         Ok(mask)
     }

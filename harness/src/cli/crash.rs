@@ -14,11 +14,11 @@ use super::stage::StageArguments;
 use super::{Ended, Usage, find, jobs};
 use crate::campaign::mask::Mask;
 use crate::engine::evaluate::{between, short};
-use crate::plan::Disturbance;
+use crate::plan::{CloudFault, Disturbance};
 use crate::report::{json, junit};
 use crate::runner::{FailureResult, Job, RunResult};
 use crate::scenario::builder::{seconds, slack, wait};
-use crate::scenario::step::{Crash, Moment, Process};
+use crate::scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
 use crate::scenario::{DurationExpression, Scenario};
 use crate::stage::StageKind;
 
@@ -26,6 +26,21 @@ use crate::stage::StageKind;
 /// three quarters and all of its delay, takes as long as one of the other, and not so long that a scenario would notice.
 fn slower(boot_delay: &DurationExpression) -> DurationExpression {
     boot_delay.clone() + 3 * boot_delay.clone() / 8 + seconds(2)
+}
+
+/// Creations take a second longer, unless the scenario strikes them: of two rules for a call one does.
+fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
+    let call = CloudCall::CreateMachine;
+    let strikes = |step: &Step| matches!(step, Step::Inject(fault) if fault.call == call);
+    let fault = Fault {
+        latency: Some(seconds(1)),
+        ..Fault::of("slower", call)
+    };
+    (!scenario.steps.iter().any(strikes)).then_some(Disturbance::Cloud(CloudFault {
+        fault,
+        from: None,
+        until: None,
+    }))
 }
 
 /// A scenario with more crash points is too long for pairs: there are as many as half the square.
@@ -139,6 +154,7 @@ impl CrashCommand {
         let mut other = clean.clone();
         other.plan.seed = self.seed.wrapping_add(1);
         other.plan.scenario.steps.insert(0, wait(slack()));
+        other.plan.disturbances.extend(slower_creations(&other.plan.scenario));
         let cloud = &mut other.plan.scenario.world.cloud;
         cloud.boot_delay = slower(&cloud.boot_delay);
         let pair = self.run(vec![clean.clone(), other])?;
