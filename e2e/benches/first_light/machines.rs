@@ -37,6 +37,8 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const START_PROBE: Duration = Duration::from_millis(50);
 /// What each answer of a cloud takes that is not on this machine.
 const LATENCY: Duration = Duration::from_millis(50);
+/// Enough of them for `drydock up` to expect that Leases are renewed as seldom as in production.
+const MANY_KUBELETS: u32 = 1000;
 /// How many times as many machines as usual one world has, to see what they cost when idle.
 const MANY: u32 = 5;
 
@@ -60,7 +62,9 @@ pub async fn measure(figures: &mut Figures, peer: Option<&Programs>, count: u32)
 }
 
 async fn with_ours(count: u32, latency: Duration) -> Result<Measured> {
-    let drydock = Drydock::start().await?;
+    // The nodes' kubelets renew their Leases as in production: the control plane must be as patient.
+    let kubelets = format!("--kubelets={}", count.max(MANY_KUBELETS));
+    let drydock = Drydock::start_with(&["--without=mcm,fakecloud", &kubelets]).await?;
     let measured = Box::pin(run(&drydock.kubeconfig, count, latency)).await;
     drydock.process.stop().await?;
     measured
