@@ -29,10 +29,7 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
     block_on(async {
         let progress = Progress::new(jobs.len());
         let stages = jobs.first().map(|job| (job.stage, job.target));
-        let is_shared = |stage: StageKind, target: Option<StageKind>| {
-            std::iter::once(stage).chain(target).any(StageKind::is_shared)
-        };
-        if let Some((stage, target)) = stages.filter(|(stage, target)| is_shared(*stage, *target)) {
+        if let Some((stage, target)) = stages.filter(|(stage, target)| stage.shared_of(*target).is_some()) {
             let start = session::Start {
                 stage,
                 target,

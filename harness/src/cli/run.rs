@@ -148,8 +148,7 @@ impl Run {
             return Err(Usage(format!("--target-stage: {reason}")));
         }
         let sim = self.stage == StageKind::Sim;
-        let mut stages = std::iter::once(self.stage).chain(self.target_stage);
-        let shared = stages.find(|stage| stage.is_shared());
+        let shared = self.stage.shared_of(self.target_stage);
         if let Some(stage) = shared.filter(|_| self.jobs.is_some_and(|jobs| jobs > 1)) {
             return Err(Usage(format!(
                 "--jobs {}: scenarios run one after another on stage {stage}, since they share a cluster",

@@ -89,6 +89,11 @@ impl StageKind {
     pub fn is_shared(self) -> bool {
         matches!(self, Self::Kubeconfig | Self::Kind)
     }
+
+    /// Of this stage, and the one where nodes join if that is another, the first whose cluster all runs use.
+    pub fn shared_of(self, target: Option<Self>) -> Option<Self> {
+        std::iter::once(self).chain(target).find(|stage| stage.is_shared())
+    }
 }
 
 impl std::fmt::Display for StageKind {
