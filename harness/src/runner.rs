@@ -14,12 +14,13 @@ use sha2::{Digest, Sha256};
 use crate::campaign::Occurred;
 use crate::engine::Told;
 use crate::engine::evaluate::between;
-use crate::plan::{Disturbance, Limits, Plan, effects};
+use crate::plan::{Disturbance, Limits, Plan};
 use crate::report::folder;
 use crate::scenario::step::{Crash, Process};
 use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
-use crate::stage::plane::{Plane, Planes, Role};
+use crate::stage::plane::{Plane, Planes};
+use crate::stage::role::Role;
 use crate::stage::{NAMESPACE, StageKind, processes, sim};
 
 /// What is to be run.
@@ -171,6 +172,9 @@ pub struct RunResult {
     pub scenario: String,
     /// Where it ran.
     pub stage: StageKind,
+    /// Where the nodes joined; absent: where it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<StageKind>,
     /// Its seed.
     pub seed: u64,
     /// What disturbed it, in the plan's order.
@@ -252,6 +256,14 @@ pub struct TraceSummary {
 }
 
 impl RunResult {
+    /// Where it ran, in words.
+    pub fn place(&self) -> String {
+        match self.target {
+            Some(target) => format!("{} with {target}", self.stage),
+            None => self.stage.to_string(),
+        }
+    }
+
     /// Whether every expectation was met and no invariant broken.
     pub fn passed(&self) -> bool {
         self.failure.is_none()
@@ -269,6 +281,7 @@ impl RunResult {
         Self {
             scenario: job.plan.scenario.name.clone(),
             stage: job.stage,
+            target: job.target,
             seed: job.plan.seed,
             disturbances: job.struck(&[]),
             failure: Some(failure),
@@ -332,12 +345,11 @@ pub fn run_simulated(job: &Job) -> RunResult {
 /// Runs a job on the wall clock, with a control plane that is its own.
 pub async fn run_on_wall_clock(job: &Job) -> RunResult {
     let run = Box::pin(async {
-        let mut timeouts = match job.stage {
+        let timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ if job.target == Some(StageKind::Envtest) => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
-        timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
         match Box::pin(planes(job, &timeouts)).await {
             Ok(planes) => Box::pin(processes::run(job, planes, timeouts)).await,
             Err(reason) => Ran::new(Err(reason), BTreeMap::new()),

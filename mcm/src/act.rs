@@ -61,6 +61,9 @@ pub(crate) struct Hands {
     /// A planted defect.
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
+    /// By a planted defect: of each machine's name how often its creation was tried, and whether its VM was missed since.
+    #[cfg(feature = "mutants")]
+    pub(crate) tried: Mutex<BTreeMap<String, (u32, bool)>>,
 }
 
 /// What an action gave.
@@ -423,7 +426,14 @@ impl Hands {
             class: call.class.clone(),
             secret: call.secret.0.clone(),
         };
+        #[cfg(feature = "mutants")]
+        let request = self.as_another(call, request);
         let driver = &self.driver;
+        #[cfg(feature = "mutants")]
+        if call.kind == CallKind::Status {
+            let found = self.timed(call, driver.get_machine_status(request)).await;
+            return Answer::Status(self.first_record(call, found));
+        }
         match call.kind {
             CallKind::Status => Answer::Status(self.timed(call, driver.get_machine_status(request)).await),
             CallKind::Create => Answer::Create(self.timed(call, driver.create_machine(request)).await),
@@ -437,6 +447,33 @@ impl Hands {
                     .await,
             },
         }
+    }
+
+    /// By a planted defect a creation that is repeated goes by a name of its own.
+    #[cfg(feature = "mutants")]
+    fn as_another(&self, call: &CloudCall, mut request: MachineRequest) -> MachineRequest {
+        if call.kind == CallKind::Create {
+            let name = call.machine.name_any();
+            let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+            let (times, _) = tried.entry(name.clone()).or_default();
+            *times += 1;
+            if self.mutant == Some(Mutant::R13b) && *times > 1 {
+                request.machine.metadata.name = Some(format!("{name}-{times}"));
+            }
+        }
+        request
+    }
+
+    /// By a planted defect the record of a VM that has ended is the one that is found from then on.
+    #[cfg(feature = "mutants")]
+    fn first_record<T>(&self, call: &CloudCall, found: Result<T, DriverError>) -> Result<T, DriverError> {
+        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let (times, missed) = tried.entry(call.machine.name_any()).or_default();
+        *missed |= *times > 0 && matches!(&found, Err(error) if error.code == Code::NotFound);
+        if self.mutant == Some(Mutant::R14) && *missed {
+            return Err(DriverError::new(Code::NotFound, "the VM of the machine has ended"));
+        }
+        found
     }
 
     /// The call's result, measured and within its time.

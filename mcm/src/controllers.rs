@@ -182,7 +182,7 @@ impl Controllers {
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
         match work {
             #[cfg(feature = "mutants")]
-            Work::Machine(key) if self.settings.mutant == Some(Mutant::R26) => {
+            Work::Machine(key) if matches!(self.settings.mutant, Some(Mutant::R26 | Mutant::R26b)) => {
                 self.machine_to_its_end(key, hurry).await
             }
             Work::Machine(key) => self.machine(key, hurry).await,
@@ -217,6 +217,8 @@ impl Controllers {
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
             let triggers = self.needs(&plan.reason);
+            #[cfg(feature = "mutants")]
+            let triggers = [triggers, self.wakes_its_class(&machine)].concat();
             match self.carry_out(plan, view, &mut pass).await {
                 Next::Decide => {}
                 Next::Wake(wake) => {
@@ -238,9 +240,15 @@ impl Controllers {
         Outcome::after(self.settings.retry.short)
     }
 
-    /// By a planted defect a drain is waited for.
+    /// By a planted defect a drain is waited for, by one of those who work on deletions alone or by one of all.
     #[cfg(feature = "mutants")]
     async fn machine_to_its_end(&self, key: &Key, hurry: bool) -> Outcome {
+        let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
+        let own = self.settings.mutant == Some(Mutant::R26) && self.hands.world.machines.get(key).is_some_and(deleted);
+        let permit = own.then(|| self.slots.enter("deletions", Work::Machine(key.clone())));
+        if matches!(permit, Some(None)) {
+            return Outcome::default();
+        }
         let mut outcome = self.machine(key, hurry).await;
         let drains = || {
             let machine = self.hands.world.machines.get(key);
@@ -251,6 +259,7 @@ impl Controllers {
             self.hands.clock.sleep(outcome.wake.unwrap_or(short).min(short)).await;
             outcome = self.machine(key, false).await;
         }
+        drop(permit);
         outcome
     }
 
@@ -260,6 +269,16 @@ impl Controllers {
             return Vec::new();
         };
         let work = Work::Class(Key::new(&self.hands.world.namespace, class));
+        vec![Trigger { work, hurry: false }]
+    }
+
+    /// By a planted defect the class of a machine that is being deleted, after each pass.
+    #[cfg(feature = "mutants")]
+    fn wakes_its_class(&self, machine: &Machine) -> Vec<Trigger> {
+        if self.settings.mutant != Some(Mutant::R72b) || machine.metadata.deletion_timestamp.is_none() {
+            return Vec::new();
+        }
+        let work = Work::Class(Key::new(&self.hands.world.namespace, &machine.spec.class.name));
         vec![Trigger { work, hurry: false }]
     }
 

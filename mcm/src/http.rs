@@ -38,8 +38,9 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
         };
         (status, activity.describe())
     };
+    let stops = cancel.clone();
     let router = Router::new()
-        .route("/healthz", get(|| async { "OK" }))
+        .route("/healthz", get(move || async move { health(&stops) }))
         .route("/readyz", get(ready))
         .route(
             "/metrics",
@@ -48,6 +49,15 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, cancel: Cancellation
     axum::serve(listener, router)
         .with_graceful_shutdown(cancel.cancelled_owned())
         .await
+}
+
+/// In upstream's words. Whoever asks on a connection that is open when the stop begins is told so.
+fn health(cancel: &CancellationToken) -> (StatusCode, &'static str) {
+    if cancel.is_cancelled() {
+        (StatusCode::INTERNAL_SERVER_ERROR, "Unhealthy")
+    } else {
+        (StatusCode::OK, "OK")
+    }
 }
 
 #[cfg(test)]
@@ -87,6 +97,29 @@ mod tests {
             cancel.cancel();
         };
         let (served, ()) = tokio::join!(serve(listener, metrics.clone(), cancel.clone()), story);
+        served.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_process_that_stops_is_unhealthy() {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let cancel = CancellationToken::new();
+        let story = async {
+            let mut early = TcpStream::connect(address).await.unwrap();
+            early.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n").await.unwrap();
+            // Connections are accepted in their order: the early one is open when this one was answered.
+            assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+            cancel.cancel();
+            early.write_all(b"Connection: close\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            early.read_to_string(&mut answer).await.unwrap();
+            assert!(
+                answer.starts_with("HTTP/1.1 500") && answer.ends_with("Unhealthy"),
+                "{answer}"
+            );
+        };
+        let (served, ()) = tokio::join!(serve(listener, Metrics::new(), cancel.clone()), story);
         served.unwrap();
     }
 

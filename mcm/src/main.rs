@@ -89,7 +89,8 @@ fn print_crds() -> anyhow::Result<()> {
 fn start(options: Options) -> anyhow::Result<()> {
     options.validate_program()?;
     start_log(&options);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    // Of one thread: the controllers are one future, and to wake other threads for their requests costs more than it gains.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("no runtime")?;

@@ -40,6 +40,7 @@ struct Inner {
     driver_seconds: Family<OperationLabels, Histogram, fn() -> Histogram>,
     driver_failures: Family<FailureLabels, Counter>,
     durations: Durations,
+    drain_duration: Family<PoolLabels, Gauge<f64, AtomicU64>>,
     failed_joins: Family<VmLabels, Gauge>,
     driver_calls: Family<ServiceLabels, Counter>,
     driver_errors: Family<ServiceLabels, Counter>,
@@ -86,6 +87,12 @@ struct FailureLabels {
     provider: String,
     operation: &'static str,
     error_code: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PoolLabels {
+    namespace: String,
+    machine_deployment: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -153,6 +160,7 @@ impl Metrics {
             }),
             driver_failures: Family::default(),
             durations: Durations::default(),
+            drain_duration: Family::default(),
             failed_joins: Family::default(),
             driver_calls: Family::default(),
             driver_errors: Family::default(),
@@ -223,6 +231,11 @@ impl Metrics {
         ] {
             registry.register(name, help, family.clone());
         }
+        registry.register(
+            "machine_drain_duration_seconds",
+            "From a machine's deletion to the end of its node's drain",
+            inner.drain_duration.clone(),
+        );
         // A gauge, because the text form appends `_total` to the name of every counter.
         registry.register(
             "machine_num_failed_join",
@@ -322,6 +335,15 @@ impl Metrics {
             Metric::InitializeDuration(duration) => (&self.0.durations.initialize, duration),
             Metric::JoinDuration(duration) => (&self.0.durations.join, duration),
             Metric::DeleteDuration(duration) => (&self.0.durations.delete, duration),
+            Metric::DrainDuration(duration) => {
+                let pool = PoolLabels {
+                    namespace: labels.namespace,
+                    machine_deployment: labels.machine_deployment,
+                };
+                let drain = self.0.drain_duration.get_or_create(&pool);
+                drain.set(duration.as_secs_f64().round());
+                return;
+            }
             Metric::FailedJoin => {
                 self.0.failed_joins.get_or_create(&labels).inc();
                 return;

@@ -68,7 +68,7 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
     options.validate()?;
     let election = &options.leader_election;
     let readiness = environment.metrics.readiness();
-    if !election.enabled {
+    if !election.enabled || leads_by_itself(&options) {
         return work(&options, &environment, Tenure::unlimited(), cancel).await;
     }
     let settings = mcm_core::election::Settings {
@@ -149,6 +149,8 @@ async fn work(
         world,
         #[cfg(feature = "mutants")]
         mutant: options.mutant,
+        #[cfg(feature = "mutants")]
+        tried: Mutex::default(),
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     let controllers = Arc::new(Controllers {
@@ -224,6 +226,17 @@ fn safety_settings(options: &Options) -> safety::Settings {
         orphans,
         housekeeping: options.controllers.contains(&Controller::Safety) && !without_net(options),
     }
+}
+
+/// Whether by a planted defect nobody is asked who leads.
+#[cfg(feature = "mutants")]
+fn leads_by_itself(options: &Options) -> bool {
+    options.mutant == Some(Mutant::R03b)
+}
+
+#[cfg(not(feature = "mutants"))]
+fn leads_by_itself(_: &Options) -> bool {
+    false
 }
 
 /// Whether a planted defect comes without the collection that would clean up after it.

@@ -131,10 +131,14 @@ impl Safety {
         if !self.settings.housekeeping {
             return;
         }
-        self.guard().0.filled.notified().await;
+        self.filled().await;
         let mut memory = collect::Memory::starting(self.now());
         loop {
             let wake = self.pass(&mut memory).await;
+            #[cfg(feature = "mutants")]
+            if self.hands().mutant == Some(Mutant::R15b) {
+                return;
+            }
             let period = self.settings.orphans.period;
             let suspicion = async {
                 // One pass for many machines that go together.
@@ -147,6 +151,32 @@ impl Safety {
                 () = suspicion => {}
             }
         }
+    }
+
+    /// Returns when the caches are filled.
+    async fn filled(&self) {
+        #[cfg(feature = "mutants")]
+        if self.goes_ahead().await {
+            return;
+        }
+        self.guard().0.filled.notified().await;
+    }
+
+    /// By a planted defect a part of the caches is enough; whether one is planted.
+    #[cfg(feature = "mutants")]
+    async fn goes_ahead(&self) -> bool {
+        let (world, mutant) = (&self.hands().world, self.hands().mutant);
+        let behind = || match mutant {
+            Some(Mutant::R01b) => self.guard().health() != ApiHealth::Up,
+            _ => !world.machines.synced(),
+        };
+        if !matches!(mutant, Some(Mutant::R01b | Mutant::R17b)) {
+            return false;
+        }
+        while behind() || !world.classes.synced() || !world.secrets.synced() {
+            self.hands().clock.sleep(Duration::from_secs(1)).await;
+        }
+        true
     }
 
     async fn pass(&self, memory: &mut collect::Memory) -> Option<Duration> {
@@ -165,9 +195,76 @@ impl Safety {
             return false;
         }
         #[cfg(feature = "mutants")]
-        if hands.mutant == Some(Mutant::R17) {
+        if matches!(hands.mutant, Some(Mutant::R17 | Mutant::R17b)) {
             return true;
         }
         self.guard().health() == ApiHealth::Up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use mcm_api::machine::LastOperation;
+    use rstest::rstest;
+
+    use super::*;
+
+    /// A machine whose last operation ended with that code.
+    fn machine(code: Code) -> Machine {
+        let operation = LastOperation {
+            error_code: code.name().to_owned(),
+            ..LastOperation::default()
+        };
+        let mut machine = Machine::default();
+        machine.status.last_operation = Some(operation);
+        machine
+    }
+
+    fn is_suspicious(guard: &Guard) -> bool {
+        guard.0.suspicion.notified().now_or_never().is_some()
+    }
+
+    const SEVERAL: Option<Code> = Some(Code::OutOfRange);
+    const OTHER: Option<Code> = Some(Code::Internal);
+
+    #[rstest]
+    #[case::deleted(OTHER, None, true)]
+    #[case::deleted_with_the_code(SEVERAL, None, true)]
+    #[case::updated_without_the_code(OTHER, OTHER, false)]
+    #[case::updated_with_the_code(OTHER, SEVERAL, true)]
+    #[case::old_only(SEVERAL, OTHER, false)]
+    #[case::known(SEVERAL, SEVERAL, false)]
+    #[case::added_without_the_code(None, OTHER, false)]
+    #[case::added_with_the_code(None, SEVERAL, true)]
+    fn orphans_are_looked_for_when_a_machine_goes_or_has_several_vms(
+        #[case] old: Option<Code>,
+        #[case] new: Option<Code>,
+        #[case] suspicious: bool,
+    ) {
+        let guard = Guard::default();
+        let side = |code: Option<Code>| code.map(|code| Arc::new(machine(code)));
+        guard.machine_changed(&Change {
+            old: side(old),
+            new: side(new),
+        });
+        assert_eq!(is_suspicious(&guard), suspicious);
+        assert!(!is_suspicious(&guard), "one pass for each suspicion");
+    }
+
+    /// Of what this process wrote itself no watch tells it.
+    #[rstest]
+    #[case::without_the_code(OTHER, OTHER, false)]
+    #[case::with_the_code(OTHER, SEVERAL, true)]
+    #[case::old_only(SEVERAL, OTHER, false)]
+    fn orphans_are_looked_for_when_this_process_writes_that_a_machine_has_several_vms(
+        #[case] old: Option<Code>,
+        #[case] new: Option<Code>,
+        #[case] suspicious: bool,
+    ) {
+        let guard = Guard::default();
+        let status = |code: Option<Code>| code.map(machine).unwrap_or_default().status;
+        guard.status_changed(&status(old), &status(new));
+        assert_eq!(is_suspicious(&guard), suspicious);
     }
 }

@@ -145,5 +145,34 @@ pub(crate) fn matters(old: &Machine, new: &Machine) -> bool {
         || old.spec != new.spec
         || old.status.current_status != new.status.current_status
         || old.status.last_operation != new.status.last_operation
+        || old.status.preservation != new.status.preservation
         || conditions(old) != conditions(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcm_api::{Phase, Preservation, PreservationStage};
+    use rstest::rstest;
+
+    use super::*;
+
+    fn failed(stage: PreservationStage) -> Machine {
+        let mut machine = Machine::default();
+        machine.status.current_status.phase = Some(Phase::Failed);
+        machine.status.preservation = Some(Preservation {
+            stage,
+            ..Preservation::default()
+        });
+        machine
+    }
+
+    #[rstest]
+    #[case::its_preservation_ends_before_its_pods_have_left(PreservationStage::Releasing, true)]
+    #[case::nothing_of_it(PreservationStage::Draining, false)]
+    fn a_failed_machine_matters_to_its_set_once_it_is_not_kept_any_more(
+        #[case] stage: PreservationStage,
+        #[case] matter: bool,
+    ) {
+        assert_eq!(matters(&failed(PreservationStage::Draining), &failed(stage)), matter);
+    }
 }

@@ -185,7 +185,9 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use mcm_api::{Phase, Preservation};
+    use mcm_core::machine::{Reason, Settings, decide};
     use rstest::rstest;
     use serde_json::json;
 
@@ -240,5 +242,102 @@ mod tests {
         let seen = siblings(&world, &intents, &machine("b", MachineStatus::default()));
         let seen: Vec<bool> = seen.iter().map(|sibling| sibling.preserved).collect();
         assert_eq!(seen, expected);
+    }
+
+    /// Acceptance list "Meltdown" of the specification, from the caches to the decision, in its own words.
+    ///
+    /// Upstream keeps a permit for each deployment; a process of ours decides on one machine after the other, and a status
+    /// that is about to be written is the lock that the others find ([`Intents`]). So of the list "Permits" there is:
+    /// *try available* and *try unknown*, which are the cases that fail; *release held*, below; *release not held*, *delete
+    /// existing* and *delete absent*, which are one and the same: what is not written is in nobody's way. There is no store
+    /// that is closed, registered in or swept, hence no case for *register* (3), *delete closed*, *try closed*, *closed
+    /// flag*, *close*, *janitor* (2) and *new store is open*: an intent lives for as long as one request.
+    #[rstest]
+    #[case::two_unknown_in_different_deployments(&[("b", "other", Some(Phase::Unknown))], None, true)]
+    #[case::failed_in_other_deployment(&[("b", "other", Some(Phase::Failed))], None, true)]
+    #[case::two_unknown_in_the_same_deployment(&[("b", "pool", Some(Phase::Unknown))], None, true)]
+    #[case::one_failed(&[("b", "pool", Some(Phase::Failed))], None, false)]
+    #[case::one_terminating(&[("b", "pool", Some(Phase::Terminating))], None, false)]
+    #[case::one_without_a_phase(&[("b", "pool", None)], None, false)]
+    #[case::one_pending(&[("b", "pool", Some(Phase::Pending))], None, false)]
+    #[case::one_in_a_crash_loop(&[("b", "pool", Some(Phase::CrashLoopBackOff))], None, false)]
+    #[case::pending_in_other_set(
+        &[("b", "pool", Some(Phase::Unknown)), ("other-set-c", "pool", Some(Phase::Pending))],
+        None,
+        false
+    )]
+    #[case::lock_held(&[("b", "pool", Some(Phase::Unknown))], Some("b"), false)]
+    #[case::lock_held_in_other_deployment(&[("b", "other", Some(Phase::Unknown))], Some("b"), true)]
+    fn a_machine_fails_while_no_other_of_its_deployment_is_replaced(
+        #[case] others: &[(&str, &str, Option<Phase>)],
+        #[case] writes: Option<&str>,
+        #[case] fails: bool,
+    ) {
+        let (world, intents) = (with_target(), Intents::default());
+        for (name, deployment, phase) in others {
+            world.machines.wrote(of_deployment(name, deployment, phase.clone()));
+        }
+        let writes = writes.map(|name| Key::new("garden", name));
+        if let Some(key) = &writes {
+            intents.set(key.clone(), in_phase(Phase::Failed, false));
+        }
+        let target = world.machines.wrote(of_deployment("a", "pool", Some(Phase::Unknown)));
+        assert_eq!(fails_now(&world, &intents, &target), fails);
+        if let Some(key) = &writes {
+            intents.clear(key);
+            assert!(fails_now(&world, &intents, &target), "the write came to nothing");
+        }
+    }
+
+    /// A machine without the label is nobody's sibling, not even that of another one without it.
+    #[test]
+    fn a_machine_of_no_deployment_fails_whatever_the_others_do() {
+        let (world, intents) = (with_target(), Intents::default());
+        let without = |name: &str, phase: Phase| {
+            let mut machine = of_deployment(name, "", Some(phase));
+            machine.labels_mut().remove(keys::DEPLOYMENT_LABEL);
+            world.machines.wrote(machine)
+        };
+        without("b", Phase::Failed);
+        let target = without("a", Phase::Unknown);
+        assert!(fails_now(&world, &intents, &target));
+    }
+
+    const CREATED: &str = "2026-01-02T03:04:05Z";
+
+    fn with_target() -> World {
+        let chosen = Chosen {
+            machines: true,
+            sets: false,
+            deployments: false,
+        };
+        World::new("garden", true, chosen)
+    }
+
+    /// A machine of that deployment whose Node is missing, in its phase since it was made.
+    fn of_deployment(name: &str, deployment: &str, phase: Option<Phase>) -> Machine {
+        let machine = json!({
+            "metadata": {
+                "name": name, "namespace": "garden", "uid": name, "creationTimestamp": CREATED,
+                "labels": { "name": deployment, "node": name }, "finalizers": [keys::MACHINE_FINALIZER],
+            },
+            "spec": { "class": { "kind": "MachineClass", "name": "small" }, "providerID": format!("fakecloud:///z1/{name}") },
+            "status": { "currentStatus": { "lastUpdateTime": CREATED } },
+        });
+        let mut machine: Machine = serde_json::from_value(machine).unwrap();
+        machine.status.current_status.phase = phase;
+        machine
+    }
+
+    /// Whether the machine is marked Failed when its health timeout is over; else the reason must be the others.
+    fn fails_now(world: &World, intents: &Intents, machine: &Machine) -> bool {
+        let settings = Settings::default();
+        let created: Timestamp = CREATED.parse().unwrap();
+        let now = created.checked_add(settings.health_timeout_of(machine)).unwrap();
+        let plan = decide(&view(world, intents, machine.clone()), &settings, now);
+        let phase = plan.status.and_then(|status| status.current_status.phase);
+        let waits = matches!(plan.reason, Reason::OthersBeingReplaced(_));
+        assert_eq!(waits, phase.is_none(), "{:?}", plan.reason);
+        phase == Some(Phase::Failed)
     }
 }

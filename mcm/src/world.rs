@@ -238,6 +238,18 @@ impl World {
         false
     }
 
+    /// The machines of a class that are being deleted, each to try again what failed a moment ago: a planted defect.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn deleted_of_class(&self, class: &str) -> Vec<Trigger> {
+        let machines = self.machines_of_class(class).into_iter();
+        let deleted = machines.filter(|machine| machine.metadata.deletion_timestamp.is_some());
+        let again = |machine: Arc<Machine>| Trigger {
+            work: Work::Machine(Key::of(&*machine)),
+            hurry: true,
+        };
+        deleted.map(again).collect()
+    }
+
     fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
         let triggers = changes.iter().flat_map(|change| rule(self, change));
         triggers.filter(|trigger| self.chosen.runs(&trigger.work)).collect()

@@ -3,7 +3,7 @@
 //! The API server, fakecloud and mcm are processes of their own, with production's flags and a cloud that boots at once.
 //! What mcm asks of the API server is read from its metrics; CPU and memory are those of its process alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use clock::Clock;
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, DeleteParams, ListParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt};
 use mcm_api::{Machine, MachineClass, Phase};
 use serde_json::json;
@@ -328,16 +329,15 @@ impl Machines {
     /// When each machine was first seen Running.
     async fn until_all_run(&self) -> Result<BTreeMap<String, Timestamp>> {
         let mut ran = BTreeMap::new();
-        let mut events = std::pin::pin!(self.api.watch(&WatchParams::default().timeout(290), "0").await?);
+        let mut events = std::pin::pin!(objects::watch(self.api.clone()));
         while ran.len() < self.count as usize {
-            match events.try_next().await?.context("the watch of machines ended")? {
-                WatchEvent::Added(machine) | WatchEvent::Modified(machine) => {
+            match events.next().await.context("the watch of machines ended")? {
+                Event::InitApply(machine) | Event::Apply(machine) => {
                     if machine.status.current_status.phase == Some(Phase::Running) {
                         ran.entry(machine.name_any()).or_insert_with(|| self.clock.now());
                     }
                 }
-                WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
-                WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => {}
+                Event::Init | Event::InitDone | Event::Delete(_) => {}
             }
         }
         Ok(ran)
@@ -346,28 +346,34 @@ impl Machines {
     /// Seconds from the first deletion to the end of the last machine.
     async fn delete(&self) -> Result<f64> {
         let from = self.clock.now();
-        let version = self.api.list_metadata(&ListParams::default()).await?;
-        let version = version.metadata.resource_version.unwrap_or_default();
         let deleting = futures::stream::iter(0..self.count).map(|number| async move {
             self.api.delete(&name(number), &DeleteParams::default()).await?;
             anyhow::Ok(())
         });
         let deleting = deleting.buffer_unordered(AT_ONCE).try_collect::<()>();
-        tokio::try_join!(deleting, self.until_all_are_gone(&version))?;
+        tokio::try_join!(deleting, self.until_all_are_gone())?;
         Ok(seconds_since(&self.clock, from))
     }
 
-    async fn until_all_are_gone(&self, version: &str) -> Result<()> {
-        let mut left = self.count;
-        let mut events = std::pin::pin!(self.api.watch(&WatchParams::default().timeout(290), version).await?);
-        while left > 0 {
-            match events.try_next().await?.context("the watch of machines ended")? {
-                WatchEvent::Deleted(_) => left -= 1,
-                WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
-                WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
+    async fn until_all_are_gone(&self) -> Result<()> {
+        let mut left = BTreeSet::new();
+        let mut events = std::pin::pin!(objects::watch(self.api.clone()));
+        loop {
+            match events.next().await.context("the watch of machines ended")? {
+                Event::Init => left.clear(),
+                Event::InitApply(machine) | Event::Apply(machine) => {
+                    left.insert(machine.name_any());
+                }
+                Event::InitDone if left.is_empty() => return Ok(()),
+                Event::InitDone => {}
+                Event::Delete(machine) => {
+                    left.remove(&machine.name_any());
+                    if left.is_empty() {
+                        return Ok(());
+                    }
+                }
             }
         }
-        Ok(())
     }
 }
 

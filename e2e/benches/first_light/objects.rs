@@ -4,11 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::{await_condition, conditions};
+use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Config};
 use mcm_api::Machine;
 use serde_json::json;
@@ -28,6 +31,12 @@ pub async fn connect(kubeconfig: Kubeconfig) -> Result<Client> {
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
     Ok(Client::try_from(config)?)
+}
+
+/// All machines, over and over: a watch may end at any time, and then goes on or starts again by itself.
+pub fn watch(machines: Api<Machine>) -> impl Stream<Item = Event<Machine>> {
+    let events = watcher(machines, watcher::Config::default()).default_backoff();
+    events.filter_map(async |event| event.ok())
 }
 
 /// A definition with one small schema.

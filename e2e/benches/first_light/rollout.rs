@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use clock::Clock;
-use futures::TryStreamExt;
+use futures::StreamExt;
 use jiff::Timestamp;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt};
 use mcm_api::{Machine, MachineDeployment};
 use serde_json::{Value, json};
@@ -239,26 +240,22 @@ impl World {
     /// were at a time.
     async fn scaled(&self, clock: &Clock, name: &str, spec: Value, size: u32) -> Result<(f64, usize)> {
         let machines: Api<Machine> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let listed = machines.list_metadata(&ListParams::default()).await?;
-        let version = listed.metadata.resource_version.clone().unwrap_or_default();
-        let mut there: BTreeSet<String> = listed.items.iter().map(ResourceExt::name_any).collect();
-        let mut most = there.len();
-        let parameters = WatchParams::default().timeout(290);
-        let mut events = std::pin::pin!(machines.watch_metadata(&parameters, &version).await?);
+        let (mut there, mut most) = (BTreeSet::new(), 0);
+        let mut events = std::pin::pin!(objects::watch(machines));
         let from = clock.now();
         let patch = Patch::Merge(json!({ "spec": spec }));
         self.deployments().patch(name, &PatchParams::default(), &patch).await?;
         let reached = async {
             loop {
                 tokio::select! {
-                    event = events.try_next() => match event?.context("the watch of machines ended")? {
-                        WatchEvent::Added(machine) | WatchEvent::Modified(machine) => {
+                    event = events.next() => match event.context("the watch of machines ended")? {
+                        Event::Init => there.clear(),
+                        Event::InitApply(machine) | Event::Apply(machine) => {
                             there.insert(machine.name_any());
                             most = most.max(there.len());
                         }
-                        WatchEvent::Deleted(machine) => drop(there.remove(&machine.name_any())),
-                        WatchEvent::Bookmark(_) => {}
-                        WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+                        Event::Delete(machine) => drop(there.remove(&machine.name_any())),
+                        Event::InitDone => {}
                     },
                     () = clock.sleep(Duration::from_millis(100)) => {}
                 }

@@ -93,6 +93,8 @@ mod r81;
 mod r82;
 pub(crate) mod worlds;
 
+use std::time::Duration;
+
 use harness::regression::Entry;
 use harness::scenario::DurationExpression;
 use harness::scenario::Step;
@@ -224,6 +226,14 @@ fn refused(code: u16) -> Action {
         at: At::BeforeCommit,
         retry_after: None,
         message: None,
+    }
+}
+
+/// Requests take so much longer.
+fn delayed(by: Duration) -> Action {
+    Action::Delay {
+        at: At::BeforeCommit,
+        by,
     }
 }
 

@@ -12,7 +12,7 @@ use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
 use harness::scenario::step::ProcessAction;
 
-use super::{POOL, joining, story, well};
+use super::{POOL, delayed, joining, story, well};
 
 const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
 /// When lists and watches are behind, counted from the beginning.
@@ -25,12 +25,20 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#657",
         group: Group::Ledger,
         confidence: Confidence::Symptom,
-        cases: vec![Case {
-            id: "R01",
-            scenario: machines_unseen(),
-            mutant: true,
-            breaks: &["I3"],
-        }],
+        cases: vec![
+            Case {
+                id: "R01",
+                scenario: machines_unseen(),
+                mutant: true,
+                breaks: &["I3"],
+            },
+            Case {
+                id: "R01/b",
+                scenario: machines_late(),
+                mutant: true,
+                breaks: &["I3"],
+            },
+        ],
         open: "",
     }
 }
@@ -76,4 +84,28 @@ fn machines_unseen() -> Scenario {
     .step(wait(orphan_period() + seconds(600)))
     .eventually(seconds(1), all(MACHINES.map(|machine| vm_count(machine, 1))))
     .eventually(seconds(1), all([struck("cut", 1), struck("stale", 1), struck("late", 1)]))
+}
+
+/// The wait for the list of Machines was left out where the cloud had one VM alone.
+fn machines_late() -> Scenario {
+    let late = Rule {
+        matches: Match {
+            verbs: vec![Verb::List],
+            resource: Some(Pattern::new("machines")),
+            ..Match::default()
+        },
+        ..Rule::new("late", delayed(Duration::from_secs(30)))
+    };
+    story(
+        "r01-b-one-vm",
+        "A process starts, and the list of the one Machine comes half a minute late: its VM is not collected.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .eventually(joining(), well(MACHINES[0]))
+    .step(api_fault_by(Client::Mcm, late))
+    .step(mcm(ProcessAction::Restart))
+    .step(wait(orphan_period() + seconds(600)))
+    .eventually(seconds(1), well(MACHINES[0]))
+    .eventually(seconds(1), struck("late", 1))
 }

@@ -4,7 +4,8 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, delete_machine, fail_call, keep, medium_retry, seconds, slow_call, struck, vm_count, wait,
+    all, delete_machine, fail_call, keep, medium_retry, orphan_period, seconds, slow_call, slow_creation, struck,
+    vm_count, wait,
 };
 use harness::scenario::step::CloudCall;
 use mcm_api::Code;
@@ -20,13 +21,21 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#583",
         group: Group::Ledger,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R03",
-            scenario: collected_meanwhile(),
-            mutant: true,
-            breaks: &["I3"],
-        }],
-        open: "two controllers of one class, each with a collection of its own",
+        cases: vec![
+            Case {
+                id: "R03",
+                scenario: collected_meanwhile(),
+                mutant: true,
+                breaks: &["I3"],
+            },
+            Case {
+                id: "R03/b",
+                scenario: two_processes(),
+                mutant: true,
+                breaks: &["I1", "I3"],
+            },
+        ],
+        open: "",
     }
 }
 
@@ -56,4 +65,21 @@ fn collected_meanwhile() -> Scenario {
     .eventually(seconds(120) + joining(), well(FOURTH))
     .eventually(seconds(1), struck("second", 1))
     .quiet_end(joining())
+}
+
+/// By the mutant each process leads: both serve the machine, and the second one asks the cloud before the first one's VM is
+/// there.
+fn two_processes() -> Scenario {
+    story(
+        "r03-b-two-processes",
+        "Two processes serve one class while a machine is made: one of them makes its only VM, and none collects it.",
+    )
+    .replicas(2)
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(slow_creation("slow", "md-a-1", seconds(60)))
+    .step(keep(1))
+    .eventually(seconds(60) + joining(), well("md-a-1"))
+    .eventually(seconds(1), struck("slow", 1))
+    .step(wait(orphan_period()))
+    .eventually(seconds(1), well("md-a-1"))
 }

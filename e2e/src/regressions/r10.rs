@@ -2,7 +2,10 @@
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, keep, machine_gone, seconds, slow_creation, struck, vm_count, wait};
+use harness::scenario::builder::{
+    all, keep, machine_gone, mcm, orphan_period, seconds, slow_creation, struck, vm_count, wait,
+};
+use harness::scenario::step::ProcessAction;
 
 use super::{POOL, story};
 
@@ -13,13 +16,21 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#1035, KMC#581",
         group: Group::Ledger,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R10",
-            scenario: deleted_meanwhile(),
-            mutant: true,
-            breaks: &["I2"],
-        }],
-        open: "a crash during the slow creation leaves a VM that only collection of orphans takes away",
+        cases: vec![
+            Case {
+                id: "R10",
+                scenario: deleted_meanwhile(),
+                mutant: true,
+                breaks: &["I2"],
+            },
+            Case {
+                id: "R10/crash",
+                scenario: crashed_meanwhile(),
+                mutant: false,
+                breaks: &[],
+            },
+        ],
+        open: "",
     }
 }
 
@@ -35,6 +46,27 @@ fn deleted_meanwhile() -> Scenario {
     .step(keep(0))
     .eventually(seconds(600), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
     .step(wait(seconds(300)))
+    .eventually(seconds(1), struck("slow", 1))
+    .quiet_end(seconds(60))
+}
+
+/// Nobody is left who knows of the creation: the machine goes, and its VM comes afterwards. Orphans are collected when a
+/// process has led for a period, and is gone by the next pass.
+fn crashed_meanwhile() -> Scenario {
+    story(
+        "r10-crash-during-create",
+        "A machine is deleted while its creation takes five minutes, and the process dies: the VM comes late, and is collected.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(slow_creation("slow", "md-a-1", seconds(300)))
+    .step(keep(1))
+    .step(wait(seconds(60)))
+    .step(keep(0))
+    .step(wait(seconds(60)))
+    .step(mcm(ProcessAction::Restart))
+    .eventually(seconds(120), machine_gone("md-a-1"))
+    .eventually(seconds(300), vm_count("md-a-1", 1))
+    .eventually(2 * orphan_period(), vm_count("md-a-1", 0))
     .eventually(seconds(1), struck("slow", 1))
     .quiet_end(seconds(60))
 }

@@ -3,7 +3,7 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{inject, keep, machine_gone, seconds, slack, struck, wait};
-use harness::scenario::step::{CloudCall, Effect, Fault};
+use harness::scenario::step::{CloudCall, Effect, Fault, Step};
 use mcm_api::Code;
 
 use super::{POOL, story};
@@ -15,28 +15,58 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#73, MCM#936, CAPO#1404",
         group: Group::Ledger,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R13",
-            scenario: partial(),
-            mutant: true,
-            breaks: &["I16"],
-        }],
-        open: "a driver that makes another interface at each attempt: that is a matter of the driver",
+        cases: vec![
+            Case {
+                id: "R13",
+                scenario: partial(),
+                mutant: true,
+                breaks: &["I16"],
+            },
+            Case {
+                id: "R13/b",
+                scenario: repeated(),
+                mutant: true,
+                breaks: &["I16"],
+            },
+        ],
+        open: "",
     }
 }
 
+/// Creations make a network interface and then fail.
+fn half(code: Code) -> Step {
+    let fault = Fault::of("half", CloudCall::CreateMachine).code(code);
+    inject(fault.effect(Effect::OnlyNics))
+}
+
 fn partial() -> Scenario {
-    let fault = Fault::of("half", CloudCall::CreateMachine).code(Code::ResourceExhausted);
     story(
         "r13-interface-without-vm",
         "A creation makes a network interface and then meets the quota; the machine is deleted: nothing is left of it.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(inject(fault.effect(Effect::OnlyNics)))
+    .step(half(Code::ResourceExhausted))
     .step(keep(1))
     .step(wait(seconds(600)))
     .step(keep(0))
     .eventually(slack(), machine_gone("md-a-1"))
     .eventually(seconds(1), struck("half", 1))
+    .quiet_end(slack())
+}
+
+/// The driver finds what an attempt left behind by the name of its machine, and uses it again.
+fn repeated() -> Scenario {
+    story(
+        "r13-b-repeated",
+        "A creation fails again and again after it made a network interface: the next attempt finds it, and one is there at most.",
+    )
+    .creates_once()
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(half(Code::Internal))
+    .step(keep(1))
+    .step(wait(seconds(600)))
+    .step(keep(0))
+    .eventually(slack(), machine_gone("md-a-1"))
+    .eventually(seconds(1), struck("half", 2))
     .quiet_end(slack())
 }

@@ -8,7 +8,7 @@ use harness::scenario::builder::{
 };
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use harness::scenario::step::{CloudCall, Fault, VmAction};
+use harness::scenario::step::{CloudCall, Fault, Step, VmAction};
 use mcm_api::Code;
 
 use super::{POOL, joining, refused, story, well};
@@ -22,24 +22,55 @@ pub(super) fn entry() -> Entry {
         origin: "KMC#381, KMC PR#384",
         group: Group::Ledger,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R14/ended",
-            scenario: ended(),
-            mutant: false,
-            breaks: &[],
-        }],
-        open: "its mutant: what a lookup makes of the records is the driver's, and one of the contract cases of fakecloud",
+        cases: vec![
+            Case {
+                id: "R14",
+                scenario: hidden(),
+                mutant: true,
+                breaks: &["I1"],
+            },
+            Case {
+                id: "R14/ended",
+                scenario: ended(),
+                mutant: false,
+                breaks: &[],
+            },
+        ],
+        open: "",
     }
+}
+
+/// That many creations make a VM and say that they failed.
+fn failed(times: u32) -> Step {
+    inject(Fault {
+        after_effect: true,
+        ..Fault::of("failed", CloudCall::CreateMachine)
+            .times(times)
+            .code(Code::Internal)
+    })
+}
+
+/// Both attempts say that they failed: the third one finds what the second one made, if the first one's record does not
+/// hide it.
+fn hidden() -> Scenario {
+    story(
+        "r14-hidden-vm",
+        "The first VM of a machine has ended and is still on record, the second lives and was never told of: it is found.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(failed(2))
+    .step(keep(1))
+    .eventually(seconds(30), all([struck("failed", 1), vm_count(MACHINE, 1)]))
+    .step(vm(MACHINE, VmAction::Delete))
+    .at_most(1, seconds(900), calls(CloudCall::CreateMachine, MACHINE))
+    .meanwhile()
+    .eventually(seconds(600) + joining(), well(MACHINE))
+    .eventually(seconds(1), struck("failed", 2))
+    .step(wait(seconds(900)))
 }
 
 /// The first VM is made by a call that says it failed, and is gone when the next attempt looks.
 fn ended() -> Scenario {
-    let fault = Fault {
-        after_effect: true,
-        ..Fault::of("failed", CloudCall::CreateMachine)
-            .times(1)
-            .code(Code::Internal)
-    };
     let conflicts = Rule {
         matches: Match {
             verbs: vec![Verb::Patch],
@@ -55,7 +86,7 @@ fn ended() -> Scenario {
         "The first VM of a machine has ended and is still on record: the second is the one that is found.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(inject(fault))
+    .step(failed(1))
     .step(keep(1))
     .eventually(seconds(30), all([struck("failed", 1), vm_count(MACHINE, 1)]))
     .step(vm(MACHINE, VmAction::Delete))

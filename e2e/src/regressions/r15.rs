@@ -1,10 +1,13 @@
-//! R15 `credentials-rotated`: deletions hung with old credentials after the right ones had been given.
+//! R15 `credentials-rotated`: deletions hung with old credentials after the right ones had been given, or machines were
+//! dropped whose VMs another project's credentials did not show.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, keep, long_retry, machine_gone, mcm, seconds, slack, vm_count, wait};
+use harness::scenario::builder::{
+    all, inject, keep, lift, long_retry, machine_gone, mcm, orphan_period, seconds, slack, struck, vm_count, wait,
+};
 use harness::scenario::fixtures::{API_TOKEN, SECRET};
-use harness::scenario::step::{Patch, ProcessAction, Step};
+use harness::scenario::step::{CloudCall, Effect, Fault, Patch, ProcessAction, Step};
 use serde_json::json;
 
 use super::{POOL, joining, story, well};
@@ -16,13 +19,21 @@ pub(super) fn entry() -> Entry {
         origin: "CAPO#1116, MCM#542, kubermatic#13670",
         group: Group::Ledger,
         confidence: Confidence::Symptom,
-        cases: vec![Case {
-            id: "R15",
-            scenario: rotated(),
-            mutant: true,
-            breaks: &[EXPECTED, "I13"],
-        }],
-        open: "credentials of another, empty project",
+        cases: vec![
+            Case {
+                id: "R15",
+                scenario: rotated(),
+                mutant: true,
+                breaks: &[EXPECTED, "I13"],
+            },
+            Case {
+                id: "R15/b",
+                scenario: empty_project(),
+                mutant: true,
+                breaks: &["I2", EXPECTED],
+            },
+        ],
+        open: "",
     }
 }
 
@@ -56,4 +67,32 @@ fn rotated() -> Scenario {
         long_retry() + slack(),
         all([machine_gone("md-a-3"), vm_count("md-a-3", 0)]),
     )
+}
+
+/// Credentials of another project, which is empty: nothing is found there, nothing is to be deleted, and a list has no
+/// VMs. They are right again when the machine has long gone.
+fn empty_project() -> Scenario {
+    let empty = [
+        CloudCall::GetMachineStatus,
+        CloudCall::DeleteMachine,
+        CloudCall::ListMachines,
+    ];
+    let fault = |call: CloudCall| Fault::of(call.rpc(), call).effect(Effect::Lie);
+    story(
+        "r15-b-empty-project",
+        "A machine is deleted with the credentials of an empty project: once they are right again its VM is collected.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(3))
+    .eventually(joining(), all(["md-a-1", "md-a-2", "md-a-3"].map(well)))
+    .steps(empty.map(|call| inject(fault(call))))
+    .step(keep(2))
+    .eventually(slack(), machine_gone("md-a-3"))
+    .step(wait(seconds(20 * 60)))
+    .always(seconds(1), vm_count("md-a-3", 1))
+    .eventually(seconds(1), struck(CloudCall::DeleteMachine.rpc(), 1))
+    .steps(empty.map(|call| lift(call.rpc())))
+    .eventually(2 * orphan_period(), vm_count("md-a-3", 0))
+    .eventually(seconds(1), all(["md-a-1", "md-a-2"].map(well)))
+    .quiet_end(slack())
 }

@@ -30,7 +30,7 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Symptom,
         cases: vec![
             case("R17", frozen("r17-frozen", "nodes", false), true),
-            case("R17/restarted", frozen("r17-restarted", "nodes", true), false),
+            case("R17/b", frozen("r17-restarted", "nodes", true), true),
             case("R17/machines", frozen("r17-machines", "machines", false), false),
         ],
         open: "",

@@ -11,7 +11,9 @@ use serde_json::json;
 
 use super::{POOL, joining, story, well};
 
-/// More than mcm works on at a time.
+/// On so many mcm works at a time.
+const WORKERS: u32 = 50;
+/// More than that.
 const DRAINED: u32 = 60;
 
 pub(super) fn entry() -> Entry {
@@ -21,18 +23,34 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#943, MCM#490, MCM#621",
         group: Group::Drain,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R26",
-            scenario: storm(),
-            mutant: true,
-            breaks: &["I14", EXPECTED],
-        }],
+        cases: vec![
+            Case {
+                id: "R26",
+                scenario: storm(
+                    "r26-drain-storm",
+                    "Sixty drains are blocked: a new machine is there as soon as ever, and each drain ends when its time is up.",
+                    DRAINED,
+                ),
+                mutant: true,
+                breaks: &["I14", EXPECTED],
+            },
+            Case {
+                id: "R26/b",
+                scenario: storm(
+                    "r26-b-one-queue",
+                    "As many drains are blocked as are worked on at a time: a new machine is there as soon as ever.",
+                    WORKERS,
+                ),
+                mutant: true,
+                breaks: &["I14", EXPECTED],
+            },
+        ],
         open: "sixty drains of half an hour, not a hundred and ten of two",
     }
 }
 
-fn storm() -> Scenario {
-    let names: Vec<String> = (1..=DRAINED).map(|number| format!("md-a-{number}")).collect();
+fn storm(name: &str, about: &str, drained: u32) -> Scenario {
+    let names: Vec<String> = (1..=drained).map(|number| format!("md-a-{number}")).collect();
     let last = names.last().cloned().unwrap_or_default();
     let budget = json!({
         "apiVersion": "policy/v1",
@@ -48,23 +66,20 @@ fn storm() -> Scenario {
             "spec": { "nodeName": machine, "containers": [{ "name": "worker", "image": "worker" }] },
         }))
     };
-    story(
-        "r26-drain-storm",
-        "Sixty drains are blocked: a new machine is there as soon as ever, and each drain ends when its time is up.",
-    )
-    .keeper(POOL, 0, json!({ "drainTimeout": "30m0s" }))
-    .step(apply(budget))
-    .step(keep(DRAINED))
-    .eventually(2 * joining(), all(names.iter().map(|name| well(name))))
-    .steps(names.iter().map(pod))
-    .eventually(slack(), field("Pod", &format!("on-{last}"), "/status/phase", "Running"))
-    .step(keep(0))
-    .eventually(slack(), all(names.iter().map(|name| phase(name, Phase::Terminating))))
-    .step(wait(seconds(300)))
-    .step(create_machine("new"))
-    .eventually(seconds(300), phase("new", Phase::Running))
-    .always(seconds(20 * 60), exists("Pod", &format!("on-{last}")))
-    .eventually(seconds(8 * 60), all(names.iter().map(|name| machine_gone(name))))
-    .step(delete_machine("new"))
-    .eventually(slack(), machine_gone("new"))
+    story(name, about)
+        .keeper(POOL, 0, json!({ "drainTimeout": "30m0s" }))
+        .step(apply(budget))
+        .step(keep(drained))
+        .eventually(2 * joining(), all(names.iter().map(|name| well(name))))
+        .steps(names.iter().map(pod))
+        .eventually(slack(), field("Pod", &format!("on-{last}"), "/status/phase", "Running"))
+        .step(keep(0))
+        .eventually(slack(), all(names.iter().map(|name| phase(name, Phase::Terminating))))
+        .step(wait(seconds(300)))
+        .step(create_machine("new"))
+        .eventually(seconds(300), phase("new", Phase::Running))
+        .always(seconds(20 * 60), exists("Pod", &format!("on-{last}")))
+        .eventually(seconds(8 * 60), all(names.iter().map(|name| machine_gone(name))))
+        .step(delete_machine("new"))
+        .eventually(slack(), machine_gone("new"))
 }

@@ -1,14 +1,18 @@
 //! R31 `stale-pdb-status`: drains were broken off because of a disruption budget that was right, and whose numbers were of
 //! a moment before.
 
+use std::time::Duration;
+
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, any, budget, delete_machine, deployment, field, keep, machine_gone, pods, seconds, slack, wait, workload,
+    all, any, api_fault, budget, delete_machine, deployment, field, keep, machine_gone, pods, seconds, slack, struck,
+    wait, workload,
 };
+use harness::scenario::disturb::api::{Match, Pattern, Rule};
 use harness::scenario::expect::PodState;
 
-use super::{POOL, joining, story, well};
+use super::{POOL, delayed, joining, story, well};
 
 const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
 
@@ -25,11 +29,19 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &[EXPECTED],
         }],
-        open: "a disruption controller that lags",
+        open: "",
     }
 }
 
+/// What the disruption controller says of the budget comes half a minute late.
 fn two_drains() -> Scenario {
+    let late = Rule {
+        matches: Match {
+            resource: Some(Pattern::new("poddisruptionbudgets/status")),
+            ..Match::default()
+        },
+        ..Rule::new("late", delayed(Duration::from_secs(30)))
+    };
     let ready = || pods("web").are(PodState::Ready);
     story(
         "r31-two-drains",
@@ -42,6 +54,7 @@ fn two_drains() -> Scenario {
     .step(budget("web", 1))
     .eventually(slack(), all(MACHINES.map(|machine| ready().on(machine).exactly(1))))
     .throughout(ready().at_least(2))
+    .step(api_fault(late))
     .step(delete_machine("md-a-1"))
     .step(wait(seconds(1)))
     .never(
@@ -51,4 +64,5 @@ fn two_drains() -> Scenario {
     .meanwhile()
     .step(delete_machine("md-a-2"))
     .eventually(seconds(300), all(["md-a-1", "md-a-2"].map(machine_gone)))
+    .eventually(seconds(1), struck("late", 1))
 }

@@ -4,7 +4,8 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, budget, deployment, keep, machine_gone, node_gone, phase, pods, seconds, slack, wait, workload,
+    all, apply, budget, delete, deployment, field, keep, machine_gone, node_gone, orphan_period, phase, pods, seconds,
+    slack, wait, workload,
 };
 use harness::scenario::expect::PodState;
 use mcm_api::{Phase, keys};
@@ -19,12 +20,20 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#1080, MCM PR#1097",
         group: Group::Loops,
         confidence: Confidence::Symptom,
-        cases: vec![Case {
-            id: "R63",
-            scenario: label_taken(),
-            mutant: true,
-            breaks: &["I16", "I6", EXPECTED],
-        }],
+        cases: vec![
+            Case {
+                id: "R63",
+                scenario: label_taken(),
+                mutant: true,
+                breaks: &["I16", "I6", EXPECTED],
+            },
+            Case {
+                id: "R63/b",
+                scenario: own_nodes(),
+                mutant: true,
+                breaks: &["I10", EXPECTED],
+            },
+        ],
         open: "a crash at each stage: `drydock crash` does that to every scenario",
     }
 }
@@ -49,4 +58,27 @@ fn label_taken() -> Scenario {
     .always(seconds(300), pods("web").on("md-a-2").are(PodState::Ready).at_least(1))
     .step(budget("web", 4))
     .eventually(seconds(300), all([machine_gone("md-a-2"), node_gone("md-a-2")]))
+}
+
+/// Two nodes that a person manages.
+fn own_nodes() -> Scenario {
+    const OWN: [&str; 2] = ["own-1", "own-2"];
+    let node = |name| apply(json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }));
+    story(
+        "r63-b-own-nodes",
+        "A person's own nodes are in the cluster: they are never written to, and one that is deleted is gone at once.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .steps(OWN.map(node))
+    .step(keep(1))
+    .eventually(joining(), well("md-a-1"))
+    .step(wait(orphan_period() + seconds(60)))
+    .eventually(
+        seconds(1),
+        all(OWN.map(|name| field("Node", name, "/metadata/finalizers", json!(null)))),
+    )
+    .step(delete("Node", OWN[0]))
+    .eventually(seconds(5), node_gone(OWN[0]))
+    .step(keep(0))
+    .eventually(slack(), machine_gone("md-a-1"))
 }

@@ -1,11 +1,11 @@
 //! R72 `status-churn-fills-etcd`: with invalid credentials the statuses of a thousand machines were written again and
 //! again, and etcd filled up.
 
-use harness::regression::{Case, Confidence, Entry, Group};
+use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, keep, long_retry, machine_gone, seconds, slack, wait};
+use harness::scenario::builder::{all, calls, keep, long_retry, machine_gone, seconds, slack, wait};
 use harness::scenario::fixtures::{API_TOKEN, SECRET};
-use harness::scenario::step::Step;
+use harness::scenario::step::{CloudCall, Step};
 use serde_json::json;
 
 use super::{POOL, joining, merge, story, well};
@@ -19,12 +19,20 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#1030, MCM PR#1056",
         group: Group::Loops,
         confidence: Confidence::Cause,
-        cases: vec![Case {
-            id: "R72",
-            scenario: refused_credentials(),
-            mutant: true,
-            breaks: &["I18"],
-        }],
+        cases: vec![
+            Case {
+                id: "R72",
+                scenario: refused_credentials("r72-status-churn"),
+                mutant: true,
+                breaks: &["I18"],
+            },
+            Case {
+                id: "R72/b",
+                scenario: refused_credentials("r72-b-class-wakes"),
+                mutant: true,
+                breaks: &[EXPECTED],
+            },
+        ],
         open: "three machines, not a thousand",
     }
 }
@@ -33,15 +41,18 @@ fn token(token: &str) -> Step {
     merge("Secret", SECRET, json!({ "stringData": { "apiToken": token } }))
 }
 
-fn refused_credentials() -> Scenario {
+/// Each deletion is tried again every ten minutes, and when its node tells of itself, every five.
+fn refused_credentials(name: &str) -> Scenario {
     story(
-        "r72-status-churn",
+        name,
         "Machines are deleted while the cloud refuses the credentials for two hours: little is written, and then they go.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(3))
     .eventually(joining(), all(MACHINES.map(well)))
     .step(token("expired"))
+    .at_most(40, seconds(2 * 3600), calls(CloudCall::DeleteMachine, MACHINES[0]))
+    .meanwhile()
     .step(keep(0))
     .step(wait(seconds(2 * 3600)))
     .step(token(API_TOKEN))

@@ -2,20 +2,27 @@
 
 use harness::Scenario;
 use harness::scenario::builder::{
-    all, calls, calls_at_least, create_machine, creation_timeout, error_code, fail_call, phase, slack, vm_count,
+    all, calls, calls_at_least, create_machine, creation_timeout, error_code, fail_call, fail_calls, lift, phase,
+    slack, vm_count,
 };
 use harness::scenario::step::CloudCall;
 use mcm_api::{Code, Phase};
 
 pub(super) fn scenario() -> Scenario {
-    let fail = |name: &str, nth, code| fail_call(name, CloudCall::CreateMachine, "m-1", nth, code);
+    let once = |name: &str, code| fail_call(name, CloudCall::CreateMachine, "m-1", 1, code);
     Scenario::new(
         "create_errors",
         "Creation fails three times and then succeeds, with exactly one VM.",
     )
-    .step(fail("quota", 1, Code::ResourceExhausted))
-    .step(fail("outage", 1, Code::Unavailable))
-    .step(fail("broken", 1, Code::Internal))
+    // Until it is seen: an mcm that is killed before it says so has asked all the same.
+    .step(fail_calls(
+        "quota",
+        CloudCall::CreateMachine,
+        "m-1",
+        Code::ResourceExhausted,
+    ))
+    .step(once("outage", Code::Unavailable))
+    .step(once("broken", Code::Internal))
     .step(create_machine("m-1"))
     .eventually(
         slack(),
@@ -24,6 +31,7 @@ pub(super) fn scenario() -> Scenario {
             error_code("m-1", Code::ResourceExhausted),
         ]),
     )
+    .step(lift("quota"))
     .eventually(creation_timeout(), phase("m-1", Phase::Running))
     .eventually(
         slack(),

@@ -9,8 +9,10 @@ mod crash;
 mod create_errors;
 mod daemons_survive;
 mod delete_while_creating;
+mod deletes_denied;
 mod deletes_refused;
 mod drain;
+mod drain_limits;
 mod drain_moves_volumes;
 mod drain_one_by_one;
 mod drain_retries;
@@ -25,6 +27,8 @@ mod hand_made;
 mod hot_update;
 mod in_place;
 mod initialize;
+mod initialize_not_found;
+mod joins_never;
 mod kubelet_pause;
 mod lifecycle;
 mod namespace_goes;
@@ -80,15 +84,24 @@ pub fn scenarios() -> Vec<Scenario> {
         rolling_restart::scenario(),
         cloud_restarts::scenario(),
         drain_retries::scenario(),
+        drain_limits::scenario(),
+        joins_never::scenario(),
+        initialize_not_found::scenario(),
         node_annotated::scenario(),
         node_template::scenario(),
         gated_start::scenario(),
         hot_update::scenario(),
         deletes_refused::scenario(),
+        deletes_denied::scenario(),
         blocker_deleted::scenario(),
         bad_input::scenario(),
         nodes_only::scenario(),
         class_migration::scenario(),
+    ];
+    let drains = [
+        drain_one_by_one::scenario(),
+        drain_moves_volumes::scenario(),
+        in_place::scenario(),
     ];
     let workloads = [
         evictions_under_budget::scenario(),
@@ -98,9 +111,6 @@ pub fn scenarios() -> Vec<Scenario> {
         unreachable_volume::scenario(),
         reserve_gives_way::scenario(),
         namespace_goes::scenario(),
-        drain_one_by_one::scenario(),
-        drain_moves_volumes::scenario(),
-        in_place::scenario(),
         blocked_drains::scenario(),
     ];
     let mut rollouts = rollouts::scenarios();
@@ -113,8 +123,9 @@ pub fn scenarios() -> Vec<Scenario> {
         zone_outage::scenario(),
     ]);
     let suite = |name, scenarios: Vec<Scenario>| scenarios.into_iter().map(move |scenario| scenario.tag(name));
-    suite("first-light", first_light.into())
+    suite("first-light", suite("machine", first_light.into()).collect())
         .chain(suite("machine", machine.into()))
+        .chain(suite("workloads", suite("machine", drains.into()).collect()))
         .chain(suite("workloads", workloads.into()))
         .chain(suite("rollout", rollouts))
         .chain(suite("preservation", preservation::scenarios()))

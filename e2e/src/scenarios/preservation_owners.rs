@@ -25,6 +25,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         not_during_a_rollout(),
         zones(),
         zone_outage(),
+        zone_outage_anywhere(),
         autoscaler_does_not_get_it(),
         raised_while_full(),
         in_place(),
@@ -156,13 +157,30 @@ fn zone_outage() -> Scenario {
     )
     .only_on(
         [StageKind::Sim],
-        "all ten fail at once, and by the wall clock chance says whether one that may not be kept is the first, which then cannot be replaced",
+        "all ten fail at once, and by the wall clock chance says whether one that may not be kept is the first, which then cannot be \
+         replaced: preserve_at_most_two_in_an_outage",
     );
     settled(story, &[ten])
         .step(fail_zone("z1", ZoneFailure::Compute))
         .eventually(failing() + slack(), preserved(2))
         .step(wait(2 * slack()))
         .eventually(seconds(1), preserved(2))
+        .step(mend_zone("z1"))
+        .eventually(
+            node_grace() + health_timeout() + 4 * joining(),
+            all([status(POOL, "readyReplicas", 10), preserved(Value::Null)]),
+        )
+}
+
+fn zone_outage_anywhere() -> Scenario {
+    let ten = long(Pool { maximum: 2, ..pool(10) });
+    let story = Scenario::new(
+        "preserve_at_most_two_in_an_outage",
+        "A zone is down, and two of its ten machines may be kept: never are more, and when it is back ten run.",
+    );
+    settled(story, &[ten])
+        .step(fail_zone("z1", ZoneFailure::Compute))
+        .never(failing() + 3 * slack(), any((3..=10).map(preserved)))
         .step(mend_zone("z1"))
         .eventually(
             node_grace() + health_timeout() + 4 * joining(),

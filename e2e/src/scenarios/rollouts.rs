@@ -3,7 +3,11 @@
 //! What must not live here: scenarios about one machine.
 
 use harness::Scenario;
-use harness::scenario::builder::{all, apply, boot_delay, delete, exists, field, not, observed, slack};
+use harness::scenario::builder::{
+    all, any, apply, boot_delay, budget, delete, deployment as workload_of, exists, field, not, observed, pods, slack,
+    workload,
+};
+use harness::scenario::expect::PodState;
 use harness::scenario::step::Patch;
 use harness::scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
@@ -15,6 +19,7 @@ const NAME: &str = "md-a";
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
         roll_out(),
+        under_a_budget(),
         recreate(),
         roll_back(),
         scale_in_the_midst(),
@@ -119,12 +124,39 @@ fn roll_out() -> Scenario {
     .eventually(batches(8), rolled_out(10, "2"))
 }
 
+/// The machines have pods to lose, and the rollout waits for their budget.
+fn under_a_budget() -> Scenario {
+    let ready = || pods("web").are(PodState::Ready);
+    Scenario::new(
+        "roll_out_under_a_budget",
+        "Ten machines with ten pods are replaced by those of another class: never are more than two pods missing.",
+    )
+    .step(class_b())
+    .step(deployment(10, rolling(3, 0)))
+    .eventually(batches(2), rolled_out(10, "1"))
+    .step(workload_of(workload("web").replicas(10)))
+    .step(budget("web", 2))
+    .eventually(2 * slack(), ready().exactly(10))
+    .throughout(ready().at_least(8))
+    .step(to_class("class-b"))
+    .eventually(batches(16), all([rolled_out(10, "2"), ready().exactly(10)]))
+}
+
 fn recreate() -> Scenario {
+    let number = |name: &str, is: u32| field("MachineDeployment", NAME, &format!("/status/{name}"), is);
+    let pairs = (1..=3).flat_map(|new| (new + 1..=6).map(move |all| (new, all)));
+    let both = any(pairs.map(|(new, count)| all([number("updatedReplicas", new), number("replicas", count)])));
     Scenario::new("recreate", "All old machines go before the first new one comes.")
         .step(class_b())
         .step(deployment(3, json!({ "type": "Recreate" })))
         .eventually(batches(2), rolled_out(3, "1"))
         .step(to_class("class-b"))
+        .eventually(
+            slack(),
+            field("MachineDeployment", NAME, "/status/updatedReplicas", Value::Null),
+        )
+        .never(batches(4), both)
+        .meanwhile()
         .eventually(batches(4), rolled_out(3, "2"))
 }
 

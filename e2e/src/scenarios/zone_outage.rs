@@ -1,10 +1,10 @@
 //! The outage of a zone: of its deployment one machine at most is replaced at a time.
 
+use harness::Scenario;
 use harness::scenario::builder::{
     all, creation_timeout, fail_zone, health_timeout, mend_zone, node_grace, slack, wait,
 };
 use harness::scenario::step::ZoneFailure;
-use harness::{Scenario, StageKind};
 
 use super::joining;
 use crate::regressions::worlds::{Pool, class, pool, settled, status};
@@ -19,7 +19,6 @@ pub(super) fn scenario() -> Scenario {
         "zone_outage",
         "A zone is down for longer than the health timeout: its deployment is replaced machine by machine, the other not at all.",
     )
-    .only_on([StageKind::Sim, StageKind::Embedded], "it needs a cloud of its own to fail")
     .steps(POOLS.map(|(_, name, zone)| class(name, zone)));
     settled(story, &pools[1..])
         .step(pools[0].deployment())

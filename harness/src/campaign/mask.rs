@@ -35,7 +35,8 @@ impl fmt::Display for Sort {
     }
 }
 
-const REVISION: &str = "/metadata/resourceVersion";
+/// How fields end that count every write to the cluster: of an object itself, and of those that it names.
+const REVISION: &str = "/resourceVersion";
 
 /// Fields by JSON pointer (an index is `*`), and what in them differs from run to run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,9 +65,12 @@ impl Mask {
             mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
             Ok(())
         })?;
-        // It counts every write to the cluster, and two undisturbed runs may have made as many.
-        if one.values().any(|object| leaves(object).contains_key(REVISION)) {
-            mask.0.entry(REVISION.to_owned()).or_default().insert(Sort::Revision);
+        // Two undisturbed runs may have made as many writes.
+        for pointer in one.values().flat_map(|object| leaves(object).into_keys()) {
+            if pointer.ends_with(REVISION) {
+                let sorts = mask.0.entry(generalised(&pointer)).or_default();
+                sorts.insert(Sort::Revision);
+            }
         }
         Ok(mask)
     }
@@ -260,7 +264,10 @@ mod tests {
     #[test]
     fn how_often_the_cluster_was_written_to_says_nothing() {
         let run = |revision: &str, generation: u64| {
-            end(&json!({ "metadata": { "resourceVersion": revision, "generation": generation } }))
+            end(&json!({
+                "metadata": { "resourceVersion": revision, "generation": generation },
+                "spec": { "claimRef": { "resourceVersion": revision } },
+            }))
         };
         let undisturbed = run("17", 1);
         let mask = Mask::learn(&undisturbed, &undisturbed).unwrap();

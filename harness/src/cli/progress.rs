@@ -164,7 +164,7 @@ fn print(result: &RunResult) {
     say!(
         "{verdict} {} on {} seed {}{disturbed}: {took}{trace}",
         result.scenario,
-        result.stage,
+        result.place(),
         result.seed
     );
     for never in result.disturbances.iter().filter(|struck| struck.hits == 0) {

@@ -8,8 +8,8 @@ use crate::runner::{self, Job, Ran, RunResult};
 use crate::stage::StageKind;
 use crate::stage::kind::{self, KindOptions, Progress};
 use crate::stage::pair::{Ground, Pair};
-use crate::stage::plane::Role;
 use crate::stage::plane::existing::{self, Access};
+use crate::stage::role::Role;
 
 /// What is up, and what of it goes at the end.
 enum Session {

@@ -8,8 +8,8 @@ use clap::Args;
 use super::Usage;
 use crate::stage::StageKind;
 use crate::stage::kind::{ImageNames, KindOptions};
-use crate::stage::plane::Role;
 use crate::stage::plane::existing::Access;
+use crate::stage::role::Role;
 
 /// What only some stages know.
 #[derive(Args, Clone, Debug, Default)]

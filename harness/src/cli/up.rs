@@ -12,8 +12,9 @@ use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 use crate::scenario::{Cloud, DurationExpression, Timeouts};
 use crate::stage::kind::Cluster;
-use crate::stage::plane::{Plane, Planes, Role, embedded, envtest};
+use crate::stage::plane::{Plane, Planes, embedded, envtest};
 use crate::stage::processes::{Controller, Plan, ProcessStage};
+use crate::stage::role::Role;
 use crate::stage::{Stage, StageKind};
 
 /// Where kubectl puts what names no namespace, as the examples do.

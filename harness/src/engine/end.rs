@@ -76,13 +76,17 @@ fn without_drawn_end(kind: &str, name: &str, object: &Value) -> Option<String> {
     }
 }
 
-/// Less what tells only which of several alike was made first: the addresses of a Node, which its VM was given from a row.
+/// Less what tells only which of several alike was made first, or took which pods: the addresses of a Node and of a Pod,
+/// which are given from rows, and the images that a Node has run.
 fn without_order_of_creation(kind: &str, object: &Value) -> Value {
+    let rows: &[&str] = match kind {
+        "Node" => &["addresses", "images"],
+        "Pod" => &["podIP", "podIPs", "hostIP", "hostIPs"],
+        _ => &[],
+    };
     let mut object = object.clone();
-    if kind == "Node"
-        && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
-    {
-        status.remove("addresses");
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
+        status.retain(|field, _| !rows.contains(&field.as_str()));
     }
     object
 }
@@ -167,10 +171,16 @@ mod tests {
 
     #[test]
     fn which_of_several_alike_was_made_first_says_nothing() {
-        let node = serde_json::json!({ "status": { "addresses": [{ "address": "10.0.0.4" }], "phase": "Running" } });
+        let node = serde_json::json!({ "status": {
+            "addresses": [{ "address": "10.0.0.4" }],
+            "images": [{ "names": ["example.com/main"] }],
+            "phase": "Running",
+        } });
         let rest = serde_json::json!({ "status": { "phase": "Running" } });
         assert_eq!(without_order_of_creation("Node", &node), rest);
         assert_eq!(without_order_of_creation("Machine", &node), node);
+        let pod = serde_json::json!({ "status": { "podIP": "100.64.2.2", "hostIP": "10.0.0.4", "phase": "Running" } });
+        assert_eq!(without_order_of_creation("Pod", &pod), rest);
     }
 
     #[rstest]

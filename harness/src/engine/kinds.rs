@@ -32,7 +32,7 @@ pub enum Side {
 
 const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
 
-static KINDS: [Kind; 26] = [
+static KINDS: [Kind; 28] = [
     Kind {
         api_version: MACHINE_API,
         kind: "Machine",
@@ -222,6 +222,22 @@ static KINDS: [Kind; 26] = [
         kind: "RoleBinding",
         plural: "rolebindings",
         namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicy",
+        plural: "validatingadmissionpolicies",
+        namespaced: false,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicyBinding",
+        plural: "validatingadmissionpolicybindings",
+        namespaced: false,
         watched: false,
         side: Side::Control,
     },

@@ -27,6 +27,11 @@ impl Check for Budgets {
         if let Seen::Request(request) = &sight.observation.what {
             let deletes = request.verb == "delete" && request.resource == "pods";
             let pod = sight.world.object("Pod", &request.name).filter(|_| deletes)?;
+            // Its successor has its name, and may be seen before the request.
+            let made = time(pod, "/metadata/creationTimestamp");
+            if made.is_some_and(|made| after(made, Duration::from_secs(1)) >= sight.at()) {
+                return None;
+            }
             let machine = machine_on(sight, text(pod, "/spec/nodeName"))?;
             // Its own number of evictions may be up, or none be allowed.
             let limited = machine.pointer("/spec/maxEvictRetries").is_some();

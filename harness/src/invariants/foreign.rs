@@ -5,7 +5,7 @@
 //!
 //! Where the server tells who wrote what (`metadata.managedFields`), that decides of foreign nodes. Where it does not,
 //! the node's spec and labels must stay as they were first seen, less the taints by which Kubernetes' own controllers
-//! tell of its state.
+//! tell of its state, and so must whether our finalizer holds it.
 
 use std::collections::BTreeSet;
 
@@ -112,6 +112,12 @@ fn ours(node: &Value) -> bool {
     is_ours(Some(text(node, "/spec/providerID")))
 }
 
+/// Whether our finalizer is on the node.
+fn is_held(node: &Value) -> bool {
+    let finalizers = node.pointer("/metadata/finalizers").and_then(Value::as_array);
+    finalizers.is_some_and(|all| all.iter().any(|one| one == keys::NODE_FINALIZER))
+}
+
 /// Whether an entry of `managedFields` is about the mark alone by which a controller says that a node is not its business.
 fn is_mark(entry: &Value) -> bool {
     let annotations = entry
@@ -134,7 +140,7 @@ pub struct Interest {
     managed: bool,
     /// Writes of ours: who, what and when.
     writers: BTreeSet<String>,
-    /// Spec and labels.
+    /// Spec and labels, and whether our finalizer holds it.
     fields: Value,
 }
 
@@ -170,7 +176,11 @@ impl Interest {
                     )
                 })
                 .collect(),
-            fields: json!({ "spec": spec, "labels": node["metadata"]["labels"] }),
+            fields: json!({
+                "spec": spec,
+                "labels": node["metadata"]["labels"],
+                "held": is_held(node),
+            }),
         }
     }
 }

@@ -3,11 +3,12 @@
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
 //! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one. (c) When a controller removes a
 //! Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
-//! of replicas, of the smaller number: an order of before may still be carried out.
+//! of that, by the smaller number: an order of before may still be carried out.
 //!
 //! Nothing to judge while no MachineDeployment of the Machine's label exists.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
@@ -15,15 +16,18 @@ use serde_json::Value;
 
 use super::Check;
 use super::sight::{
-    Sight, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time, version,
+    Sight, Terms, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time, version,
 };
 use crate::engine::world::WorldState;
+
+/// How long requests may be under way that mcm made before it knew of a change: one for each machine of a batch.
+const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// Deployments one of whose machines has failed, or whose size was changed.
 #[derive(Debug, Default)]
 pub(super) struct Size {
     disturbed: BTreeSet<String>,
-    /// By deployment: how many Machines it wanted before, and until when orders of then may still be carried out.
+    /// By deployment: how many were to be available before, and until when orders of then may still be carried out.
     before: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when machines of it went that a person deleted, whose VM had ended, or that had failed and were kept.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
@@ -31,6 +35,21 @@ pub(super) struct Size {
     limits: BTreeMap<String, Changed>,
     /// Who leads, and since when.
     leader: Option<(String, Timestamp)>,
+    /// A machine too many, as far as was known when it was seen.
+    suspected: Option<Suspected>,
+}
+
+/// A machine too many, unless its deployment was changed before it was made: who watches through an outage sees writes to
+/// objects of two kinds in any order.
+#[derive(Debug)]
+struct Suspected {
+    deployment: String,
+    /// The machine's resourceVersion.
+    made: Option<u64>,
+    /// How many Machines there were, by the count that was too high.
+    count: i64,
+    until: Timestamp,
+    words: String,
 }
 
 /// A change that mcm may not have seen yet.
@@ -41,23 +60,31 @@ struct Changed {
     at: Timestamp,
     /// The deployment's generation since then.
     generation: i64,
-    /// The resourceVersion of the write by which mcm said first that it knows of it.
-    told: Option<u64>,
+    /// The write by which mcm said first that it knows of it.
+    told: Option<Told>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    resource_version: u64,
+    at: Timestamp,
 }
 
 impl Check for Size {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         self.look_for_leader(sight);
+        if let Some(words) = self.confirmed(sight.at()) {
+            return Some(words);
+        }
         if let Some(deployment) = sight.applied("MachineDeployment") {
+            self.explain(deployment);
             let before = sight.before?;
             self.limit_changed(sight, before, deployment);
-            self.note_told(deployment);
+            self.note_told(sight, deployment);
             if before["spec"]["replicas"] != deployment["spec"]["replicas"] {
-                let (wanted, ..) = numbers(before);
-                let until = after(sight.at(), sight.terms.pass());
                 self.disturbed.insert(name(deployment).to_owned());
-                self.before.insert(name(deployment).to_owned(), (wanted, until));
             }
+            self.promise_changed(sight, before, deployment);
             return None;
         }
         let machine = sight.applied("Machine")?;
@@ -71,7 +98,18 @@ impl Check for Size {
             return None;
         }
         if sight.before.is_none() {
-            return self.made(sight, deployment, machine);
+            let (count, words) = self.made(sight, deployment, machine)?;
+            if sight.terms.calm_since.is_some() {
+                return Some(words);
+            }
+            self.suspected.get_or_insert(Suspected {
+                deployment: called.to_owned(),
+                made: version(machine),
+                count,
+                until: after(sight.at(), sight.terms.timeouts.slack),
+                words,
+            });
+            return None;
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
         if !removed || is_named(machine, deployment) || is_preferred(sight, machine) {
@@ -90,9 +128,44 @@ impl Check for Size {
         }
         self.too_few(sight, deployment)
     }
+
+    fn due(&self, _: &Terms) -> Option<Timestamp> {
+        Some(self.suspected.as_ref()?.until)
+    }
+
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &Terms) -> Option<String> {
+        self.confirmed(now)
+    }
 }
 
 impl Size {
+    fn confirmed(&mut self, now: Timestamp) -> Option<String> {
+        let suspected = self.suspected.take_if(|suspected| now >= suspected.until)?;
+        Some(suspected.words)
+    }
+
+    /// A deployment that is seen late, and allowed before what was suspected.
+    fn explain(&mut self, deployment: &Value) {
+        let (replicas, surge, _) = numbers(deployment);
+        self.suspected.take_if(|suspected| {
+            let before = version(deployment)
+                .zip(suspected.made)
+                .is_none_or(|(written, made)| written < made);
+            suspected.deployment == name(deployment) && before && suspected.count <= replicas + surge
+        });
+    }
+
+    fn promise_changed(&mut self, sight: &Sight, before: &Value, deployment: &Value) {
+        if promised(before) == promised(deployment) {
+            return;
+        }
+        let known = self.before.get(name(deployment));
+        let known = known.filter(|(_, until)| sight.at() <= *until);
+        let least = known.map_or(promised(before), |(least, _)| promised(before).min(*least));
+        let until = after(sight.at(), sight.terms.pass());
+        self.before.insert(name(deployment).to_owned(), (least, until));
+    }
+
     fn look_for_leader(&mut self, sight: &Sight) {
         let Some(lease) = &sight.world.leadership else { return };
         if self.leader.as_ref().is_none_or(|(leader, _)| *leader != lease.holder) {
@@ -121,20 +194,25 @@ impl Size {
         self.limits.insert(name(after).to_owned(), changed);
     }
 
-    fn note_told(&mut self, deployment: &Value) {
+    fn note_told(&mut self, sight: &Sight, deployment: &Value) {
         let Some(changed) = self.limits.get_mut(name(deployment)) else {
             return;
         };
         if changed.told.is_none() && is_observed(deployment, changed) {
-            changed.told = version(deployment);
+            changed.told = version(deployment).map(|resource_version| Told {
+                resource_version,
+                at: sight.at(),
+            });
         }
     }
 
-    /// Whether mcm knew of a change when it wrote that object: it had said so, or it led already and nothing kept it from
+    /// Whether mcm knew of a change when it asked for that object: it had said so, or it led already and nothing kept it from
     /// seeing the change, or a pass is over since then. Watches of two kinds show writes in any order.
     fn is_seen(&self, sight: &Sight, deployment: &Value, written: &Value, changed: &Changed) -> bool {
-        let revisions = changed.told.zip(version(written));
-        let told_before = revisions.is_none_or(|(told, written)| told < written);
+        let told_before = changed
+            .told
+            .zip(version(written))
+            .is_none_or(|(told, written)| told.resource_version < written && sight.at() > after(told.at, UNDER_WAY));
         if is_observed(deployment, changed) && told_before {
             return true;
         }
@@ -155,14 +233,9 @@ impl Size {
     }
 
     fn too_few(&self, sight: &Sight, deployment: &Value) -> Option<String> {
-        // Recreate promises nothing, and neither does a deployment that goes.
-        if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
-            return None;
-        }
-        let (wanted, _, unavailable) = numbers(deployment);
         let ordered = self.before.get(name(deployment));
         let ordered = ordered.filter(|(_, until)| sight.at() <= *until);
-        let replicas = ordered.map_or(wanted, |(before, _)| wanted.min(*before));
+        let least = ordered.map_or(promised(deployment), |(before, _)| promised(deployment).min(*before));
         // Who does not know yet that a person took some counts them.
         let taken = self.lost.get(name(deployment)).into_iter().flatten();
         let lately = taken.filter(|at| sight.at() <= after(**at, sight.terms.pass()));
@@ -175,15 +248,16 @@ impl Size {
             }
         }
         let was_running = sight.before.is_some_and(|before| phase(before).starts_with("Running"));
-        (was_running && available + lost < replicas - unavailable).then(|| {
+        (was_running && available + lost < least).then(|| {
             format!(
-                "deployment {} has {available} available Machines after a removal, and {lost} that faults took: replicas {replicas} less {unavailable}",
+                "deployment {} has {available} available Machines after a removal, and {lost} that faults took, and {least} are to be",
                 name(deployment)
             )
         })
     }
 
-    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<String> {
+    /// How many Machines there are too high a number of, and what is broken by it.
+    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<(i64, String)> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
         let all = machines_of(sight.world, called).count() as i64;
@@ -192,12 +266,14 @@ impl Size {
             .count() as i64;
         let most = (replicas + surge).max(self.limit_before(sight, deployment, machine));
         if live > most {
-            return Some(format!(
+            let words = format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
-            ));
+            );
+            return Some((live, words));
         }
         (all > most && !self.disturbed.contains(called)).then(|| {
-            format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed")
+            let words = format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed");
+            (all, words)
         })
     }
 }
@@ -230,6 +306,15 @@ fn is_preferred(sight: &Sight, machine: &Value) -> bool {
     let priority = annotation(machine, keys::PRIORITY_ANNOTATION);
     let preferred = priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY);
     preferred && sight.terms.is_by_user("Machine", name(machine))
+}
+
+/// How many are to be available. Recreate promises nothing, and neither does a deployment that goes.
+fn promised(deployment: &Value) -> i64 {
+    if deployment["spec"]["strategy"]["type"] == "Recreate" || is_deleting(deployment) {
+        return 0;
+    }
+    let (replicas, _, unavailable) = numbers(deployment);
+    (replicas - unavailable).max(0)
 }
 
 /// Replicas, surge and what may be unavailable.

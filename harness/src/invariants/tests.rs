@@ -178,6 +178,17 @@ fn foreign_node(labels: Value, managers: &[&str]) -> Seen {
     Seen::Applied(kinds::find("Node").unwrap(), Box::new(node))
 }
 
+/// The same with our finalizer.
+fn held(node: Seen) -> Seen {
+    match node {
+        Seen::Applied(kind, node) => {
+            let finalizers = json!({ "metadata": { "finalizers": [mcm_api::keys::NODE_FINALIZER] } });
+            Seen::Applied(kind, Box::new(with(*node, finalizers)))
+        }
+        other => other,
+    }
+}
+
 #[rstest]
 #[case::one_vm(vec![vm("a", "u", VmState::Running)], None)]
 #[case::two_live(vec![vm("a", "u", VmState::Running), vm("b", "u", VmState::Pending)], Some("I1"))]
@@ -186,6 +197,7 @@ fn foreign_node(labels: Value, managers: &[&str]) -> Seen {
 #[case::of_two_machines(vec![vm("a", "u", VmState::Running), vm("b", "w", VmState::Running)], None)]
 #[case::a_foreign_node_changes(vec![foreign_node(json!({}), &[]), foreign_node(json!({ "a": "b" }), &[])], Some("I10"))]
 #[case::a_foreign_node_stays(vec![foreign_node(json!({}), &[]), foreign_node(json!({}), &[])], None)]
+#[case::a_foreign_node_is_held(vec![foreign_node(json!({}), &[]), held(foreign_node(json!({}), &[]))], Some("I10"))]
 #[case::a_kubelet_writes_its_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({ "a": "b" }), &["kubelet"])], None)]
 #[case::mcm_writes_a_foreign_node(vec![foreign_node(json!({}), &["kubelet"]), foreign_node(json!({}), &["kubelet", "mcm"])], Some("I10"))]
 fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] broken: Option<&str>) {
@@ -386,6 +398,17 @@ fn a_pod_leaves_by_eviction(#[case] verb: &str, #[case] resource: &str, #[case] 
         .breaks(broken);
 }
 
+#[rstest]
+#[case::as_old_as_the_request("1970-01-01T00:00:00Z", None)]
+#[case::older("1969-12-31T23:00:00Z", Some("I6"))]
+fn a_pod_that_was_made_just_now_is_not_the_one_that_was_deleted(#[case] made: &str, #[case] broken: Option<&str>) {
+    let made = json!({ "metadata": { "creationTimestamp": made } });
+    draining(json!({}), "ReplicaSet", json!({}))
+        .apply("Pod", with(pod("ReplicaSet"), made))
+        .see(request("delete", "pods", "p"))
+        .breaks(broken);
+}
+
 fn named(name: &str, machine: Value) -> Value {
     with(
         machine,
@@ -434,6 +457,22 @@ fn only_the_leader_calls_the_cloud(#[case] client: &str, #[case] second: u64, #[
         .after(Duration::from_secs(second))
         .see(call("CreateMachine", client))
         .breaks(broken);
+}
+
+#[test]
+fn a_creation_that_the_cloud_carries_out_later_was_asked_for_by_who_led_then() {
+    let lease = json!({
+        "metadata": { "name": "machine-controller-manager" },
+        "spec": { "holderIdentity": "mcm-0_2", "renewTime": "1970-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
+    });
+    let Seen::Cloud(CloudEvent::Call(late)) = call("CreateMachine", "mcm-0_1") else {
+        panic!("a call is one");
+    };
+    let mut story = Story::new().apply("Lease", lease);
+    story.invariants.terms.late = BTreeSet::from(["slow".to_owned()]);
+    let rule = Some("slow".to_owned());
+    let story = story.see(Seen::Cloud(CloudEvent::Call(Call { rule, ..late })));
+    assert_eq!(story.found, None);
 }
 
 #[rstest]

@@ -28,7 +28,9 @@ pub fn write(job: &Job, result: &RunResult, ran: &Ran) -> io::Result<()> {
     write_file(&folder.join("result.json"), &serde_json::to_vec_pretty(result)?)?;
     let mut narrative = format!(
         "scenario {} on {} with seed {}\n",
-        result.scenario, result.stage, result.seed
+        result.scenario,
+        result.place(),
+        result.seed
     );
     if let Ok(told) = &ran.told {
         for line in told.narrative.lines() {

@@ -20,6 +20,7 @@ pub mod processes;
 mod proxy;
 mod pulses;
 mod replicas;
+pub mod role;
 pub mod setup;
 pub mod sim;
 mod supervised;

@@ -8,9 +8,9 @@ use std::future::pending;
 use std::time::Duration;
 
 use super::plane::existing::{self, Session};
-use super::plane::{Plane, Planes, Role};
+use super::plane::{Plane, Planes};
+use super::role::Role;
 use super::{StageKind, kind, processes};
-use crate::plan::effects;
 use crate::runner::{Job, Ran};
 use crate::scenario::Timeouts;
 
@@ -106,8 +106,7 @@ impl Pair {
     /// [`Pair::end`].
     pub async fn run(&self, job: &Job) -> Ran {
         let broken = |reason| Ran::new(Err(reason), BTreeMap::new());
-        let mut timeouts = Timeouts::on_cluster(self.target.node_grace());
-        timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
+        let timeouts = Timeouts::on_cluster(self.target.node_grace());
         let mut ran = match self.planes(job, &timeouts).await {
             Ok(planes) => tokio::select! {
                 biased;

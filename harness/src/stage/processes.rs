@@ -35,7 +35,8 @@ use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, Step, Timeouts};
 
 /// Runs a job on control planes that are up, and ends them.
-pub async fn run(job: &Job, planes: Planes, timeouts: Timeouts) -> Ran {
+pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts) -> Ran {
+    timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
     let controller = match &job.controller {
         Some(command) => Controller::Command(command.clone()),
         None => Controller::Mcm,

@@ -12,41 +12,11 @@ use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::GoDuration;
 
 use super::clusters::Clusters;
-use crate::deploy;
 use crate::engine;
 use crate::scenario::{Timeouts, fixtures};
 
 /// How long a definition may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
-
-/// Makes a cluster ready for machines in `namespace`: definitions, the namespace, accounts and what they may do.
-///
-/// # Errors
-/// A sentence that names the object.
-pub async fn install(client: &kube::Client, namespace: &str) -> Result<(), String> {
-    install_definitions(client).await?;
-    install_namespace(client, namespace).await?;
-    deploy::apply(client, &deploy::rbac(namespace)?).await
-}
-
-/// Makes a cluster ready to hold machines in `namespace` whose nodes join another.
-///
-/// # Errors
-/// A sentence that names the object.
-pub async fn install_control(client: &kube::Client, namespace: &str) -> Result<(), String> {
-    install_definitions(client).await?;
-    install_namespace(client, namespace).await?;
-    deploy::apply(client, &deploy::control_rbac(namespace)?).await
-}
-
-/// Makes a cluster ready for nodes of machines that another holds: it has no definitions of machines.
-///
-/// # Errors
-/// A sentence that names the object.
-pub async fn install_target(client: &kube::Client, namespace: &str) -> Result<(), String> {
-    install_namespace(client, namespace).await?;
-    deploy::apply(client, &deploy::target_rbac(namespace)?).await
-}
 
 /// Creates the CRDs of the machine API and waits until they are served.
 ///

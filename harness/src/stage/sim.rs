@@ -25,6 +25,7 @@ use super::audit::Audit;
 use super::cloud::CloudClient;
 use super::clusters::Clusters;
 use super::naming::{Calling, agents_named, name_agent};
+use super::role::Role;
 use super::supervised::{self, RESTART_DELAY, Supervised, crash_at, tell_of_process};
 use super::traced::Traced;
 use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, pulses, setup};
@@ -160,7 +161,7 @@ impl SimStage {
         settings.node_lifecycle.pulses.clone_from(&pulses);
         let (target, clusters, builtin);
         if job.target.is_some() {
-            setup::install_control(&client, NAMESPACE).await?;
+            Role::Control.install(&client, NAMESPACE).await?;
             setup::install_fixtures(&client, NAMESPACE).await?;
             let own = gate("control controllers");
             Part::controllers(
@@ -175,12 +176,12 @@ impl SimStage {
             target = new_server("target apiserver")?;
             let target_client =
                 client_of_server(&gate("drydock of the target").forgetful(), &target, Identity::admin());
-            setup::install_target(&target_client, NAMESPACE).await?;
+            Role::Target.install(&target_client, NAMESPACE).await?;
             builtin = Part::controllers(&gate("controllers"), &target, &clock, &seed, settings, &mut parts);
             controllers::furnished(&target_client, NAMESPACE).await?;
             clusters = Clusters::new(client.clone(), Some(target_client));
         } else {
-            setup::install(&client, NAMESPACE).await?;
+            Role::Both.install(&client, NAMESPACE).await?;
             setup::install_fixtures(&client, NAMESPACE).await?;
             target = server.clone();
             builtin = Part::controllers(&gate("controllers"), &server, &clock, &seed, settings, &mut parts);

@@ -93,8 +93,13 @@ pub enum Reason {
         count: i64,
     },
     /// Label and condition disagree.
-    #[error("the freeze is completed")]
-    Half,
+    #[error("{count} machines are there, the limit is {limit}: the freeze is completed")]
+    Half {
+        /// Machines of the set, those that are going among them.
+        count: i64,
+        /// At which it is frozen.
+        limit: i64,
+    },
     /// A person asked for it.
     #[error("a person ends the freeze")]
     Asked,
@@ -128,6 +133,7 @@ pub type Decision = (Subject, Plan<Reason>);
 pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> {
     let mut decisions = Vec::new();
     let mut frozen: BTreeMap<Option<String>, bool> = BTreeMap::new();
+    let mut texts: BTreeMap<Option<String>, String> = BTreeMap::new();
     for set in view.sets.iter().filter(|set| set.metadata.deletion_timestamp.is_none()) {
         let deployment = view
             .deployments
@@ -143,6 +149,9 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         };
         if let Some(deployment) = deployment {
             *frozen.entry(deployment.metadata.uid.clone()).or_default() |= stays;
+            let name = set.metadata.name.as_deref().unwrap_or_default();
+            let text = verdict.as_ref().and_then(|(_, reason)| overshooting(name, reason));
+            texts.extend(text.map(|text| (deployment.metadata.uid.clone(), text)));
         }
         if let Some((freeze, reason)) = verdict {
             decisions.push((Subject::Set(Arc::clone(set)), set_plan(set, freeze, reason, now)));
@@ -157,7 +166,8 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         let labelled = is_labelled(&deployment.metadata);
         let asked = annotation(&deployment.metadata).is_some();
         if (wanted, wanted) != (condition, labelled) || asked {
-            let plan = deployment_plan(deployment, wanted, now);
+            let why = texts.remove(&deployment.metadata.uid);
+            let plan = deployment_plan(deployment, wanted, why, now);
             decisions.push((Subject::Deployment(Arc::clone(deployment)), plan));
         }
     }
@@ -203,7 +213,7 @@ fn judge(
         return Some((false, Reason::Quiet { count }));
     }
     if held && condition != labelled {
-        return Some((true, Reason::Half));
+        return Some((true, Reason::Half { count, limit: upper }));
     }
     (view.may_freeze && !held && count >= upper).then_some((true, Reason::TooMany { count, limit: upper }))
 }
@@ -283,12 +293,7 @@ fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> P
     let mut status = MachineSetStatus::clone(&set.status);
     status.conditions.retain(|one| one.type_ != FROZEN);
     if freeze {
-        let text = match &reason {
-            Reason::TooMany { count, limit } => format!(
-                "The number of machines backing MachineSet: {name} is {count} >= {limit} which is the Max-ScaleUp-Limit"
-            ),
-            other => other.to_string(),
-        };
+        let text = overshooting(&name, &reason).unwrap_or_else(|| reason.to_string());
         status.conditions.push(MachineSetCondition {
             type_: FROZEN.to_owned(),
             status: "True".to_owned(),
@@ -325,7 +330,19 @@ fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> P
     plan
 }
 
-fn deployment_plan(deployment: &MachineDeployment, freeze: bool, now: Timestamp) -> Plan<Reason> {
+/// What the condition says of a set that has too many machines; `None`: it has not, or that is not why.
+fn overshooting(set: &str, reason: &Reason) -> Option<String> {
+    match reason {
+        // The label and the condition are two writes: who completes the freeze says why there is one.
+        Reason::TooMany { count, limit } | Reason::Half { count, limit } if count >= limit => Some(format!(
+            "The number of machines backing MachineSet: {set} is {count} >= {limit} which is the Max-ScaleUp-Limit"
+        )),
+        _ => None,
+    }
+}
+
+/// `why`: what its set's condition says, where the set is frozen now; else the deployment lags behind.
+fn deployment_plan(deployment: &MachineDeployment, freeze: bool, why: Option<String>, now: Timestamp) -> Plan<Reason> {
     let mut status = MachineDeploymentStatus::clone(&deployment.status);
     status.conditions.retain(|one| one.type_ != FROZEN);
     if freeze {
@@ -334,8 +351,8 @@ fn deployment_plan(deployment: &MachineDeployment, freeze: bool, now: Timestamp)
             status: "True".to_owned(),
             last_update_time: Some(stamp(now)),
             last_transition_time: Some(stamp(now)),
-            reason: OUT_OF_STEP.to_owned(),
-            message: OUT_OF_STEP_TEXT.to_owned(),
+            reason: if why.is_some() { TOO_MANY } else { OUT_OF_STEP }.to_owned(),
+            message: why.unwrap_or_else(|| OUT_OF_STEP_TEXT.to_owned()),
         });
     }
     let has = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);

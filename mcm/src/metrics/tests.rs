@@ -25,6 +25,7 @@ fn a_scrape_shows_upstreams_names() {
     metrics.show(cache.clone());
     cache.apply(Event::Apply(machine()));
     metrics.observe(Metric::JoinDuration(Duration::from_millis(41_600)), &machine(), None);
+    metrics.observe(Metric::DrainDuration(Duration::from_secs(90)), &machine(), None);
     metrics.observe(Metric::FailedJoin, &machine(), None);
     metrics.observe_call(
         "fake",
@@ -38,6 +39,7 @@ fn a_scrape_shows_upstreams_names() {
         "mcm_machine_items_total 1",
         r#"mcm_machine_current_status_phase{name="m1",namespace="default"} -3"#,
         r#"mcm_machine_join_duration_seconds{namespace="default",machine_deployment="pool",instance_type="",zone=""} 42.0"#,
+        r#"mcm_machine_drain_duration_seconds{namespace="default",machine_deployment="pool"} 90.0"#,
         r#"mcm_machine_num_failed_join{namespace="default",machine_deployment="pool",instance_type="",zone=""} 1"#,
         r#"mcm_cloud_api_driver_requests_failed_total{provider="fake",operation="CreateMachine",error_code="ResourceExhausted"} 1"#,
         r#"mcm_cloud_api_driver_request_duration_seconds_count{provider="fake",operation="CreateMachine"} 1"#,

@@ -13,6 +13,8 @@ use kube::{Api, ResourceExt};
 use mcm_api::Machine;
 use mcm_api::keys;
 #[cfg(feature = "mutants")]
+use mcm_core::finalizer::finalizer_patch;
+#[cfg(feature = "mutants")]
 use mcm_core::machine::Mutant;
 use mcm_core::safety::nodes::{Behind, Patience, let_go, patch};
 use serde_json::Value;
@@ -32,6 +34,12 @@ impl Safety {
         };
         let mut wake = None;
         for node in target.nodes.all() {
+            #[cfg(feature = "mutants")]
+            if self.hands().mutant == Some(Mutant::R63b) {
+                let patch = finalizer_patch(&node.metadata, keys::NODE_FINALIZER, true);
+                let _ = self.write_node(&node, patch).await;
+                continue;
+            }
             let behind = self.behind(&node, listed);
             let Some(patch) = patch(&node, behind, &patience, self.now()) else {
                 continue;

@@ -125,7 +125,7 @@ fn machines_that_go_count_until_one_fails(#[case] phases: &[&str], #[case] broke
     let story = phases
         .iter()
         .fold(story, |story, phase| story.apply("Machine", member("b", phase)));
-    story.apply("Machine", member("c", "")).breaks(broken);
+    story.apply("Machine", member("c", "")).after(LATER).breaks(broken);
 }
 
 #[test]
@@ -146,6 +146,7 @@ fn a_machine_whose_vm_others_deleted_is_replaced_at_once(#[case] state: VmState,
         .vm("a", state)
         .apply("Machine", going("m"))
         .apply("Machine", member("d", ""))
+        .after(LATER)
         .breaks(broken);
 }
 
@@ -156,6 +157,7 @@ fn machines_that_a_person_makes_are_not_the_controllers(#[case] name: &str, #[ca
     running(1, &["a", "b"])
         .touched("Machine", "x")
         .apply("Machine", member(name, ""))
+        .after(LATER)
         .breaks(broken);
 }
 
@@ -287,7 +289,7 @@ fn a_number_of_before_holds_until_mcm_can_have_seen_the_new_one(
         .after(Duration::from_secs(1));
     let story = if calm { story.calm() } else { story };
     let story = story.after(time).apply("Machine", member("b", ""));
-    story.apply("Machine", member("c", "")).breaks(broken);
+    story.apply("Machine", member("c", "")).after(LATER).breaks(broken);
 }
 
 /// Written at that resourceVersion.
@@ -299,9 +301,14 @@ fn at(revision: u32, object: Value) -> Value {
 }
 
 #[rstest]
-#[case::made_before_it_said_so(8, None)]
-#[case::made_after(12, Some("I7"))]
-fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(#[case] made: u32, #[case] broken: Option<&str>) {
+#[case::made_before_it_said_so(8, SOON, None)]
+#[case::asked_for_before_it_said_so(12, Duration::from_secs(1), None)]
+#[case::made_after(12, Duration::from_secs(2), Some("I7"))]
+fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(
+    #[case] made: u32,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
     Story::new()
         .disturbed()
         .apply("MachineDeployment", at(1, with(sized(3), observed(1, 1))))
@@ -310,7 +317,41 @@ fn what_was_made_before_mcm_knew_of_a_new_number_may_be_seen_later(#[case] made:
         .apply("MachineDeployment", at(5, with(sized(1), observed(2, 1))))
         .apply("MachineDeployment", at(10, with(sized(1), observed(2, 2))))
         .apply("MachineDeployment", at(11, with(sized(1), observed(2, 2))))
+        .after(time)
         .apply("Machine", at(made, member("c", "")))
+        .after(LATER)
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::in_time(SOON, None)]
+#[case::for_long(LATER, Some("I7"))]
+fn what_a_strategy_of_before_allowed_may_still_be_carried_out(#[case] time: Duration, #[case] broken: Option<&str>) {
+    let strategy = |strategy: Value| with(sized(1), json!({ "spec": { "strategy": strategy } }));
+    Story::new()
+        .apply("MachineDeployment", strategy(json!({ "type": "Recreate" })))
+        .apply("Machine", member("a", "Running"))
+        .apply(
+            "MachineDeployment",
+            strategy(json!({ "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0 } })),
+        )
+        .after(time)
+        .apply("Machine", with(member("a", "Running"), deleted_at(0)))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::it_was_written_before(8, None)]
+#[case::it_was_written_after(12, Some("I7"))]
+fn a_new_number_may_be_seen_after_a_machine_that_it_allows(#[case] written: u32, #[case] broken: Option<&str>) {
+    Story::new()
+        .disturbed()
+        .apply("MachineDeployment", at(1, with(sized(1), observed(1, 1))))
+        .apply("Machine", at(2, member("a", "Running")))
+        .apply("Machine", at(3, member("b", "Running")))
+        .apply("Machine", at(10, member("c", "")))
+        .apply("MachineDeployment", at(written, with(sized(2), observed(2, 2))))
+        .after(LATER)
         .breaks(broken);
 }
 
@@ -327,6 +368,7 @@ fn machines_that_go_count_against_a_surge_that_mcm_knows(#[case] seen: u32, #[ca
         .apply("Machine", member("c", "Running"))
         .apply("MachineDeployment", with(with(sized(2), surge(1)), observed(2, seen)))
         .apply("Machine", member("d", ""))
+        .after(LATER)
         .breaks(broken);
 }
 
@@ -614,7 +656,7 @@ fn the_surge_is_that_of_the_strategy(#[case] strategy: Value, #[case] count: usi
         with(sized(1), json!({ "spec": { "strategy": strategy } })),
     );
     let make = |story: Story, number| story.apply("Machine", member(&format!("m-{number}"), ""));
-    (0..count).fold(story, make).breaks(broken);
+    (0..count).fold(story, make).after(LATER).breaks(broken);
 }
 
 #[rstest]

@@ -10,10 +10,11 @@ use kube::config::Kubeconfig;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Role, current_context, folder, write_kubeconfig};
+use super::{current_context, folder, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::audit::Audit;
 use crate::stage::controllers;
+use crate::stage::role::Role;
 
 /// Dropping it ends it and removes its files.
 pub struct ControlPlane {

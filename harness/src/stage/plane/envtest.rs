@@ -18,11 +18,12 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{Role, client_of, folder, private_file, write_kubeconfig};
+use super::{client_of, folder, private_file, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::child::{Program, Running};
 use crate::stage::controllers;
 use crate::stage::replicas::free_port;
+use crate::stage::role::Role;
 
 /// The programs of a control plane.
 pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];

@@ -18,10 +18,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::StageKind;
 use super::audit::Audit;
 use super::clusters::Clusters;
-use super::{StageKind, setup};
-use crate::deploy;
+use super::role::Role;
 use crate::scenario::Timeouts;
 
 /// For how long the tokens of service accounts are good. No run lasts longer; a world of `drydock up` does not
@@ -37,48 +37,6 @@ pub enum Plane {
     Envtest(Box<envtest::ControlPlane>),
     /// A namespace in a cluster that is there.
     Existing(Box<existing::Place>),
-}
-
-/// What a control plane is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// It holds machines, and their nodes join it.
-    Both,
-    /// It holds machines.
-    Control,
-    /// Nodes join it.
-    Target,
-}
-
-impl Role {
-    /// Makes a cluster ready for it.
-    ///
-    /// # Errors
-    /// A sentence that names the object which cannot be made.
-    pub(super) async fn install(self, client: &kube::Client, namespace: &str) -> Result<(), String> {
-        match self {
-            Self::Both => setup::install(client, namespace).await,
-            Self::Control => setup::install_control(client, namespace).await,
-            Self::Target => setup::install_target(client, namespace).await,
-        }
-    }
-
-    /// Whether machines, sets, deployments and classes are in it.
-    pub fn holds_machines(self) -> bool {
-        self != Self::Target
-    }
-
-    /// The roles that mcm and fakecloud have there.
-    ///
-    /// # Errors
-    /// As [`deploy::rbac`].
-    pub(super) fn rbac(self, namespace: &str) -> Result<Vec<Value>, String> {
-        match self {
-            Self::Both => deploy::rbac(namespace),
-            Self::Control => deploy::control_rbac(namespace),
-            Self::Target => deploy::target_rbac(namespace),
-        }
-    }
 }
 
 /// The control planes of a world. Dropping them ends what they started.

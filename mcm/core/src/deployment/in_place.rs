@@ -11,7 +11,7 @@ use mcm_api::{Machine, Phase, keys};
 use super::bounds::{IN_PLACE_UPDATE, MANUAL};
 use super::desk::Desk;
 use super::nodes::machines;
-use super::{Reason, nodes, revision, rolling, scale};
+use super::{Reason, nodes, revision, rolling};
 use crate::ownership::{controller, reference};
 use crate::set::is_active;
 use crate::steps::Kind;
@@ -235,7 +235,7 @@ fn fill(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         .filter_map(|position| desk.sets.get(*position))
         .map(|set| set.replicas())
         .sum();
-    let to = (wanted - others).min(now.saturating_add(i32::try_from(scale::room(desk)).unwrap_or(i32::MAX)));
+    let to = (wanted - others).min(rolling::next_size(desk, now));
     if now < to {
         return resize(desk, newest, to);
     }

@@ -1,7 +1,7 @@
 //! Recreate: all old machines go, and when the last of them is gone, new ones come.
 
 use super::desk::Desk;
-use super::{Reason, revision};
+use super::{Reason, revision, rolling};
 
 /// Empties the old sets. Answers whether none of their machines is left.
 pub(super) fn empty(desk: &mut Desk, newest: Option<usize>) -> bool {
@@ -18,12 +18,13 @@ pub(super) fn empty(desk: &mut Desk, newest: Option<usize>) -> bool {
     !left
 }
 
-/// Gives the newest set its size.
+/// Gives the newest set its size, as far as its own machines are gone that were told to go: a template may come back while
+/// they do.
 pub(super) fn refill(desk: &mut Desk, newest: usize) {
-    let to = desk.replicas();
-    let Some(set) = desk.sets.get(newest).filter(|set| set.replicas() != to) else {
-        return;
-    };
-    let set = set.name().to_owned();
-    desk.resize(newest, to, Reason::Refilled { set, to });
+    let Some(set) = desk.sets.get(newest) else { return };
+    let (set, now) = (set.name().to_owned(), set.replicas());
+    let to = rolling::next_size(desk, now);
+    if to != now {
+        desk.resize(newest, to, Reason::Refilled { set, to });
+    }
 }

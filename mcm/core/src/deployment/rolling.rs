@@ -38,6 +38,15 @@ pub(super) fn first_size(desk: &Desk) -> i32 {
     more(desk, 0)
 }
 
+/// The next size of the newest set, which has `now` machines: smaller at once, larger as there is room.
+pub(super) fn next_size(desk: &Desk, now: i32) -> i32 {
+    if now > desk.replicas() {
+        desk.replicas()
+    } else {
+        more(desk, now)
+    }
+}
+
 /// The size of the newest set, which has `now` machines, as far as the surge allows.
 fn more(desk: &Desk, now: i32) -> i32 {
     let wanted = i64::from(desk.replicas());
@@ -49,11 +58,7 @@ fn more(desk: &Desk, now: i32) -> i32 {
 pub(super) fn grow(desk: &mut Desk, newest: usize) -> bool {
     let Some(set) = desk.sets.get(newest) else { return false };
     let (name, from) = (set.name().to_owned(), set.replicas());
-    let to = if from > desk.replicas() {
-        desk.replicas()
-    } else {
-        more(desk, from)
-    };
+    let to = next_size(desk, from);
     if to == from {
         return false;
     }

@@ -73,7 +73,7 @@ pub(super) fn scale(desk: &mut Desk, newest: Option<usize>) {
 }
 
 /// How many more machines there may be: those that were to go before, and are still there, take up room until they do.
-pub(super) fn room(desk: &Desk) -> i64 {
+fn room(desk: &Desk) -> i64 {
     let there: i64 = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
     (desk.limit() - there).max(0)
 }

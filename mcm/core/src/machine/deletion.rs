@@ -16,7 +16,6 @@ use crate::finalizer::has_finalizer;
 
 const FOREVER: &str = "Aborting operation. Initiate VM deletion";
 const NO_TARGET: &str = "Running without target cluster, skipping node drain and volume attachment deletion.";
-const NO_TARGET_NO_NODE: &str = "Running without target cluster, skipping node object deletion.";
 const STATUS_FAILED: &str = "Error occurred with decoding machine error status while getting VM status, aborting";
 
 /// The next step of the deletion.
@@ -62,7 +61,6 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     match stage {
         Stage::FindVm => find_vm(pass),
         Stage::Drain | Stage::VolumeAttachments if !pass.view.target => next(pass, Stage::Vm, NO_TARGET),
-        Stage::Node if !pass.view.target => next(pass, Stage::Finalizer, NO_TARGET_NO_NODE),
         Stage::Drain => drain::decide(pass),
         Stage::VolumeAttachments => volume_attachments(pass),
         Stage::Vm => delete_vm(pass),
@@ -442,8 +440,11 @@ fn delete_node(pass: &Pass) -> Plan {
         return plan.again(failure, &pass.settings.retry);
     }
     let node = match &pass.view.node {
-        NodeView::Unknown => return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short),
-        NodeView::Absent | NodeView::Gone => {
+        NodeView::Unknown if pass.view.target => {
+            return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
+        }
+        // Where there is no target cluster there are no Nodes, whoever wrote the label.
+        NodeView::Unknown | NodeView::Absent | NodeView::Gone => {
             let text = format!("No node object found for {name:?}, continuing deletion flow.");
             return next(pass, Stage::Finalizer, &text);
         }

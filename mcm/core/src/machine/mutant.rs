@@ -10,10 +10,14 @@ use std::fmt;
 pub enum Mutant {
     /// Orphans are collected on first sight and on the cache's word alone.
     R01,
+    /// As [`Self::R01`], and before the Machines are listed.
+    R01b,
     /// Orphans are collected on first sight, however young the process is.
     R02,
     /// Of the machines without a VM's record only those that were never tried keep the VMs of their name.
     R03,
+    /// A process leads by itself, whoever else does.
+    R03b,
     /// A machine without a provider id has no VM: CreateMachine is called without asking the cloud.
     R04,
     /// Leadership is looked at when a pass begins, not at each write, and a process that lost it ends a moment later.
@@ -40,12 +44,20 @@ pub enum Mutant {
     R12,
     /// A machine whose VM is not found needs no DeleteMachine.
     R13,
+    /// A creation that is repeated is another one for the cloud, and nothing is found of the first.
+    R13b,
+    /// A VM that has ended hides those that its machine got later.
+    R14,
     /// Secrets are read once in the life of a process.
     R15,
+    /// Orphans are collected when the process starts, and not later.
+    R15b,
     /// Whether a machine has a VM is told by the label that names its node.
     R16,
     /// Collection of orphans goes on while the controller is frozen.
     R17,
+    /// Collection of orphans waits neither for the API servers nor for what the nodes' one has.
+    R17b,
     /// Nobody waits for siblings that are being replaced.
     R18,
     /// Of the siblings only those hold a machine back that are Failed.
@@ -66,8 +78,10 @@ pub enum Mutant {
     R23,
     /// A frozen set is thawed by a person alone.
     R23b,
-    /// A drain keeps its worker until it is over.
+    /// A drain keeps a worker of those for deletions until it is over.
     R26,
+    /// A drain keeps a worker of all until it is over.
+    R26b,
     /// A drain ends by the number of its evictions alone.
     R27,
     /// A forced deletion evicts, and waits for budgets as every other.
@@ -80,6 +94,8 @@ pub enum Mutant {
     R29b,
     /// An eviction that was refused is asked for again at once.
     R30,
+    /// A pod that ends already is evicted again.
+    R30b,
     /// A budget that refuses an eviction is taken for one that can never be met.
     R31,
     /// A machine without a node fails to drain it.
@@ -152,6 +168,8 @@ pub enum Mutant {
     R62,
     /// A deletion that finds its label gone passes over what it stands for.
     R63,
+    /// Every node gets the finalizer, whoever made it.
+    R63b,
     /// A machine is Pending without the name of its node.
     R64,
     /// A node of the machine's name is the machine's, whatever VM it runs on.
@@ -176,6 +194,8 @@ pub enum Mutant {
     R71b,
     /// A status is written at every pass, and an error is repeated at each.
     R72,
+    /// A machine that is deleted wakes its class at each pass, and the class its machines.
+    R72b,
     /// A deletion whose class is not usable says nothing, and nothing wakes it.
     R73,
     /// A machine whose node is not there is looked at no further.
@@ -246,10 +266,12 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 117] = [
+    pub const ALL: [Self; 127] = [
         Self::R01,
+        Self::R01b,
         Self::R02,
         Self::R03,
+        Self::R03b,
         Self::R04,
         Self::R04b,
         Self::R05,
@@ -263,9 +285,13 @@ impl Mutant {
         Self::R10,
         Self::R12,
         Self::R13,
+        Self::R13b,
+        Self::R14,
         Self::R15,
+        Self::R15b,
         Self::R16,
         Self::R17,
+        Self::R17b,
         Self::R18,
         Self::R19,
         Self::R19b,
@@ -277,12 +303,14 @@ impl Mutant {
         Self::R23,
         Self::R23b,
         Self::R26,
+        Self::R26b,
         Self::R27,
         Self::R28,
         Self::R28b,
         Self::R29,
         Self::R29b,
         Self::R30,
+        Self::R30b,
         Self::R31,
         Self::R32,
         Self::R33,
@@ -319,6 +347,7 @@ impl Mutant {
         Self::R61,
         Self::R62,
         Self::R63,
+        Self::R63b,
         Self::R64,
         Self::R65,
         Self::R65b,
@@ -331,6 +360,7 @@ impl Mutant {
         Self::R71,
         Self::R71b,
         Self::R72,
+        Self::R72b,
         Self::R73,
         Self::R74,
         Self::R75,
@@ -370,8 +400,10 @@ impl Mutant {
     pub fn name(self) -> &'static str {
         match self {
             Self::R01 => "R01",
+            Self::R01b => "R01/b",
             Self::R02 => "R02",
             Self::R03 => "R03",
+            Self::R03b => "R03/b",
             Self::R04 => "R04",
             Self::R04b => "R04/b",
             Self::R05 => "R05",
@@ -385,9 +417,13 @@ impl Mutant {
             Self::R10 => "R10",
             Self::R12 => "R12",
             Self::R13 => "R13",
+            Self::R13b => "R13/b",
+            Self::R14 => "R14",
             Self::R15 => "R15",
+            Self::R15b => "R15/b",
             Self::R16 => "R16",
             Self::R17 => "R17",
+            Self::R17b => "R17/b",
             Self::R18 => "R18",
             Self::R19 => "R19",
             Self::R19b => "R19/b",
@@ -399,12 +435,14 @@ impl Mutant {
             Self::R23 => "R23",
             Self::R23b => "R23/b",
             Self::R26 => "R26",
+            Self::R26b => "R26/b",
             Self::R27 => "R27",
             Self::R28 => "R28",
             Self::R28b => "R28/b",
             Self::R29 => "R29",
             Self::R29b => "R29/b",
             Self::R30 => "R30",
+            Self::R30b => "R30/b",
             Self::R31 => "R31",
             Self::R32 => "R32",
             Self::R33 => "R33",
@@ -441,6 +479,7 @@ impl Mutant {
             Self::R61 => "R61",
             Self::R62 => "R62",
             Self::R63 => "R63",
+            Self::R63b => "R63/b",
             Self::R64 => "R64",
             Self::R65 => "R65",
             Self::R65b => "R65/b",
@@ -453,6 +492,7 @@ impl Mutant {
             Self::R71 => "R71",
             Self::R71b => "R71/b",
             Self::R72 => "R72",
+            Self::R72b => "R72/b",
             Self::R73 => "R73",
             Self::R74 => "R74",
             Self::R75 => "R75",

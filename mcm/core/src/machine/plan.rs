@@ -408,6 +408,8 @@ pub enum Metric {
     InitializeDuration(Duration),
     /// From the object's creation to the first Running.
     JoinDuration(Duration),
+    /// From the object's deletion to the end of the drain.
+    DrainDuration(Duration),
     /// From the object's deletion to the VM's.
     DeleteDuration(Duration),
     /// The machine did not join within its creation timeout.

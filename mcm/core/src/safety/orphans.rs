@@ -366,11 +366,11 @@ macro_rules! planted {
 
 planted! {
     /// The first sight of a candidate is enough.
-    takes_on_sight: R01 | R02 | R03
+    takes_on_sight: R01 | R01b | R02 | R03
 }
 planted! {
     /// Nobody asks the API server.
-    believes_cache: R01
+    believes_cache: R01 | R01b
 }
 planted! {
     /// A Machine whose creation failed once may lose the VM that a later attempt makes.

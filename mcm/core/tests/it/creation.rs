@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::NodeAddress;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Code, DriverError, GoDuration, NodeTemplate, Operation, Phase, State, VmIdentity, keys};
 use mcm_core::machine::{
@@ -487,6 +488,12 @@ fn a_machine_without_class_kind_and_name_is_told_so() {
     "the machine class small is not usable: [nodeTemplate.capacity.cpu: Required value",
     mins(10)
 )]
+#[case::region_missing(
+    |view: &mut View| view.class.as_mut().unwrap().node_template = Some(without_region()),
+    "the machine class small is not usable: [nodeTemplate.region: Required value: MachineClass NodeTemplate Instance Type, \
+     region and zone cannot be empty]; correct the class",
+    mins(10)
+)]
 #[case::no_secret(
     |view: &mut View| view.secret.missing = vec!["garden/small".to_owned()],
     "the secret garden/small, which the machine class small refers to, does not exist",
@@ -515,6 +522,32 @@ fn a_class_or_secret_that_is_not_usable_is_told_in_the_status(
         "Failed",
         "the creation timeout holds whatever the cause"
     );
+}
+
+/// A template that is complete.
+fn good_template() -> NodeTemplate {
+    let amount = |key: &str| (key.to_owned(), Quantity("1".to_owned()));
+    NodeTemplate {
+        capacity: ["cpu", "gpu", "memory"].map(amount).into(),
+        instance_type: "m5.large".to_owned(),
+        region: "z".to_owned(),
+        zone: "z1".to_owned(),
+        ..NodeTemplate::default()
+    }
+}
+
+fn without_region() -> NodeTemplate {
+    NodeTemplate {
+        region: String::new(),
+        ..good_template()
+    }
+}
+
+#[test]
+fn a_class_with_a_good_node_template_is_usable() {
+    let mut view = new_machine();
+    view.class.as_mut().unwrap().node_template = Some(good_template());
+    assert_eq!(decided(&view, minute(1)).reason, Reason::AskForVm);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Operation, Phase, Preservation, PreservationStage, PreservedBy, keys};
-use mcm_core::machine::{EvictionOutcome, NodeView, View, is_drained_in_place};
+use mcm_core::machine::{EvictionOutcome, Failure, NodeView, View, is_drained_in_place};
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -64,6 +64,53 @@ fn labels_lead_to_the_condition(#[case] labels: &str, #[case] reason: Option<&st
         .into_iter()
         .collect();
     assert_eq!(actions(&plan), expected);
+}
+
+/// Acceptance list "In-place label change detector" of the specification. There is no detector: each change of a Node that
+/// the watch shows is decided on, and so it matters what a change asks for. Of changes that this process makes itself
+/// `World::node_ordered` of the shell tells. Unlike upstream's, a Node that shows up with a label is no change to overlook.
+#[rstest]
+#[case::both_nodes_nil(None, None, None, false)]
+#[case::old_nil_without_labels(None, Some(""), None, false)]
+#[case::old_nil_with_a_label(None, Some("candidate"), None, true)]
+#[case::new_nil(Some("candidate"), None, Some("CandidateForUpdate"), false)]
+#[case::no_labels(Some(""), Some(""), None, false)]
+#[case::candidate_added(Some(""), Some("candidate"), None, true)]
+#[case::selected_added(Some("candidate"), Some("candidate selected"), Some("CandidateForUpdate"), true)]
+#[case::result_added(
+    Some("candidate selected"),
+    Some("candidate selected successful"),
+    Some("ReadyForUpdate"),
+    true
+)]
+#[case::result_value_changed(
+    Some("candidate selected failed"),
+    Some("candidate selected successful"),
+    Some("UpdateFailed"),
+    true
+)]
+#[case::result_same(
+    Some("candidate selected successful"),
+    Some("candidate selected successful"),
+    Some("UpdateSuccessful"),
+    false
+)]
+fn a_change_of_the_labels_is_answered_by_the_condition(
+    #[case] old: Option<&str>,
+    #[case] new: Option<&str>,
+    #[case] reason: Option<&str>,
+    #[case] answered: bool,
+) {
+    let asks = |labels: Option<&str>| {
+        let mut view = on(Phase::Running, labelled(labels.unwrap_or_default(), reason));
+        if labels.is_none() {
+            view.node = NodeView::Absent;
+        }
+        let does = actions(&decided(&view, minute(1)));
+        does.iter().any(|action| action.starts_with("condition InPlaceUpdate"))
+    };
+    assert!(!asks(old), "what was there is answered");
+    assert_eq!(asks(new), answered);
 }
 
 #[test]
@@ -177,6 +224,38 @@ fn a_node_that_ends_no_pods_is_drained_by_force(#[case] type_: &str, #[case] sta
             "condition InPlaceUpdate DrainSuccessful"
         ]
     );
+}
+
+/// Acceptance list "in-place drain": where upstream answers NotFound and tries again soon, the missing Node is what counts.
+/// Whether it was missing before or went under the drain, nobody is sent away and no condition is written.
+#[rstest]
+#[case::running(Phase::Running, false, "Unknown")]
+#[case::running_and_it_goes_under_the_drain(Phase::Running, true, "Unknown")]
+#[case::updating(Phase::InPlaceUpdating, false, "")]
+#[case::updating_and_it_goes_under_the_drain(Phase::InPlaceUpdating, true, "")]
+fn a_node_that_is_missing_is_not_drained_before_an_update(
+    #[case] phase: Phase,
+    #[case] under_the_drain: bool,
+    #[case] expected: &str,
+) {
+    let mut view = on(phase, labelled("candidate selected", Some("SelectedForUpdate")));
+    view.pods = Some(vec![pod("web-1")]);
+    if under_the_drain {
+        let action = decided(&view, minute(1)).actions[0].clone();
+        assert_eq!(action.node(), Some(NAME));
+        view.failure = Some(Failure {
+            action,
+            conflict: false,
+            not_found: true,
+            message: "nodes \"worker-x7k2p\" not found".to_owned(),
+        });
+    } else {
+        view.node = NodeView::Absent;
+    }
+    let plan = decided(&view, minute(1));
+    assert_eq!(actions(&plan), Vec::<String>::new());
+    assert_eq!(written(&plan).0, expected);
+    assert!(plan.wake.is_some(), "its timeouts go on");
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! Whole lives: create, run, delete, in a fixed order and in many random ones, with a controller that
 //! dies at any moment.
 
+use std::time::Duration;
+
 use mcm_api::Code;
 use mcm_core::machine::{CallKind, Settings};
+use rstest::rstest;
 
+use crate::fixtures::{pod, unhealthy};
 use crate::world::{End, World};
 
 /// SplitMix64: the order of one seed.
@@ -28,7 +32,7 @@ fn settle(world: &mut World, phase: &str) {
                 return;
             }
             End::Sleeps(_) if world.phase() == "Pending" => {
-                world.pass(std::time::Duration::from_secs(30));
+                world.pass(Duration::from_secs(30));
                 world.boot();
             }
             End::Sleeps(wake) => world.pass(wake),
@@ -100,7 +104,7 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
                 world.run(order.below(6) as usize);
             }
             _ => match world.run(usize::MAX) {
-                End::Sleeps(wake) => world.pass(wake.min(std::time::Duration::from_mins(3))),
+                End::Sleeps(wake) => world.pass(wake.min(Duration::from_mins(3))),
                 End::Gone
                     if world
                         .narrative
@@ -167,6 +171,55 @@ fn a_controller_that_dies_after_any_action_still_brings_a_machine_up_and_down() 
         assert!(
             crashes > 0 || survives > 5,
             "a run of {survives} actions ends by a crash"
+        );
+    }
+}
+
+/// Acceptance list "Creation map" of the specification. Ours is the queue, which gives one key to one worker at a time
+/// (`a_key_at_work_waits_until_it_is_done` in the shell): a deletion comes to its turn when the creation's call has
+/// returned, at once and not after the medium retry period, and first of all with the VM that was made.
+#[rstest]
+#[case::deletion_refused_while_present(
+    Some(CallKind::Create),
+    "the VM was made while the machine was deleted: it is recorded first -> patch node=worker-x7k2p priority=3 \
+     provider=fakecloud:///z1/vm-1"
+)]
+#[case::key_removed_after_the_creation_flow(Some(CallKind::Initialize), "the machine is being deleted => Terminating")]
+#[case::deletion_proceeds_when_absent(None, "the machine is being deleted => Terminating")]
+fn a_deletion_waits_for_a_creation_that_is_under_way(#[case] during: Option<CallKind>, #[case] first: &str) {
+    let mut world = World::new(Settings::default());
+    world.deleted_during = during;
+    world.run(usize::MAX);
+    if during.is_none() {
+        assert_eq!(world.phase(), "Pending");
+        world.delete();
+    }
+    settle(&mut world, "gone");
+    let mut told = world.narrative.iter();
+    told.find(|line| line.contains("the machine is deleted"));
+    assert_eq!(told.next().map(String::as_str), Some(first), "{:#?}", world.narrative);
+    assert!(world.machine.is_none() && world.vms.is_empty(), "nothing is left");
+}
+
+#[test]
+fn a_forced_drain_that_is_cut_short_anywhere_is_finished_by_the_next_process() {
+    for survives in 0..12 {
+        let mut world = World::new(Settings::default());
+        settle(&mut world, "Running");
+        let node = world.node.as_mut().unwrap();
+        node.status.as_mut().unwrap().conditions = Some(unhealthy());
+        world.pods.push(pod("web-2"));
+        world.pass(Duration::from_mins(6));
+        world.delete();
+        let crashed = matches!(world.run(survives), End::Crashed);
+        settle(&mut world, "gone");
+        let told = world.narrative.join("\n");
+        assert!(told.contains("cordon") && told.contains("delete pod web-1"), "{told}");
+        assert!(!told.contains("evict"), "{told}");
+        assert!(world.machine.is_none() && world.node.is_none() && world.vms.is_empty() && world.pods.is_empty());
+        assert!(
+            crashed || survives > 8,
+            "a run of {survives} actions ends by a crash\n{told}"
         );
     }
 }

@@ -1,5 +1,8 @@
-//! The decisions about machines: tables a rule, plans as snapshots, and whole lives in a small world.
+//! The decisions about machines: tables a rule, plans as snapshots, and whole lives in a small world. Those about classes and
+//! safety that an acceptance list of the specification asks for, too.
 
+#[cfg(test)]
+mod class;
 #[cfg(test)]
 mod creation;
 #[cfg(test)]
@@ -22,6 +25,8 @@ mod plans;
 mod preservation;
 #[cfg(test)]
 mod rollout;
+#[cfg(test)]
+mod safety;
 #[cfg(test)]
 mod update;
 #[cfg(test)]

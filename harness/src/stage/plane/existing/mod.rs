@@ -23,10 +23,11 @@ use tempfile::TempDir;
 
 use self::claim::Claim;
 use self::tidy::Before;
-use super::{Plane, Planes, Role, current_context, folder, write_kubeconfig};
+use super::{Plane, Planes, current_context, folder, write_kubeconfig};
 use crate::engine::kinds;
 use crate::runner::{Job, Ran};
 use crate::scenario::Timeouts;
+use crate::stage::role::Role;
 use crate::stage::{LEASE, processes, setup};
 
 /// How long the API server may take to answer at the start.

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::deploy;
 use crate::engine::kinds;
 use crate::invariants::is_ours;
-use crate::stage::plane::Role;
+use crate::stage::role::Role;
 use crate::stage::tokens;
 
 /// The type of Secrets that are bootstrap tokens.

@@ -60,6 +60,7 @@ impl Step {
 /// The next step for these pods of the machine's Node, which are all that are concerned.
 pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
     let mut memory = pass.view.drain.clone();
+    memory.by_force = None;
     if let Some(Answer::VolumeIds(ids)) = pass.last_answer() {
         memory.volume_ids.extend(ids.clone());
     }
@@ -148,7 +149,9 @@ impl Drain<'_> {
 
     /// Asks a pod to go, unless it goes already or was asked a moment ago. Whether it was asked.
     pub fn ask(&mut self, pod: &Pod) -> bool {
-        if let Some(ends) = pod.ends {
+        if let Some(ends) = pod.ends
+            && !planted!(self.pass.settings, R30b)
+        {
             let left = self.left(ends, OVERDUE);
             if left.is_zero() {
                 let node = self.pass.node_name().unwrap_or_default();
@@ -199,10 +202,7 @@ impl Drain<'_> {
                     pod.name
                 )
             }),
-            Some(EvictionOutcome::Failed(text)) => Some(format!(
-                "error when evicting pod {:?}: {text} scheduled on node {node}",
-                pod.name
-            )),
+            Some(EvictionOutcome::Failed(text)) => Some(not_asked(pod, text, node)),
             Some(EvictionOutcome::Accepted) | None => None,
         };
         self.step.errors.extend(error);
@@ -232,6 +232,14 @@ impl Drain<'_> {
             detached: None,
         });
     }
+}
+
+/// A pod on `node` that could not be asked to go, in upstream's words.
+pub(super) fn not_asked(pod: &Pod, error: &str, node: &str) -> String {
+    format!(
+        "error when evicting pod {:?}: {error} scheduled on node {node}",
+        pod.name
+    )
 }
 
 /// A budget of the pod that can never be met.

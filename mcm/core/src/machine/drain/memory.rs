@@ -20,6 +20,8 @@ pub struct DrainMemory {
     pub moving: Option<Moving>,
     /// Uids of pods whose volumes did not detach in time: they are waited for no longer.
     pub given_up: BTreeSet<String>,
+    /// Uids of the pods that a drain by force found and deletes; `None`: pods are evicted.
+    pub by_force: Option<BTreeSet<String>>,
 }
 
 /// The eviction or deletion of a pod, as often as it was asked for.

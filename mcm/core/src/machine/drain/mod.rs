@@ -14,12 +14,13 @@ use mcm_api::{GoDuration, Phase, State, keys};
 
 use super::deletion::{advance, next};
 use super::pass::Pass;
-use super::{Action, Failure, NodeView, Plan, Pod, Reason, Stage, View};
+use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
 
 pub(super) use engine::{Limit, step};
 pub use memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
 
 const TERMINATING: &str = "Terminating";
+const CONTINUE: &str = "However, since it's a force deletion shall continue deletion of VM.";
 /// A node that is not Ready for this long ends no pods any more.
 const DEAD_AFTER: Duration = Duration::from_mins(5);
 
@@ -109,7 +110,7 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
         return plan.act(cordon).after(Duration::ZERO);
     }
     let mut plan = if step.is_done() {
-        next(pass, Stage::Vm, "Drain successful.")
+        next(pass, Stage::Vm, "Drain successful.").act(measured(pass))
     } else if step.errors.is_empty() {
         Plan::new(Reason::Draining { waiting: step.waiting }).after(step.wake)
     } else {
@@ -129,16 +130,88 @@ fn evict(pass: &Pass, left: Duration) -> Plan {
     plan
 }
 
-/// Nobody waits for the pods any longer; they are deleted, so that their owners replace them.
+/// Nobody waits for the pods any longer: the Node takes no more of them, and those that it found are deleted once, so that
+/// their owners replace them. What fails on the way is told, and holds the VM's deletion up no longer than that.
 fn force(pass: &Pass) -> Plan {
-    let mut plan = next(pass, Stage::VolumeAttachments, "Force Drain successful.");
+    let failure = pass.view.failure.as_ref().filter(|failure| counts(failure));
     let pods = pass.view.pods.as_deref().map(concerned).unwrap_or_default();
-    plan.actions.splice(0..0, deletions(pods));
-    if left(pass).is_zero() {
+    let cordon = cordon(pass).or_else(|| cordon_unseen(pass).filter(|_| !pods.is_empty()));
+    let cordon = cordon.filter(|_| failure.is_none());
+    if let (None, None, Some(node)) = (&pass.view.pods, failure, pass.node_name()) {
+        // Not in production, where the caches are filled before anything is decided. Taken for none, the pods would end
+        // along with their VM and nobody would have been told.
+        let mut plan = Plan::new(Reason::PodsUnknown);
+        plan.actions.extend(cordon);
+        return plan.act(Action::ListPods { node: node.to_owned() });
+    }
+    let memory = by_force(pass, &pods);
+    let asked = |pod: &Pod| memory.attempts.contains_key(&pod.uid);
+    let found = |pod: &Pod| memory.by_force.iter().flatten().any(|uid| *uid == pod.uid);
+    let left_to_ask: Vec<Pod> = pods.iter().filter(|pod| found(pod) && !asked(pod)).cloned().collect();
+    let mut plan = match failure {
+        None if !left_to_ask.is_empty() => Plan {
+            drain: Some(memory),
+            ..Plan::new(Reason::Draining { waiting: pods.len() }).after(Duration::ZERO)
+        },
+        Some(failure) => forced(pass, std::slice::from_ref(&failure.message)),
+        None => forced(pass, &not_deleted(pass, &memory, &pods)),
+    };
+    plan.actions
+        .splice(0..0, cordon.into_iter().chain(deletions(left_to_ask)));
+    plan
+}
+
+/// Whether a drain by force tells of the failure. That the Node does not know why it goes, it does not.
+fn counts(failure: &Failure) -> bool {
+    !matches!(failure.action, Action::SetTerminatingCondition { .. })
+}
+
+/// What a drain by force remembers. It begins with the pods that are there at that moment: whatever comes to the Node
+/// later, although it is cordoned, would come again and again.
+fn by_force(pass: &Pass, pods: &[Pod]) -> DrainMemory {
+    let known = &pass.view.drain;
+    if known.by_force.is_some() {
+        return known.clone();
+    }
+    DrainMemory {
+        by_force: Some(pods.iter().map(|pod| pod.uid.clone()).collect()),
+        ..DrainMemory::default()
+    }
+}
+
+/// The pods that are still there because their deletion failed.
+fn not_deleted(pass: &Pass, memory: &DrainMemory, pods: &[Pod]) -> Vec<String> {
+    let node = pass.node_name().unwrap_or_default();
+    let error = |pod: &Pod| match &memory.attempts.get(&pod.uid)?.outcome {
+        EvictionOutcome::Accepted => None,
+        EvictionOutcome::Refused => Some(engine::not_asked(pod, "the API server is too busy", node)),
+        EvictionOutcome::Failed(text) => Some(engine::not_asked(pod, text, node)),
+    };
+    pods.iter().filter_map(error).collect()
+}
+
+/// How long the machine's pods took to leave.
+fn measured(pass: &Pass) -> Action {
+    let deleted = pass.machine().metadata.deletion_timestamp.as_ref();
+    Action::Observe(Metric::DrainDuration(pass.since(deleted)))
+}
+
+/// The end of a drain by force.
+fn forced(pass: &Pass, errors: &[String]) -> Plan {
+    let text = if errors.is_empty() {
+        "Force Drain successful.".to_owned()
+    } else {
+        format!("Drain failed due to - {}. {CONTINUE}", errors.join(", "))
+    };
+    let mut plan = next(pass, Stage::VolumeAttachments, &text).act(measured(pass));
+    if left(pass).is_zero() && errors.is_empty() {
         let timeout = GoDuration(pass.settings.drain_timeout_of(pass.machine()));
         plan.reason = Reason::Stage(format!("the drain did not end within {timeout}: it is forced"));
     }
-    plan
+    Plan {
+        drain: pass.view.drain.begun_anew(),
+        ..plan
+    }
 }
 
 /// The pods are deleted at once.

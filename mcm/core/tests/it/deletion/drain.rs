@@ -105,6 +105,8 @@ fn the_label_for_forced_deletion_skips_the_drain(#[case] value: &str, #[case] sk
 #[case::not_ready(&[("Ready", "Unknown")], 6, true)]
 #[case::not_ready_for_short(&[("Ready", "Unknown")], 5, false)]
 #[case::read_only(&[("Ready", "True"), ("ReadonlyFilesystem", "True")], 6, true)]
+#[case::both(&[("Ready", "Unknown"), ("ReadonlyFilesystem", "True")], 6, true)]
+#[case::read_only_for_short(&[("Ready", "True"), ("ReadonlyFilesystem", "True")], 5, false)]
 #[case::writable(&[("Ready", "True"), ("ReadonlyFilesystem", "False")], 60, false)]
 #[case::too_late(&[("Ready", "True")], 120, true)]
 #[case::in_time(&[("Ready", "True")], 119, false)]
@@ -126,12 +128,163 @@ fn a_dead_node_and_a_late_drain_force_the_pods(
         },
     ]);
     let plan = decided(&view, minute(now));
+    assert_eq!(plan.reason, Reason::Draining { waiting: 1 });
+    assert_eq!(actions(&plan).contains(&"delete pod web-1".to_owned()), forced);
     if forced {
-        assert_eq!(actions(&plan), ["delete pod web-1"]);
-        assert_eq!(description(&plan), "Force Drain successful. Delete Volume Attachments");
-    } else {
-        assert_eq!(plan.reason, Reason::Draining { waiting: 1 });
+        assert_eq!(actions(&plan), ["cordon", "delete pod web-1"]);
+        assert_eq!((&plan.status, plan.wake), (&None, Some(Duration::ZERO)));
+        let plan = decided(&after(&view, &plan, EvictionOutcome::Accepted), minute(now));
+        assert_eq!(actions(&plan), Vec::<String>::new(), "once");
+        assert_eq!(description(&plan), FORCED);
     }
+}
+
+const FORCED: &str = "Force Drain successful. Delete Volume Attachments";
+
+/// A machine whose drain has no time left at that minute, on an open node with one pod.
+fn late() -> (View, Timestamp) {
+    let mut view = in_stage(Stage::Drain);
+    view.pods = Some(vec![pod("web-1")]);
+    (view, minute(120))
+}
+
+/// What is seen after the plan was carried out, the pods' deletions with that outcome: the cache still shows them.
+fn after(view: &View, plan: &Plan, outcome: EvictionOutcome) -> View {
+    let mut view = view.clone();
+    view.drain = plan.drain.clone().unwrap_or_default();
+    for action in &plan.actions {
+        match action {
+            Action::DeletePod { uid, .. } => view.drain.attempted(uid, start(), outcome.clone()),
+            Action::CordonNode { .. } => view = cordoned(view),
+            _ => {}
+        }
+    }
+    view
+}
+
+fn cordoned(mut view: View) -> View {
+    if let NodeView::Present(node) = &mut view.node {
+        node.spec.get_or_insert_default().unschedulable = Some(true);
+    }
+    view
+}
+
+#[rstest]
+#[case::its_time_is_up(120, "Ready", "True")]
+#[case::the_node_is_dead(6, "Ready", "Unknown")]
+fn a_node_that_cannot_be_cordoned_holds_no_forced_drain_up(
+    #[case] now: i64,
+    #[case] type_: &str,
+    #[case] status: &str,
+) {
+    let mut view = with_conditions(in_stage(Stage::Drain), &[condition(type_, status)]);
+    view.pods = Some(vec![pod("web-1")]);
+    view.failure = failed(&Action::CordonNode { node: NAME.to_owned() }, false, false);
+    let plan = decided(&view, minute(now));
+    assert_eq!(actions(&plan), ["delete pod web-1"], "it is not tried again");
+    let (_, state, _, text) = written(&plan);
+    assert_eq!(state, "Processing");
+    assert_eq!(
+        text,
+        "Drain failed due to - it broke. However, since it's a force deletion shall continue deletion of VM. Delete Volume \
+         Attachments"
+    );
+}
+
+#[rstest]
+#[case::it_is_refused(EvictionOutcome::Refused, "the API server is too busy")]
+#[case::it_fails(EvictionOutcome::Failed("it broke".to_owned()), "it broke")]
+fn a_pod_that_cannot_be_deleted_holds_no_forced_drain_up(#[case] outcome: EvictionOutcome, #[case] error: &str) {
+    let (view, now) = late();
+    let plan = decided(&after(&view, &decided(&view, now), outcome), now);
+    assert_eq!(actions(&plan), Vec::<String>::new());
+    assert_eq!(
+        description(&plan),
+        format!(
+            "Drain failed due to - error when evicting pod \"web-1\": {error} scheduled on node worker-x7k2p. However, since \
+             it's a force deletion shall continue deletion of VM. Delete Volume Attachments"
+        )
+    );
+    assert_eq!(written(&plan).1, "Processing");
+    assert_eq!(plan.drain, Some(<_>::default()), "another drain would begin anew");
+}
+
+#[test]
+fn a_forced_drain_deletes_the_pods_that_it_found_and_none_that_come_later() {
+    let (mut view, now) = late();
+    view.pods = Some(vec![pod("web-1"), pod("web-2")]);
+    let plan = decided(&view, now);
+    assert_eq!(actions(&plan), ["cordon", "delete pod web-1", "delete pod web-2"]);
+    let mut cut_short = after(&view, &plan, EvictionOutcome::Accepted);
+    cut_short.drain.attempts.remove("uid-web-2");
+    cut_short.pods.as_mut().unwrap().push(pod("web-3"));
+    let plan = decided(&cut_short, now);
+    assert_eq!(actions(&plan), ["delete pod web-2"]);
+    let plan = decided(&after(&cut_short, &plan, EvictionOutcome::Accepted), now);
+    assert_eq!((actions(&plan).len(), description(&plan).as_str()), (0, FORCED));
+}
+
+#[test]
+fn a_node_that_comes_back_from_the_dead_is_drained_and_forced_anew_when_it_dies_again() {
+    let mut view = in_stage(Stage::Drain);
+    view.pods = Some(vec![pod("web-1")]);
+    let dies = |view: &View| with_conditions(view.clone(), &[condition("Ready", "Unknown")]);
+    let plan = decided(&dies(&view), minute(6));
+    view.drain = after(&view, &plan, EvictionOutcome::Accepted).drain;
+    view.pods = Some(vec![pod("web-2")]);
+    let plan = decided(&view, minute(6));
+    assert!(actions(&plan).contains(&"evict web-2".to_owned()), "{plan:?}");
+    view.drain = plan.drain.unwrap();
+    assert_eq!(
+        actions(&decided(&dies(&view), minute(6))),
+        ["cordon", "delete pod web-2"]
+    );
+}
+
+#[test]
+fn evictions_before_a_drain_was_forced_do_not_count_for_deletions() {
+    let (mut view, now) = late();
+    view = cordoned(view);
+    view.drain = decided(&view, minute(119)).drain.unwrap();
+    view.drain
+        .attempted("uid-web-1", minute(119), EvictionOutcome::Accepted);
+    assert_eq!(actions(&decided(&view, now)), ["delete pod web-1"]);
+}
+
+#[rstest]
+#[case::open(false, &["cordon"])]
+#[case::cordoned(true, &[])]
+fn a_forced_drain_of_an_empty_node_cordons_it_once(#[case] closed: bool, #[case] expected: &[&str]) {
+    let (view, now) = late();
+    let mut view = if closed { cordoned(view) } else { view };
+    view.pods = Some(Vec::new());
+    let plan = decided(&view, now);
+    assert_eq!(
+        (actions(&plan).as_slice(), description(&plan).as_str()),
+        (&*words(expected), FORCED)
+    );
+}
+
+#[rstest]
+#[case::never_seen(NodeView::Absent, &["cordon", "delete pod web-1"])]
+#[case::gone(NodeView::Gone, &["delete pod web-1"])]
+fn pods_on_a_node_that_is_not_there_are_deleted_by_a_forced_drain(#[case] node: NodeView, #[case] expected: &[&str]) {
+    let (view, now) = late();
+    let view = View { node, ..view };
+    assert_eq!(actions(&decided(&view, now)), words(expected));
+}
+
+#[test]
+fn a_forced_drain_asks_for_pods_that_are_not_known() {
+    let (view, now) = late();
+    let unknown = View { pods: None, ..view };
+    let plan = decided(&unknown, now);
+    assert_eq!(actions(&plan), ["cordon", "list pods of worker-x7k2p"]);
+    assert_eq!((plan.status, plan.wake), (None, None), "their list comes first");
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 #[test]
@@ -142,19 +295,63 @@ fn a_drain_is_looked_at_when_its_time_is_up() {
     assert_eq!(decided(&view, almost).wake, Some(secs(7)));
 }
 
+/// The acceptance list's failures of a node update: with the label, before the timeout, and after it.
 #[rstest]
-#[case::condition(
+#[case::condition_with_the_force_label(
     0,
+    1,
+    true,
+    "Processing",
+    "Drain skipped, as the machine has the label force-deletion. Delete Volume Attachments"
+)]
+#[case::cordon_with_the_force_label(
+    1,
+    1,
+    true,
+    "Processing",
+    "Drain skipped, as the machine has the label force-deletion. Delete Volume Attachments"
+)]
+#[case::condition_before_the_timeout(
+    0,
+    1,
+    false,
+    "Failed",
     "Drain failed due to failure in update of node conditions - it broke. Will retry in next sync. Initiate node drain"
 )]
-#[case::cordon(1, "Drain failed due to - it broke. Will retry in next sync. Initiate node drain")]
-fn a_node_that_cannot_be_written_is_told_in_the_status(#[case] action: usize, #[case] text: &str) {
+#[case::cordon_before_the_timeout(
+    1,
+    1,
+    false,
+    "Failed",
+    "Drain failed due to - it broke. Will retry in next sync. Initiate node drain"
+)]
+#[case::condition_after_the_timeout(0, 120, false, "Processing", FORCED)]
+#[case::cordon_after_the_timeout(
+    1,
+    120,
+    false,
+    "Processing",
+    "Drain failed due to - it broke. However, since it's a force deletion shall continue deletion of VM. Delete Volume \
+     Attachments"
+)]
+fn a_node_that_cannot_be_written_is_told_in_the_status(
+    #[case] action: usize,
+    #[case] now: i64,
+    #[case] by_label: bool,
+    #[case] state: &str,
+    #[case] text: &str,
+) {
     let mut view = in_stage(Stage::Drain);
     view.failure = failed(&decided(&view, minute(1)).actions[action], false, false);
-    let plan = decided(&view, minute(1));
+    if by_label {
+        let labels = view.machine.metadata.labels.get_or_insert_default();
+        labels.insert(keys::FORCE_DELETION_LABEL.to_owned(), "True".to_owned());
+    }
+    let plan = decided(&view, minute(now));
+    let wake = if state == "Failed" { secs(5) } else { Duration::ZERO };
     assert_eq!(
         (written(&plan).1.as_str(), description(&plan).as_str(), plan.wake),
-        ("Failed", text, Some(secs(5)))
+        (state, text, Some(wake))
     );
 }
 

@@ -6,10 +6,11 @@ mod vm;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::AttachedVolume;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Code, DriverError, Operation, Phase, State, VmIdentity, keys};
-use mcm_core::machine::{Action, Answer, CallKind, Failure, NodeView, Plan, Pod, Reason, Stage, View};
+use mcm_core::machine::{Action, Answer, CallKind, EvictionOutcome, Failure, NodeView, Plan, Pod, Reason, Stage, View};
 use rstest::rstest;
 
 use crate::fixtures::*;

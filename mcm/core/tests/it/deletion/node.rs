@@ -101,19 +101,45 @@ fn the_token_of_a_machine_that_never_ran_goes_with_it(#[case] registered: bool) 
 }
 
 #[rstest]
-#[case::drain(Stage::Drain, Stage::Vm)]
-#[case::volume_attachments(Stage::VolumeAttachments, Stage::Vm)]
-#[case::node(Stage::Node, Stage::Finalizer)]
-fn a_node_label_holds_no_deletion_up_where_there_is_no_target_cluster(#[case] stage: Stage, #[case] next: Stage) {
-    let view = View {
+#[case::status(Stage::FindVm, false, NO_DRAIN)]
+#[case::status_with_a_label(Stage::FindVm, true, NO_DRAIN)]
+#[case::drain_with_a_label(Stage::Drain, true, NO_DRAIN)]
+#[case::volume_attachments_with_a_label(Stage::VolumeAttachments, true, NO_DRAIN)]
+#[case::node(
+    Stage::Node,
+    false,
+    "Label \"node\" not present on machine \"worker-x7k2p\", continuing deletion flow. Initiate machine object finalizer \
+     removal"
+)]
+#[case::node_with_a_label(
+    Stage::Node,
+    true,
+    "No node object found for \"worker-x7k2p\", continuing deletion flow. Initiate machine object finalizer removal"
+)]
+fn without_a_target_cluster_no_node_holds_a_deletion_up(
+    #[case] stage: Stage,
+    #[case] labelled: bool,
+    #[case] text: &str,
+) {
+    let mut view = View {
         target: false,
         node: NodeView::Unknown,
         pods: None,
         ..in_stage(stage)
     };
+    if !labelled {
+        view.machine.metadata.labels = None;
+    }
     let plan = decided(&view, minute(1));
-    assert_eq!(Stage::parse(&description(&plan)), Some(next), "{:?}", plan.reason);
+    assert_eq!((actions(&plan).len(), description(&plan).as_str()), (0, text));
+    assert_eq!(
+        (written(&plan).1.as_str(), plan.wake),
+        ("Processing", Some(Duration::ZERO))
+    );
 }
+
+const NO_DRAIN: &str =
+    "Running without target cluster, skipping node drain and volume attachment deletion. Initiate VM deletion";
 
 #[test]
 fn a_deletion_does_not_touch_the_node_of_another_machine() {

@@ -82,6 +82,59 @@ fn a_set_with_too_many_machines_is_frozen_with_its_deployment(#[case] replicas: 
     assert_eq!(frozen(&world), [expected; 4]);
 }
 
+#[rstest]
+#[case::below_the_limit(3, false)]
+#[case::at_the_limit(2, true)]
+fn a_set_without_a_deployment_may_have_twice_its_number(#[case] replicas: i32, #[case] expected: bool) {
+    let mut world = world(6);
+    let mut alone = set(&world);
+    alone.spec.replicas = replicas;
+    alone.metadata.owner_references = None;
+    world.sets.insert(alone.metadata.name.clone().unwrap(), Arc::new(alone));
+    world.deployment = None;
+    let decisions = decide(&view(&world), Settings::default(), world.now);
+    let freezes = |reason: &Reason| *reason == Reason::TooMany { count: 6, limit: 6 };
+    let found = decisions
+        .iter()
+        .any(|(_, plan)| plan.steps.iter().any(|step| freezes(&step.reason)));
+    assert_eq!(found, expected);
+}
+
+#[rstest]
+#[case::at_once(false)]
+#[case::where_another_completes_it(true)]
+fn set_and_deployment_say_how_many_machines_are_too_many(#[case] half: bool) {
+    let mut world = world(6);
+    world.edit("fewer", |one| one.spec.replicas = 3);
+    look(&mut world);
+    if half {
+        let mut half = set(&world);
+        half.status.conditions.clear();
+        world.sets.insert(half.metadata.name.clone().unwrap(), Arc::new(half));
+        let deployment = world.deployment.as_mut().unwrap();
+        deployment.status.conditions.retain(|one| one.type_ != "Frozen");
+        look(&mut world);
+    }
+    let (set, deployment) = (set(&world), world.deployment.clone().unwrap());
+    let name = set.metadata.name.unwrap();
+    let text = format!("The number of machines backing MachineSet: {name} is 6 >= 6 which is the Max-ScaleUp-Limit");
+    let of_set = set.status.conditions.iter().find(|one| one.type_ == "Frozen").unwrap();
+    let of_deployment = deployment
+        .status
+        .conditions
+        .iter()
+        .find(|one| one.type_ == "Frozen")
+        .unwrap();
+    assert_eq!(
+        (of_set.reason.as_str(), of_set.message.as_str()),
+        ("OverShootingReplicaCount", text.as_str())
+    );
+    assert_eq!(
+        (&of_deployment.reason, &of_deployment.message),
+        (&of_set.reason, &of_set.message)
+    );
+}
+
 #[test]
 fn a_frozen_set_is_thawed_once_when_the_machines_are_gone() {
     let mut world = world(6);

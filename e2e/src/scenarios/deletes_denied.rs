@@ -1,0 +1,76 @@
+//! An admission policy denies mcm's deletions of Machines: the story of `deletes_refused` on an API server that is not ours.
+
+use harness::scenario::builder::{all, annotate, apply, creation_timeout, delete, exists, phase, slack, vm_count};
+use harness::scenario::fixtures;
+use harness::{Scenario, StageKind};
+use mcm_api::{Phase, keys};
+use serde_json::{Value, json};
+
+use super::{joining, nothing_left};
+
+const MACHINES: [&str; 2] = ["m-1", "m-2"];
+/// The policy, its binding, and the label of the machines that it is about.
+const POLICY: &str = "machines-stay";
+
+pub(super) fn scenario() -> Scenario {
+    let there = |machine| all([exists("Machine", machine), vm_count(machine, 1)]);
+    Scenario::new(
+        "deletes_denied",
+        "An admission policy denies deletions of machines that people ask for by their Nodes: they are made up for later.",
+    )
+    .only_on(
+        [StageKind::Envtest, StageKind::Kind],
+        "it needs admission policies, for the whole cluster; deletes_refused is the same without",
+    )
+    // First, so that it is known long before the machines have joined.
+    .step(apply(policy()))
+    .step(apply(binding()))
+    .steps(MACHINES.map(|machine| apply(labelled(machine))))
+    .eventually(joining(), all(MACHINES.map(|machine| phase(machine, Phase::Running))))
+    .step(annotate("Node", "m-1", keys::TRIGGER_DELETION_ANNOTATION, "true"))
+    .step(delete("Node", "m-2"))
+    .always(slack(), all(MACHINES.map(there)))
+    .step(delete("ValidatingAdmissionPolicyBinding", POLICY))
+    .step(delete("ValidatingAdmissionPolicy", POLICY))
+    .eventually(creation_timeout(), all(MACHINES.map(nothing_left)))
+}
+
+fn labelled(machine: &str) -> Value {
+    let mut machine = fixtures::machine(machine, "");
+    machine["metadata"]["labels"] = json!({ POLICY: "true" });
+    machine
+}
+
+fn policy() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": POLICY },
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "objectSelector": { "matchLabels": { POLICY: "true" } },
+                "resourceRules": [{
+                    "apiGroups": ["machine.sapcloud.io"],
+                    "apiVersions": ["*"],
+                    "operations": ["DELETE"],
+                    "resources": ["machines"],
+                }],
+            },
+            "matchConditions": [{
+                "name": "by-the-controller",
+                "expression": "request.userInfo.username.endsWith(':machine-controller-manager')",
+            }],
+            "validations": [{ "expression": "false", "message": "machines stay for now" }],
+        },
+    })
+}
+
+fn binding() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": POLICY },
+        "spec": { "policyName": POLICY, "validationActions": ["Deny"] },
+    })
+}

@@ -1,0 +1,28 @@
+//! The cloud does not know the VMs that it is to initialize: that is skipped, and the machines join all the same.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, any, calls, calls_at_least, create_machine, creation_timeout, fail_calls, phase, slack, vm_count,
+};
+use harness::scenario::step::CloudCall;
+use mcm_api::{Code, Phase};
+
+/// Two, for an mcm that is killed before it asks finds a VM later that needs no initialization.
+const MACHINES: [&str; 2] = ["m-1", "m-2"];
+
+pub(super) fn scenario() -> Scenario {
+    let not_found = |machine| fail_calls(machine, CloudCall::InitializeMachine, machine, Code::NotFound);
+    let asked = |machine| calls_at_least(CloudCall::InitializeMachine, machine, 1);
+    Scenario::new(
+        "initialize_not_found",
+        "InitializeMachine answers NotFound: mcm goes on without it, and each machine runs on its one VM.",
+    )
+    .steps(MACHINES.map(not_found))
+    .steps(MACHINES.map(create_machine))
+    .eventually(
+        creation_timeout(),
+        all(MACHINES.map(|machine| all([phase(machine, Phase::Running), vm_count(machine, 1)]))),
+    )
+    .eventually(slack(), any(MACHINES.map(asked)))
+    .at_most(0, slack(), calls(CloudCall::CreateMachine, "m-1"))
+}

@@ -1,0 +1,34 @@
+//! The VM of a machine boots for ever, and its node never joins: the machine says so when its time is over, and goes when it
+//! is told to.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, create_machine, creation_timeout, delete_machine, phase, says, seconds, slack, vm_count,
+};
+use mcm_api::Phase;
+
+use super::nothing_left;
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "joins_never",
+        "The node of a machine never joins: the machine says what it waits for, and that it failed when its time is over.",
+    )
+    .boots_in(seconds(36_000))
+    .step(create_machine("m-1"))
+    .eventually(
+        slack(),
+        all([
+            phase("m-1", Phase::Pending),
+            says("m-1", "Creating machine on cloud provider"),
+            vm_count("m-1", 1),
+        ]),
+    )
+    .always(creation_timeout() / 2, phase("m-1", Phase::Pending))
+    .eventually(
+        creation_timeout(),
+        all([phase("m-1", Phase::Failed), says("m-1", "failed to join the cluster in")]),
+    )
+    .step(delete_machine("m-1"))
+    .eventually(slack(), nothing_left("m-1"))
+}
