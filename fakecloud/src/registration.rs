@@ -84,7 +84,7 @@ impl RegisterOptions {
     }
 
     async fn keep_registered<D: Driver + 'static>(&self, registrant: &Registrant<D>, address: &str) {
-        let channel = match channel::streaming(address, self.tls()) {
+        let channel = match channel::patient(address, self.tls()) {
             Ok(channel) => channel,
             Err(error) => {
                 tracing::error!(%error, "it registers nowhere");

@@ -8,9 +8,11 @@ mod cloud_restarts;
 mod crash;
 mod create_errors;
 mod daemons_survive;
+mod delete_unknown;
 mod delete_while_creating;
 mod deletes_denied;
 mod deletes_refused;
+mod deletion_forced;
 mod drain;
 mod drain_limits;
 mod drain_moves_volumes;
@@ -48,6 +50,7 @@ mod rollout_frozen;
 mod rollout_in_place;
 mod rollout_stands;
 mod rollouts;
+mod slow_creation;
 mod unreachable_node;
 mod unreachable_volume;
 mod vm_deleted;
@@ -85,6 +88,9 @@ pub fn scenarios() -> Vec<Scenario> {
         cloud_restarts::scenario(),
         drain_retries::scenario(),
         drain_limits::scenario(),
+        deletion_forced::scenario(),
+        delete_unknown::scenario(),
+        slow_creation::scenario(),
         joins_never::scenario(),
         initialize_not_found::scenario(),
         node_annotated::scenario(),

@@ -4,6 +4,7 @@
 // Helpers of tests are not test functions by themselves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod admission;
 mod campaigns;
 mod command_line;
 mod crashes;

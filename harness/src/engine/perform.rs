@@ -11,7 +11,7 @@ use super::evictor::Evictor;
 use super::world::{WorldState, text};
 use super::{flap, kinds, strip};
 use crate::invariants::label;
-use crate::scenario::step::{ActAs, Annotate, Deletion, ProcessAction};
+use crate::scenario::step::{ActAs, Annotate, Deletion, Presence, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
 use crate::stage::clusters::Clusters;
@@ -238,10 +238,14 @@ pub(super) fn words(step: &Step) -> String {
             let object = fixture.object("", &Timeouts::production());
             format!("apply {} {}", text(&object, "/kind"), text(&object, "/metadata/name"))
         }
-        Step::Delete(object) if object.if_present => {
-            format!("delete {} {} if it is there", object.kind, object.name)
+        Step::Delete(object) => {
+            let whether = match object.presence {
+                Presence::Required => "",
+                Presence::Optional => " if it is there",
+                Presence::Absent => ", which is not there",
+            };
+            format!("delete {} {}{whether}", object.kind, object.name)
         }
-        Step::Delete(object) => format!("delete {} {}", object.kind, object.name),
         Step::ForceDelete(object) => format!("delete {} {} at once", object.kind, object.name),
         Step::Evict(step) => format!("evict the pods on {}, within {}", step.machine, step.within),
         Step::Annotate(step) => format!("annotate {} {}", step.kind, step.name),
@@ -316,13 +320,14 @@ pub(crate) async fn apply(clusters: &Clusters, namespace: &str, object: &Value) 
 }
 
 async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
-    let Deletion { kind, name, if_present } = object;
+    let Deletion { kind, name, presence } = object;
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
     let deleted = api.delete(name, how).await;
     match deleted {
-        Err(kube::Error::Api(status)) if *if_present && status.is_not_found() => Ok(()),
+        Err(kube::Error::Api(status)) if *presence != Presence::Required && status.is_not_found() => Ok(()),
         Err(error) => Err(format!("cannot delete {kind} {name}: {error}")),
+        Ok(_) if *presence == Presence::Absent => Err(format!("{kind} {name} is deleted, which must not be there")),
         Ok(_) => Ok(()),
     }
 }

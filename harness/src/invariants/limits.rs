@@ -112,6 +112,13 @@ impl Check for Limits {
                     .get(uid(machine))
                     .filter(|known| known.limit == running.limit);
                 let since = known.map_or(running.since, |known| known.since);
+                // Time that somebody takes from it cannot be over before.
+                let shortened = known.is_some_and(|known| running.time < known.time);
+                let since = if shortened {
+                    since.max(began(sight.at(), running.time))
+                } else {
+                    since
+                };
                 let waits = known.is_some_and(|known| known.waits);
                 let waited = known.and_then(|known| known.waited);
                 let running = Running {
@@ -179,8 +186,7 @@ impl Limits {
         for running in self.running.values_mut() {
             let waits = running.limit == Limit::Health && waits_for_turn(running, world);
             if waits || running.waits {
-                let began = now.checked_sub(jiff::SignedDuration::try_from(running.time).unwrap_or_default());
-                running.since = running.since.max(began.unwrap_or(now));
+                running.since = running.since.max(began(now, running.time));
                 running.waited = Some(now);
             }
             running.waits = waits;
@@ -220,6 +226,12 @@ impl Limits {
             )
         })
     }
+}
+
+/// When a time began that is over now.
+fn began(now: Timestamp, time: Duration) -> Timestamp {
+    let began = now.checked_sub(jiff::SignedDuration::try_from(time).unwrap_or_default());
+    began.unwrap_or(now)
 }
 
 /// When a preservation that is under way is over.

@@ -16,7 +16,7 @@ use super::expect::{
 };
 use super::step::{
     ActAs, Annotate, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment, ObjectReference,
-    Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
+    Patch, Presence, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
 };
 use super::{Scenario, Stages, World};
 use crate::stage::StageKind;
@@ -258,7 +258,16 @@ pub fn delete(kind: &str, name: &str) -> Step {
     Step::Delete(Deletion {
         kind: kind.to_owned(),
         name: name.to_owned(),
-        if_present: false,
+        presence: Presence::Required,
+    })
+}
+
+/// Tries to delete a machine that is not there, and must hear that.
+pub fn delete_unknown_machine(name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: "Machine".to_owned(),
+        name: name.to_owned(),
+        presence: Presence::Absent,
     })
 }
 
@@ -267,7 +276,7 @@ pub fn delete_machine_if_present(name: &str) -> Step {
     Step::Delete(Deletion {
         kind: "Machine".to_owned(),
         name: name.to_owned(),
-        if_present: true,
+        presence: Presence::Optional,
     })
 }
 

@@ -207,9 +207,29 @@ pub struct Deletion {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Whether it may be gone already; else its absence fails the step.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub if_present: bool,
+    /// Whether it is there.
+    #[serde(default, skip_serializing_if = "Presence::is_required")]
+    pub presence: Presence,
+}
+
+/// Whether an object is there when somebody deletes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Presence {
+    /// It must be: its absence fails the step.
+    #[default]
+    Required,
+    /// It may be gone already.
+    Optional,
+    /// It must not be: the step fails unless the API server answers that nothing is found.
+    Absent,
+}
+
+impl Presence {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+    fn is_required(&self) -> bool {
+        *self == Self::Required
+    }
 }
 
 /// Sets annotations.

@@ -1,5 +1,17 @@
 //! Keys of labels, annotations, finalizers, taints and conditions (spec: the constants table).
 
+/// The kind of the classes that machines are made from.
+pub const MACHINE_CLASS: &str = "MachineClass";
+/// The kinds of classes of former times, which are migrated to it.
+pub const CLASSES_OF_FORMER_TIMES: [&str; 6] = [
+    "AWSMachineClass",
+    "AlicloudMachineClass",
+    "AzureMachineClass",
+    "GCPMachineClass",
+    "OpenStackMachineClass",
+    "PacketMachineClass",
+];
+
 /// Finalizer on Machines and MachineClasses.
 pub const MACHINE_FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
 /// Finalizer on Secrets that a MachineClass refers to.

@@ -24,7 +24,7 @@ pub enum FinalizerStep {
 /// Whether the machine is made from the class.
 pub fn uses(machine: &Machine, class: &MachineClass) -> bool {
     let reference = &machine.spec.class;
-    reference.kind == "MachineClass"
+    reference.kind == keys::MACHINE_CLASS
         && Some(&reference.name) == class.metadata.name.as_ref()
         && machine.metadata.namespace == class.metadata.namespace
 }

@@ -19,7 +19,7 @@ use crate::tls::{FileError, Tls};
 
 /// How long a connection may take to be made, TLS included, before a call answers Unavailable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long one call may take before it answers DeadlineExceeded.
+/// How long a plain call may take before it answers DeadlineExceeded.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a peer is probed while a call is under way, and how long its answer may take: a peer that
 /// is dead is noticed within twice this time. Idle connections are not probed, because drivers may take
@@ -55,7 +55,7 @@ impl From<FileError> for ConnectError {
 /// A channel to `address`: `grpc://HOST:PORT`, which must be on loopback, without `tls`, and
 /// `grpcs://HOST:PORT` with it. Nothing is connected before the first call, and a lost connection is
 /// made again by the next one, with the files as they are then. Must be called within a Tokio runtime.
-/// A control API of a cloud is reached by it just as a driver is.
+/// For calls that are answered soon, such as those of a cloud's control API.
 ///
 /// # Errors
 /// When the text is no such address.
@@ -63,11 +63,12 @@ pub fn channel(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError>
     open(address, tls, Some(CALL_TIMEOUT))
 }
 
-/// The same for calls that last: a stream is not ended by the time that one call may take.
+/// The same for calls that last: streams, and calls whose time whoever makes them limits. A peer that is dead is noticed all
+/// the same.
 ///
 /// # Errors
 /// When the text is no such address.
-pub fn streaming(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
+pub fn patient(address: &str, tls: Option<Tls>) -> Result<Channel, AddressError> {
     open(address, tls, None)
 }
 

@@ -16,7 +16,7 @@ use mcm_api::cloud::{DriverError, VmIdentity};
 use tonic::client::GrpcService;
 use tonic::transport::Channel;
 
-use crate::channel::{AddressError, channel};
+use crate::channel::{AddressError, patient};
 use crate::proto::driver_client::DriverClient;
 use crate::tls::Tls;
 use crate::{Driver, MachineRequest, proto, wire};
@@ -40,12 +40,13 @@ impl<T> fmt::Debug for GrpcDriver<T> {
 
 impl GrpcDriver<Channel> {
     /// A driver at `grpc://HOST:PORT` on loopback. Nothing is connected before the first call, and a lost
-    /// connection is made again by the next one. Must be called within a Tokio runtime.
+    /// connection is made again by the next one. Must be called within a Tokio runtime. How long a call may take is the
+    /// caller's to limit.
     ///
     /// # Errors
     /// When the text is no such address.
     pub fn connect(address: &str) -> Result<Self, AddressError> {
-        Ok(Self::named(channel(address, None)?, address))
+        Ok(Self::named(patient(address, None)?, address))
     }
 
     /// A driver at `grpcs://HOST:PORT`, like [`Self::connect`]. The files of `tls` are read for every
@@ -54,7 +55,7 @@ impl GrpcDriver<Channel> {
     /// # Errors
     /// When the text is no such address.
     pub fn connect_tls(address: &str, tls: Tls) -> Result<Self, AddressError> {
-        Ok(Self::named(channel(address, Some(tls))?, address))
+        Ok(Self::named(patient(address, Some(tls))?, address))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +17,9 @@ use tokio::process::Command;
 
 /// How many of a program's last lines are shown when it fails.
 const LAST_LINES: usize = 3;
+
+/// How long this process waits for a Ctrl-C that struck a program which it had just begun.
+const STRUCK: Duration = Duration::from_secs(1);
 
 /// kind and Docker's command line, which kind calls.
 #[derive(Clone, Debug)]
@@ -185,6 +189,13 @@ impl Call<'_> {
         if let Ok(Ok(_)) = ended {
             // Nothing that it started outlives it, and nobody waits for that.
             group.orphans = None;
+        }
+        if let Ok(Ok(status)) = ended
+            && status.signal() == Some(Signal::SIGINT as i32)
+        {
+            // Until it has a group of its own, which is an instant after it begins, Ctrl-C strikes it as well as this process. Whoever
+            // waits hears of that and drops this; a program that somebody else ended so is told of a little later.
+            tokio::time::sleep(STRUCK).await;
         }
         match ended {
             Ok(Ok(status)) if status.success() => std::fs::read_to_string(&output_path).map_err(cannot),

@@ -43,6 +43,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             ("spec", spec()),
             ("status", status()),
         ])
+        .required(&["spec"])
         .described("Machines, and how they are replaced when their template changes."),
     }
     .definition()
@@ -85,11 +86,13 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "autoPreserveFailedMax",
-            int32().described("How many failed machines may be preserved automatically."),
+            int32()
+                .described("How many failed machines may be preserved automatically.")
+                .at_least(0.0),
         ),
         (
             "autoPreserveFailedMachineMax",
-            int32().described("Another name of autoPreserveFailedMax."),
+            int32().described("Another name of autoPreserveFailedMax.").at_least(0.0),
         ),
     ])
     .required(&["template"])

@@ -6,6 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::schema::{Refine, any_object, boolean, duration, int32, list_of, map_of, object, string, time};
 use super::{Parts, age, column, status_only};
+use crate::keys;
 
 pub(super) fn definition() -> CustomResourceDefinition {
     Parts {
@@ -40,6 +41,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             ("spec", machine_spec()),
             ("status", status()),
         ])
+        .required(&["spec"])
         .described("One VM and the Node that joins from it."),
     }
     .definition()
@@ -86,7 +88,9 @@ pub(super) fn machine_spec() -> JSONSchemaProps {
         ),
         (
             "maxEvictRetries",
-            int32().described("How often the eviction of a pod is tried before the drain is forced."),
+            int32()
+                .described("How often the eviction of a pod is tried before the drain is forced.")
+                .at_least(0.0),
         ),
         (
             "nodeConditions",
@@ -94,6 +98,14 @@ pub(super) fn machine_spec() -> JSONSchemaProps {
         ),
     ])
     .described("The desired state of a machine.")
+    .rule(
+        &format!(
+            "has(self.class) && has(self.class.kind) && self.class.kind in ['{}', '{}'] && has(self.class.name) && self.class.name != ''",
+            keys::MACHINE_CLASS,
+            keys::CLASSES_OF_FORMER_TIMES.join("', '"),
+        ),
+        "class must name what the VM is made from: set class.kind to MachineClass and class.name to the name of one",
+    )
 }
 
 /// The template of machines in sets and deployments.
@@ -105,6 +117,7 @@ pub(super) fn template() -> JSONSchemaProps {
         ),
         ("spec", machine_spec()),
     ])
+    .required(&["spec"])
     .described("What a new machine looks like.")
 }
 

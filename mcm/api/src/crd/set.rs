@@ -34,6 +34,7 @@ pub(super) fn definition() -> CustomResourceDefinition {
             ("spec", spec()),
             ("status", status()),
         ])
+        .required(&["spec"])
         .described("So many machines of one template."),
     }
     .definition()
@@ -59,13 +60,16 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "autoPreserveFailedMax",
-            int32().described("How many failed machines may be preserved automatically."),
+            int32()
+                .described("How many failed machines may be preserved automatically.")
+                .at_least(0.0),
         ),
         (
             "autoPreserveFailedMachineMax",
-            int32().described("Another name of autoPreserveFailedMax."),
+            int32().described("Another name of autoPreserveFailedMax.").at_least(0.0),
         ),
     ])
+    .required(&["template"])
     .rule(HAS_SELECTOR.0, HAS_SELECTOR.1)
     .rule(ONE_MAXIMUM.0, ONE_MAXIMUM.1)
 }

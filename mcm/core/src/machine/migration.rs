@@ -1,29 +1,19 @@
 //! Migration: a machine refers to a class of a provider's own kind, as was usual once. A MachineClass of the same name takes
 //! its place, filled by the driver.
 //!
-//! What lives here: which kinds those are, and when a machine needs it. What must not: how it is done, step by step, which is
+//! What lives here: when a machine needs it. What must not: how it is done, step by step, which is
 //! the shell's, and can be repeated at any point.
 
-use mcm_api::Operation;
+use mcm_api::{Operation, keys};
 
 use super::decide::problem;
 use super::pass::Pass;
 use super::{Action, Plan, Reason};
 
-/// The kinds of classes of former times.
-const CLASSES_OF_FORMER_TIMES: [&str; 6] = [
-    "AWSMachineClass",
-    "AlicloudMachineClass",
-    "AzureMachineClass",
-    "GCPMachineClass",
-    "OpenStackMachineClass",
-    "PacketMachineClass",
-];
-
 /// The migration of the machine's class; `None`: it needs none.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let class = &pass.machine().spec.class;
-    let kind = CLASSES_OF_FORMER_TIMES.into_iter().find(|kind| *kind == class.kind)?;
+    let kind = keys::CLASSES_OF_FORMER_TIMES.into_iter().find(|kind| *kind == class.kind)?;
     if let Some(failure) = &pass.view.failure
         && matches!(failure.action, Action::MigrateClass { .. })
     {

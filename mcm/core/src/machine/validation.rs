@@ -13,13 +13,24 @@ pub(super) fn machine_problem(pass: &Pass) -> Option<Reason> {
         ("spec.class.kind", &class.kind, "Kind"),
         ("spec.class.name", &class.name, "Name"),
     ];
+    let missing = missing.into_iter().filter(|(_, value, _)| value.is_empty());
     let problems: Vec<String> = missing
-        .into_iter()
-        .filter(|(_, value, _)| value.is_empty())
         .map(|(path, _, field)| format!("{path}: Required value: {field} is required"))
+        .chain(unknown_kind(&class.kind))
         .collect();
     (!problems.is_empty())
         .then(|| Reason::InvalidMachine(format!("validation of Machine failed [{}]", problems.join(", "))))
+}
+
+/// What is wrong with a kind of class that nobody knows. Machines of it are no reason for a class to stay.
+fn unknown_kind(kind: &str) -> Option<String> {
+    let known = kind.is_empty() || kind == keys::MACHINE_CLASS || keys::CLASSES_OF_FORMER_TIMES.contains(&kind);
+    (!known).then(|| {
+        format!(
+            "spec.class.kind: Unsupported value: {kind:?}: write {}",
+            keys::MACHINE_CLASS
+        )
+    })
 }
 
 /// The machine's class, or what is wrong with it.
@@ -32,6 +43,10 @@ pub(super) fn class<'a>(pass: &Pass<'a>) -> Result<&'a MachineClass, Reason> {
         )));
     };
     if !has_finalizer(&class.metadata, keys::MACHINE_FINALIZER) {
+        // Of a machine that is not counted, the class gets none for as long as one waits.
+        if let Some(problem) = unknown_kind(&pass.machine().spec.class.kind) {
+            return Err(Reason::InvalidMachine(problem));
+        }
         return Err(Reason::ClassWithoutFinalizer(name.clone()));
     }
     let problems = class_problems(class);

@@ -468,16 +468,17 @@ fn without_a_target_cluster_a_machine_is_available_with_its_addresses() {
     assert_eq!(status.last_operation.unwrap().state, Some(State::Successful));
 }
 
-#[test]
-fn a_machine_without_class_kind_and_name_is_told_so() {
+#[rstest]
+#[case::nothing("", "", "spec.class.kind: Required value: Kind is required, spec.class.name: Required value: Name is required")]
+#[case::no_kind("", "small", "spec.class.kind: Required value: Kind is required")]
+#[case::no_name("MachineClass", "", "spec.class.name: Required value: Name is required")]
+#[case::a_kind_that_nobody_knows("machineclass", "small", "spec.class.kind: Unsupported value: \"machineclass\": write MachineClass")]
+fn a_machine_that_names_no_class_is_told_so(#[case] kind: &str, #[case] name: &str, #[case] problem: &str) {
     let mut view = new_machine();
-    view.machine.spec.class = <_>::default();
+    view.machine.spec.class.kind = kind.to_owned();
+    view.machine.spec.class.name = name.to_owned();
     let plan = decided(&view, minute(1));
-    assert_eq!(
-        written(&plan).3,
-        "validation of Machine failed [spec.class.kind: Required value: Kind is required, \
-         spec.class.name: Required value: Name is required]"
-    );
+    assert_eq!(written(&plan).3, format!("validation of Machine failed [{problem}]"));
     assert_eq!(plan.wake, Some(mins(10)));
 }
 

@@ -1,0 +1,25 @@
+//! A cloud takes more than a minute to make a VM, and the machine is deleted meanwhile: what became of the VM is waited for.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    create_machine, delete_machine, exists, seconds, slack, slow_creation, struck, vm_count,
+};
+
+use super::nothing_left;
+
+/// Longer than calls over gRPC usually may take.
+const SECONDS: u64 = 65;
+
+pub(super) fn scenario() -> Scenario {
+    Scenario::new(
+        "slow_creation",
+        "A machine is deleted while the cloud takes long to make its VM: it stays until the VM is made, and goes with it.",
+    )
+    .step(slow_creation("slow", "m-1", seconds(SECONDS)))
+    .step(create_machine("m-1"))
+    .eventually(slack(), struck("slow", 1))
+    .step(delete_machine("m-1"))
+    .always(seconds(SECONDS - 10), exists("Machine", "m-1"))
+    .eventually(seconds(10) + 2 * slack(), nothing_left("m-1"))
+    .always(slack(), vm_count("m-1", 0))
+}
