@@ -138,7 +138,9 @@ fn what_starts_no_rollout_is_copied_to_the_equal_set(#[case] change: Value) {
 /// The number of an old set, that of the newest one, and what becomes of it.
 #[rstest]
 #[case::it_was_an_old_one("1", Some("0"), "2", Some("0"))]
+#[case::it_had_that_of_an_old_one("1", Some("1"), "2", Some("1"))]
 #[case::it_had_none("1", None, "2", None)]
+#[case::it_is_the_first("0", None, "1", None)]
 #[case::it_is_the_highest("1", Some("2"), "2", None)]
 #[case::others_have_none("0", Some("1"), "1", None)]
 #[case::an_old_ones_is_no_number("one", Some("1"), "1", None)]

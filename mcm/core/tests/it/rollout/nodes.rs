@@ -134,6 +134,7 @@ fn nodes_of_all_sets_are_kept_from_the_autoscaler(#[case] before: &[(&str, &str)
 #[test]
 fn nobody_is_kept_away_where_the_operator_does_not_want_it() {
     let world = rollout();
+    #[allow(clippy::needless_update, reason = "planted defects are one more field")]
     let settings = Settings {
         keep_autoscaler_away: false,
         ..Settings::default()
