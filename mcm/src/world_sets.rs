@@ -172,3 +172,6 @@ fn dedup(mut triggers: Vec<Trigger>) -> Vec<Trigger> {
     triggers.dedup();
     triggers
 }
+
+#[cfg(test)]
+mod tests;

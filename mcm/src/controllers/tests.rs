@@ -6,6 +6,7 @@ mod drivers;
 mod migration;
 mod processes;
 mod safety;
+mod sets;
 mod tokens;
 mod writes;
 

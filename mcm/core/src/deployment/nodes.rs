@@ -24,7 +24,8 @@ pub(super) fn taint(desk: &mut Desk, position: usize) {
         let Some(node) = desk.node_of(&machine) else { continue };
         let name = node.metadata.name.clone().unwrap_or_default();
         let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
-        if !taints.iter().any(ours) {
+        if !taints.contains(&taint) {
+            taints.retain(|one| !ours(one));
             taints.push(taint.clone());
             desk.because(Kind::Node, &name, Reason::Tainted(name.clone()));
         }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::fixtures::start;
 
-fn set(replicas: i32) -> MachineSet {
+pub fn set(replicas: i32) -> MachineSet {
     serde_json::from_value(json!({
         "metadata": {
             "name": "ms", "namespace": "default", "uid": "uid-ms", "resourceVersion": "7", "generation": 1,
@@ -32,7 +32,7 @@ fn set(replicas: i32) -> MachineSet {
     .unwrap()
 }
 
-fn machine(name: &str, phase: Phase) -> Machine {
+pub fn machine(name: &str, phase: Phase) -> Machine {
     let mut machine: Machine = serde_json::from_value(json!({
         "metadata": {
             "name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": "3",
@@ -51,7 +51,7 @@ fn machine(name: &str, phase: Phase) -> Machine {
     machine
 }
 
-fn annotated(mut machine: Machine, key: &str, value: &str) -> Machine {
+pub fn annotated(mut machine: Machine, key: &str, value: &str) -> Machine {
     machine
         .metadata
         .annotations
@@ -60,7 +60,7 @@ fn annotated(mut machine: Machine, key: &str, value: &str) -> Machine {
     machine
 }
 
-fn view(set: MachineSet, machines: Vec<Machine>) -> View {
+pub fn view(set: MachineSet, machines: Vec<Machine>) -> View {
     View {
         set,
         machines: machines.into_iter().map(Arc::new).collect(),
@@ -68,11 +68,11 @@ fn view(set: MachineSet, machines: Vec<Machine>) -> View {
     }
 }
 
-fn plan(view: &View) -> Plan<Reason> {
+pub fn plan(view: &View) -> Plan<Reason> {
     decide(view, start())
 }
 
-fn deleted(plan: &Plan<Reason>) -> Vec<String> {
+pub fn deleted(plan: &Plan<Reason>) -> Vec<String> {
     let names = plan.steps.iter().filter_map(|step| match &step.act {
         Act::Delete {
             name,
@@ -88,7 +88,7 @@ fn deleted(plan: &Plan<Reason>) -> Vec<String> {
     names.collect()
 }
 
-fn created(plan: &Plan<Reason>) -> Vec<Machine> {
+pub fn created(plan: &Plan<Reason>) -> Vec<Machine> {
     let made = plan.steps.iter().filter_map(|step| match &step.act {
         Act::CreateMachines(machines) => Some(machines.clone()),
         _ => None,
@@ -241,12 +241,12 @@ fn a_frozen_set_deletes_nothing_and_tells_its_status() {
 }
 
 /// The machine with an expiry in an hour.
-fn preserved(mut machine: Machine) -> Machine {
+pub fn preserved(mut machine: Machine) -> Machine {
     machine.status.current_status.preserve_expiry_time = Some(Time(at(60)));
     machine
 }
 
-fn at(minutes: i64) -> Timestamp {
+pub fn at(minutes: i64) -> Timestamp {
     start().checked_add(SignedDuration::from_mins(minutes)).unwrap()
 }
 

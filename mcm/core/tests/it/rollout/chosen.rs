@@ -1,0 +1,228 @@
+//! cluster-autoscaler's list: from the deployment's annotation to marks on machines, and from marks to deletions.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{MachineDeployment, Phase, keys};
+use mcm_core::set;
+use mcm_core::steps::{Act, Kind};
+use rstest::rstest;
+
+use super::objects::{
+    add_full_set, add_machine, add_set, decide_all, decide_once, edit_set, plan, set_annotation, world_of,
+};
+use super::sequences::rolling;
+use super::world::World;
+use crate::fixtures::start;
+
+const FIVE: &str = "2026-01-02T03:05:00Z";
+const SIX: &str = "2026-01-02T03:06:00Z";
+const SEVEN: &str = "2026-01-02T03:07:00Z";
+
+/// Six machines: `m-0` to `m-3` serve, `m-4` is being deleted and `m-5` failed.
+fn six() -> World {
+    let mut world = world_of(6, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-a", 6, "m");
+    world.edit_machine("m-4", |machine| {
+        machine.metadata.deletion_timestamp = Some(Time(start()))
+    });
+    world.edit_machine("m-5", |machine| {
+        machine.status.current_status.phase = Some(Phase::Failed)
+    });
+    decide_all(&mut world);
+    world
+}
+
+fn annotate(deployment: &mut MachineDeployment, key: &str, value: Option<&str>) {
+    let annotations = deployment.metadata.annotations.get_or_insert_default();
+    if let Some(value) = value {
+        annotations.insert(key.to_owned(), value.to_owned());
+    }
+}
+
+/// The machines with priority 1, and when they were marked.
+fn marks(world: &World) -> Vec<(String, String)> {
+    let marked = |annotations: &BTreeMap<String, String>| {
+        let chosen = annotations
+            .get(keys::PRIORITY_ANNOTATION)
+            .is_some_and(|priority| priority == "1");
+        chosen.then(|| annotations.get(keys::MARKED_ANNOTATION).cloned().unwrap_or_default())
+    };
+    let machines = world.machines.iter();
+    machines
+        .filter_map(|(name, machine)| Some((name.clone(), marked(machine.metadata.annotations.as_ref()?)?)))
+        .collect()
+}
+
+fn deployment_annotation(world: &World, key: &str) -> Option<String> {
+    let annotations = world.deployment.as_ref()?.metadata.annotations.as_ref()?;
+    annotations.get(key).cloned()
+}
+
+#[rstest]
+#[case::both("m-0~2026-01-02T03:05:00Z,m-1~2026-01-02T03:06:00Z", Some("m-0~2026-01-02T03:05:00Z,m-1~2026-01-02T03:06:00Z"), &[("m-0", FIVE), ("m-1", SIX)])]
+#[case::one_is_being_deleted("m-0~2026-01-02T03:05:00Z,m-4~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:05:00Z"), &[("m-0", FIVE)])]
+#[case::one_failed("m-5~2026-01-02T03:05:00Z,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
+#[case::one_is_nowhere("m-0~2026-01-02T03:05:00Z,m-9~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:05:00Z"), &[("m-0", FIVE)])]
+#[case::a_time_that_is_none("m-0~soon,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
+#[case::three_parts("m-0~2026-01-02T03:05:00Z~x,m-1~2026-01-02T03:05:00Z", Some("m-1~2026-01-02T03:05:00Z"), &[("m-1", FIVE)])]
+#[case::none_is_left("m-4~2026-01-02T03:05:00Z", None, &[])]
+#[case::empty("", None, &[])]
+#[case::old_format("m-0", Some("m-0~2026-01-02T03:07:00Z"), &[("m-0", SEVEN)])]
+#[case::both_formats("m-0,m-1~2026-01-02T03:05:00Z", Some("m-0~2026-01-02T03:07:00Z,m-1~2026-01-02T03:05:00Z"), &[("m-0", SEVEN), ("m-1", FIVE)])]
+fn the_list_is_put_in_order_and_its_machines_are_marked(
+    #[case] list: &str,
+    #[case] left: Option<&str>,
+    #[case] expected: &[(&str, &str)],
+) {
+    let mut world = six();
+    world.edit("the autoscaler chooses", |one| {
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some(list));
+        annotate(one, keys::LAST_SCALE_ANNOTATION, Some(SEVEN));
+    });
+    decide_once(&mut world);
+    assert_eq!(
+        deployment_annotation(&world, keys::TRIGGER_DELETION_ANNOTATION).as_deref(),
+        left
+    );
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(name, time)| ((*name).to_owned(), (*time).to_owned()))
+        .collect();
+    assert_eq!(marks(&world), expected);
+}
+
+#[test]
+fn a_list_in_order_whose_machines_are_marked_changes_nothing() {
+    let mut world = six();
+    world.edit("the autoscaler chooses", |one| {
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some("m-0~2026-01-02T03:05:00Z"));
+        annotate(one, keys::LAST_SCALE_ANNOTATION, Some(SEVEN));
+    });
+    let writes = |world: &World, kind: Kind| {
+        let plan = plan(world);
+        let patched = |act: &Act| matches!(act, Act::Patch { kind: written, .. } if *written == kind);
+        plan.steps.iter().filter(|step| patched(&step.act)).count()
+    };
+    assert_eq!(
+        (writes(&world, Kind::Deployment), writes(&world, Kind::Machine)),
+        (0, 1),
+        "only the mark is new"
+    );
+    decide_all(&mut world);
+    assert_eq!(plan(&world).steps, vec![]);
+    assert_eq!(marks(&world), [("m-0".to_owned(), FIVE.to_owned())]);
+}
+
+#[test]
+fn no_list_changes_nothing() {
+    let world = six();
+    assert_eq!(plan(&world).steps, vec![]);
+    assert_eq!(marks(&world), []);
+}
+
+#[test]
+fn a_list_of_the_old_format_without_a_time_of_scaling_gets_the_present_one() {
+    let mut world = six();
+    world.edit("a list", |one| {
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some("m-0"))
+    });
+    decide_once(&mut world);
+    let scaled = deployment_annotation(&world, keys::LAST_SCALE_ANNOTATION).unwrap();
+    assert_eq!(scaled, world.now.to_string());
+    assert_eq!(
+        deployment_annotation(&world, keys::TRIGGER_DELETION_ANNOTATION),
+        Some(format!("m-0~{scaled}"))
+    );
+    assert_eq!(marks(&world), [("m-0".to_owned(), scaled)]);
+}
+
+#[rstest]
+#[case::the_time_of_an_earlier_mark_stays(Some("1"), Some(FIVE), FIVE)]
+#[case::a_persons_priority_gets_a_mark(Some("1"), None, SIX)]
+#[case::another_priority_is_replaced(Some("5"), Some(FIVE), FIVE)]
+#[case::nothing_was_there(None, None, SIX)]
+fn what_a_machine_that_is_named_had_before(
+    #[case] priority: Option<&str>,
+    #[case] mark: Option<&str>,
+    #[case] expected: &str,
+) {
+    let mut world = six();
+    world.edit_machine("m-0", |machine| {
+        let before = [(keys::PRIORITY_ANNOTATION, priority), (keys::MARKED_ANNOTATION, mark)];
+        let given = before
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())));
+        machine.metadata.annotations = Some(given.collect());
+    });
+    world.edit("the autoscaler chooses", |one| {
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some("m-0~2026-01-02T03:06:00Z"));
+        annotate(one, keys::LAST_SCALE_ANNOTATION, Some(SEVEN));
+    });
+    decide_once(&mut world);
+    assert_eq!(marks(&world), [("m-0".to_owned(), expected.to_owned())]);
+}
+
+/// Upstream tells the newest set alone; machines of old ones are chosen in the midst of a rollout.
+#[rstest]
+#[case::the_newest("ms3", true)]
+#[case::an_old_one_with_machines("ms2", true)]
+#[case::an_old_one_without("ms1", false)]
+fn the_time_of_scaling_reaches_the_sets_and_the_list_does_not(#[case] set: &str, #[case] reaches: bool) {
+    let mut world = world_of(2, rolling(1, 0));
+    add_set(&mut world, 1, "class-x", 0);
+    add_full_set(&mut world, 2, "class-y", 1, "y");
+    add_full_set(&mut world, 3, "class-a", 1, "a");
+    world.edit("the autoscaler chooses", |one| {
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some("y-0~2026-01-02T03:05:00Z"));
+        annotate(one, keys::LAST_SCALE_ANNOTATION, Some(SEVEN));
+    });
+    decide_once(&mut world);
+    assert_eq!(
+        set_annotation(&world, set, keys::LAST_SCALE_ANNOTATION),
+        reaches.then_some(SEVEN)
+    );
+    assert_eq!(set_annotation(&world, set, keys::TRIGGER_DELETION_ANNOTATION), None);
+}
+
+#[rstest]
+#[case::marked_before_the_scaling("1", Some(FIVE), Some(SIX), true)]
+#[case::marked_with_the_scaling("1", Some(SIX), Some(SIX), true)]
+#[case::marked_after_the_scaling("1", Some(SEVEN), Some(SIX), false)]
+#[case::never_scaled("1", Some(FIVE), None, false)]
+#[case::a_scaling_at_no_time("1", Some(FIVE), Some("lately"), false)]
+#[case::a_mark_at_no_time("1", Some("lately"), Some(SIX), false)]
+#[case::a_priority_without_a_mark("1", None, Some(SIX), false)]
+#[case::a_mark_without_the_priority("3", Some(FIVE), Some(SIX), false)]
+fn a_machine_goes_by_its_mark_although_the_number_fits(
+    #[case] priority: &str,
+    #[case] mark: Option<&str>,
+    #[case] scaled: Option<&str>,
+    #[case] goes: bool,
+) {
+    let mut world = world_of(2, rolling(1, 0));
+    add_set(&mut world, 1, "class-a", 2);
+    for name in ["m-0", "m-1"] {
+        add_machine(&mut world, "ms1", name, Phase::Running);
+    }
+    edit_set(&mut world, "ms1", |set| {
+        set.metadata.finalizers = Some(vec![keys::MACHINE_FINALIZER.to_owned()]);
+        let annotations = set.metadata.annotations.get_or_insert_default();
+        annotations.extend(scaled.map(|time| (keys::LAST_SCALE_ANNOTATION.to_owned(), time.to_owned())));
+    });
+    world.edit_machine("m-1", |machine| {
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), priority.to_owned());
+        annotations.extend(mark.map(|time| (keys::MARKED_ANNOTATION.to_owned(), time.to_owned())));
+    });
+    let plan = set::decide(&world.set_view("ms1").unwrap(), world.now);
+    let deleted: Vec<&str> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.act {
+            Act::Delete { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(deleted, if goes { vec!["m-1"] } else { vec![] });
+}

@@ -1,0 +1,205 @@
+//! What a rollout writes to nodes: the taint that keeps pods away, and the annotations that keep cluster-autoscaler away.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Taint;
+use mcm_api::{Phase, keys};
+use mcm_core::deployment::{Settings, decide};
+use mcm_core::steps::{Act, Kind};
+use rstest::rstest;
+
+use super::objects::{
+    add_full_set, add_machine, decide_once, edit_set, node_annotations, plan, set_annotation, taints, world_of,
+};
+use super::sequences::rolling;
+use super::world::World;
+
+const AWAY: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
+const BY_US: &str = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION;
+
+/// Two machines of an old set, `old-0` and `old-1`, and one of the newest, `new-0`.
+fn rollout() -> World {
+    let mut world = world_of(3, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-x", 2, "old");
+    add_full_set(&mut world, 2, "class-a", 1, "new");
+    world
+}
+
+/// Three machines of the only set, `new-0` to `new-2`.
+fn complete() -> World {
+    let mut world = world_of(3, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-a", 3, "new");
+    world
+}
+
+fn taint(key: &str, value: &str, effect: &str) -> Taint {
+    Taint {
+        key: key.to_owned(),
+        value: Some(value.to_owned()),
+        effect: effect.to_owned(),
+        time_added: None,
+    }
+}
+
+fn ours() -> Taint {
+    taint(keys::PREFER_NO_SCHEDULE, "True", "PreferNoSchedule")
+}
+
+fn others() -> Taint {
+    taint("dedicated", "team", "NoSchedule")
+}
+
+/// Ours by its key, with another effect.
+fn stricter() -> Taint {
+    taint(keys::PREFER_NO_SCHEDULE, "True", "NoSchedule")
+}
+
+fn with_taints(world: &mut World, node: &str, taints: &[Taint]) {
+    world.edit_node(node, |node| {
+        node.spec.get_or_insert_default().taints = Some(taints.to_vec())
+    });
+}
+
+fn writes(world: &World, node: &str) -> usize {
+    let plan = plan(world);
+    let written = |act: &Act| matches!(act, Act::Patch { kind: Kind::Node, name, .. } if name == node);
+    plan.steps.iter().filter(|step| written(&step.act)).count()
+}
+
+#[rstest]
+#[case::added(vec![], vec![ours()])]
+#[case::added_beside_others(vec![others()], vec![others(), ours()])]
+#[case::added_beside_another_effect(vec![stricter()], vec![stricter(), ours()])]
+#[case::updated(vec![taint(keys::PREFER_NO_SCHEDULE, "old", "PreferNoSchedule"), others()], vec![others(), ours()])]
+#[case::duplicate(vec![ours(), others()], vec![ours(), others()])]
+fn nodes_of_an_old_set_are_tainted(#[case] before: Vec<Taint>, #[case] after: Vec<Taint>) {
+    let mut world = rollout();
+    with_taints(&mut world, "old-0", &before);
+    decide_once(&mut world);
+    assert_eq!(taints(&world, "old-0"), after);
+    assert_eq!(taints(&world, "new-0"), vec![], "the newest set's are not");
+    assert_eq!(set_annotation(&world, "ms1", keys::PREFER_NO_SCHEDULE), Some("True"));
+    assert_eq!(set_annotation(&world, "ms2", keys::PREFER_NO_SCHEDULE), None);
+    assert_eq!(writes(&world, "old-0"), 0, "it is written once");
+}
+
+#[rstest]
+#[case::taken_away(vec![ours()], vec![])]
+#[case::taken_from_among_others(vec![others(), ours()], vec![others()])]
+#[case::another_effect_stays(vec![stricter(), ours()], vec![stricter()])]
+#[case::nothing_to_take(vec![others()], vec![others()])]
+fn nodes_of_a_set_that_is_the_newest_again_are_untainted(#[case] before: Vec<Taint>, #[case] after: Vec<Taint>) {
+    let mut world = complete();
+    with_taints(&mut world, "new-0", &before);
+    edit_set(&mut world, "ms1", |set| {
+        let annotations = set.metadata.annotations.get_or_insert_default();
+        annotations.insert(keys::PREFER_NO_SCHEDULE.to_owned(), "True".to_owned());
+    });
+    decide_once(&mut world);
+    assert_eq!(taints(&world, "new-0"), after);
+    assert_eq!(set_annotation(&world, "ms1", keys::PREFER_NO_SCHEDULE), None);
+}
+
+/// Annotations without those of which the machines of a row have none.
+fn map(annotations: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = annotations
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    owned.collect()
+}
+
+fn with_annotations(world: &mut World, node: &str, annotations: &[(&str, &str)]) {
+    world.edit_node(node, |node| node.metadata.annotations = Some(map(annotations)));
+}
+
+/// A person's value stays, where upstream writes over it.
+#[rstest]
+#[case::none(&[], &[(AWAY, "true"), (BY_US, "true")])]
+#[case::next_to_others(&[("a", "1")], &[("a", "1"), (AWAY, "true"), (BY_US, "true")])]
+#[case::already_there(&[(AWAY, "true"), (BY_US, "true")], &[(AWAY, "true"), (BY_US, "true")])]
+#[case::a_persons_other_value(&[(AWAY, "false")], &[(AWAY, "false")])]
+#[case::a_persons_same_value(&[(AWAY, "true")], &[(AWAY, "true")])]
+fn nodes_of_all_sets_are_kept_from_the_autoscaler(#[case] before: &[(&str, &str)], #[case] after: &[(&str, &str)]) {
+    let mut world = rollout();
+    for node in ["old-0", "new-0"] {
+        with_annotations(&mut world, node, before);
+    }
+    decide_once(&mut world);
+    for node in ["old-0", "new-0"] {
+        assert_eq!(node_annotations(&world, node), map(after), "{node}");
+        assert_eq!(writes(&world, node), 0, "{node} is written once");
+    }
+}
+
+#[test]
+fn nobody_is_kept_away_where_the_operator_does_not_want_it() {
+    let world = rollout();
+    #[allow(clippy::needless_update, reason = "planted defects are one more field")]
+    let settings = Settings {
+        keep_autoscaler_away: false,
+        ..Settings::default()
+    };
+    let plan = decide(&world.deployment_view().unwrap(), settings, world.now);
+    let nodes: Vec<_> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.act {
+            Act::Patch {
+                kind: Kind::Node,
+                name,
+                patch,
+            } => Some((name.as_str(), patch["metadata"]["annotations"].is_null())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        nodes,
+        [("old-0", true), ("old-1", true)],
+        "they are tainted, and not annotated"
+    );
+}
+
+#[rstest]
+#[case::ours(&[("a", "1"), (AWAY, "true"), (BY_US, "true")], &[("a", "1")])]
+#[case::ours_with_other_values(&[(AWAY, "no"), (BY_US, "x")], &[])]
+#[case::a_persons(&[(AWAY, "true")], &[(AWAY, "true")])]
+#[case::nothing_to_take(&[("a", "1")], &[("a", "1")])]
+fn the_autoscaler_is_let_back_when_the_rollout_is_complete(
+    #[case] before: &[(&str, &str)],
+    #[case] after: &[(&str, &str)],
+) {
+    let mut world = complete();
+    with_annotations(&mut world, "new-1", before);
+    decide_once(&mut world);
+    assert_eq!(node_annotations(&world, "new-1"), map(after));
+}
+
+#[test]
+fn the_autoscaler_is_kept_away_until_the_last_machine_serves() {
+    let mut world = complete();
+    with_annotations(&mut world, "new-1", &[(AWAY, "true"), (BY_US, "true")]);
+    world.edit_machine("new-2", |machine| {
+        machine.status.current_status.phase = Some(Phase::Pending)
+    });
+    edit_set(&mut world, "ms1", |set| set.status.available_replicas = 2);
+    decide_once(&mut world);
+    assert_eq!(node_annotations(&world, "new-1").len(), 2);
+}
+
+#[rstest]
+#[case::there_is_none(None)]
+#[case::it_is_another_machines(Some("somebody"))]
+#[case::it_names_no_machine(Some(""))]
+fn a_machine_whose_node_is_not_there_is_passed_over(#[case] owner: Option<&str>) {
+    let mut world = rollout();
+    match owner {
+        None => drop(world.nodes.remove("old-0")),
+        Some(owner) => world.edit_node("old-0", |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert(keys::MACHINE_NAME_LABEL.to_owned(), owner.to_owned());
+        }),
+    }
+    add_machine(&mut world, "ms1", "old-2", Phase::Pending);
+    assert_eq!(writes(&world, "old-0"), 0);
+    assert_eq!(writes(&world, "old-1"), 1, "the others' are written");
+}

@@ -1,0 +1,189 @@
+//! Sets by their cases: how many machines, which of them go, and what a new one is.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{Machine, Phase, keys};
+use mcm_core::set::{Reason, decide, rank};
+use mcm_core::steps::{Act, Plan};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::sets::{annotated, at, created, deleted, machine, plan, preserved, set, view};
+use crate::fixtures::start;
+
+fn running(count: usize) -> Vec<Machine> {
+    (0..count)
+        .map(|number| machine(&format!("m-{number}"), Phase::Running))
+        .collect()
+}
+
+#[rstest]
+#[case::none_is_there(3, 0, 3, 0)]
+#[case::two_are_there(3, 2, 1, 0)]
+#[case::as_many_as_wanted(3, 3, 0, 0)]
+#[case::one_extra(1, 2, 0, 1)]
+#[case::a_hundred_at_once(200, 2, 100, 0)]
+#[case::none_is_wanted(0, 2, 0, 2)]
+fn machines_are_made_or_deleted_until_the_number_fits(
+    #[case] wanted: i32,
+    #[case] there: usize,
+    #[case] made: usize,
+    #[case] gone: usize,
+) {
+    let plan = plan(&view(set(wanted), running(there)));
+    assert_eq!((created(&plan).len(), deleted(&plan).len()), (made, gone));
+}
+
+#[rstest]
+#[case::one_of_two(&["m-1"])]
+#[case::two(&["m-0", "m-1"])]
+fn each_machine_that_failed_is_deleted(#[case] failed: &[&str]) {
+    let mut machines = running(2);
+    for machine in &mut machines {
+        if failed.contains(&machine.metadata.name.as_deref().unwrap()) {
+            machine.status.current_status.phase = Some(Phase::Failed);
+        }
+    }
+    let plan = plan(&view(set(2), machines));
+    assert_eq!(deleted(&plan), failed);
+    assert!(created(&plan).is_empty(), "it is replaced when its deletion began");
+}
+
+#[test]
+fn five_machines_go_by_rank_and_the_unmarked_one_stays() {
+    let marked = |name: &str, phase: Phase, minutes: i64| {
+        let machine = annotated(machine(name, phase), keys::PRIORITY_ANNOTATION, "3");
+        annotated(machine, keys::MARKED_ANNOTATION, &at(minutes).to_string())
+    };
+    let machines = vec![
+        machine("a-unmarked", Phase::Running),
+        marked("b-later", Phase::Running, 1),
+        marked("c-later-and-failed", Phase::Failed, 1),
+        marked("d-now", Phase::Running, 0),
+        annotated(
+            machine("e-priority-one", Phase::Running),
+            keys::PRIORITY_ANNOTATION,
+            "1",
+        ),
+    ];
+    let expected = ["e-priority-one", "d-now", "c-later-and-failed", "b-later"];
+    assert_eq!(deleted(&plan(&view(set(1), machines))), expected);
+}
+
+fn with_priority(priority: &str) -> Machine {
+    annotated(machine("one", Phase::Running), keys::PRIORITY_ANNOTATION, priority)
+}
+
+fn in_phase(phase: Phase) -> Machine {
+    machine("one", phase)
+}
+
+fn made(minutes: i64) -> Machine {
+    let mut machine = machine("one", Phase::Running);
+    machine.metadata.creation_timestamp = Some(Time(at(minutes)));
+    machine
+}
+
+/// Unknown stands after Pending here; upstream has it the other way round.
+#[rstest]
+#[case::priority_one_before_none(with_priority("1"), in_phase(Phase::Running))]
+#[case::no_priority_before_five(in_phase(Phase::Running), with_priority("5"))]
+#[case::a_priority_that_is_no_number_is_three(with_priority("soon"), with_priority("4"))]
+#[case::terminating_before_failed(in_phase(Phase::Terminating), in_phase(Phase::Failed))]
+#[case::failed_before_crashing(in_phase(Phase::Failed), in_phase(Phase::CrashLoopBackOff))]
+#[case::crashing_before_pending(in_phase(Phase::CrashLoopBackOff), in_phase(Phase::Pending))]
+#[case::pending_before_unknown(in_phase(Phase::Pending), in_phase(Phase::Unknown))]
+#[case::unknown_before_available(in_phase(Phase::Unknown), in_phase(Phase::Available))]
+#[case::available_before_running(in_phase(Phase::Available), in_phase(Phase::Running))]
+#[case::the_older_first(made(-2), made(-1))]
+#[case::failed_before_failed_and_preserved(in_phase(Phase::Failed), preserved(in_phase(Phase::FailedPreserved)))]
+#[case::failed_and_preserved_before_running_and_preserved(
+    preserved(in_phase(Phase::FailedPreserved)),
+    preserved(in_phase(Phase::RunningPreserved))
+)]
+#[case::running_before_failed_and_preserved(in_phase(Phase::Running), preserved(in_phase(Phase::FailedPreserved)))]
+fn one_machine_goes_before_another(#[case] first: Machine, #[case] second: Machine) {
+    let named = |mut machine: Machine, name: &str| {
+        machine.metadata.name = Some(name.to_owned());
+        std::sync::Arc::new(machine)
+    };
+    // Names come last, and would say otherwise.
+    let mut ranked = vec![named(second, "a"), named(first, "b")];
+    rank(&mut ranked);
+    assert_eq!(ranked[0].metadata.name.as_deref(), Some("b"));
+}
+
+/// A text that is no duration is handed on, and the template's timeout stays.
+#[rstest]
+#[case::absent(None, Some("5m0s"))]
+#[case::valid(Some("15m30s"), Some("15m30s"))]
+#[case::no_duration(Some("a while"), Some("5m0s"))]
+fn the_creation_timeout_of_a_new_machine(#[case] effective: Option<&str>, #[case] expected: Option<&str>) {
+    let mut set = set(1);
+    set.spec.template.spec.configuration.creation_timeout = Some("5m".parse().unwrap());
+    let key = keys::EFFECTIVE_CREATION_TIMEOUT_ANNOTATION;
+    set.metadata.annotations = effective.map(|text| [(key.to_owned(), text.to_owned())].into());
+    let machine = &created(&plan(&view(set, vec![])))[0];
+    let timeout = machine
+        .spec
+        .configuration
+        .creation_timeout
+        .map(|timeout| timeout.to_string());
+    assert_eq!(timeout.as_deref(), expected);
+    let annotation = machine.metadata.annotations.as_ref().and_then(|all| all.get(key));
+    assert_eq!(annotation.map(String::as_str), effective);
+}
+
+fn own_patch(plan: &Plan<Reason>) -> Option<Value> {
+    let mut patches = plan.steps.iter().filter_map(|step| match &step.act {
+        Act::Patch { name, patch, .. } if name == "ms" => Some(patch["metadata"]["finalizers"].clone()),
+        _ => None,
+    });
+    patches.next()
+}
+
+#[rstest]
+#[case::added(false, &[], Some(json!([keys::MACHINE_FINALIZER])))]
+#[case::added_beside_others(false, &["other"], Some(json!([keys::MACHINE_FINALIZER, "other"])))]
+#[case::there_already(false, &[keys::MACHINE_FINALIZER], None)]
+#[case::removed(true, &[keys::MACHINE_FINALIZER], Some(json!([])))]
+#[case::removed_from_among_others(true, &["other", keys::MACHINE_FINALIZER], Some(json!(["other"])))]
+#[case::gone_already(true, &["other"], None)]
+fn the_finalizer_of_a_set_comes_and_goes(
+    #[case] leaving: bool,
+    #[case] finalizers: &[&str],
+    #[case] expected: Option<Value>,
+) {
+    let mut set = set(0);
+    set.metadata.deletion_timestamp = leaving.then(|| Time(start()));
+    set.metadata.finalizers = Some(finalizers.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(own_patch(&plan(&view(set, vec![]))), expected);
+}
+
+#[rstest]
+#[case::it_matches("1", true)]
+#[case::its_label_changed("2", false)]
+fn a_set_counts_the_machines_that_match(#[case] label: &str, #[case] counts: bool) {
+    let mut one = machine("m-1", Phase::Running);
+    one.metadata.labels = Some([("a".to_owned(), label.to_owned())].into());
+    let plan = decide(&view(set(1), vec![one]), start());
+    let released = plan
+        .steps
+        .iter()
+        .any(|step| step.reason == Reason::LetGo("m-1".to_owned()));
+    assert_eq!(released, !counts);
+    let status = plan.steps.iter().find_map(|step| match &step.act {
+        Act::WriteStatus { patch, .. } => Some(patch["status"]["replicas"].clone()),
+        _ => None,
+    });
+    assert_eq!(status, counts.then(|| json!(1)));
+}
+
+#[test]
+fn a_set_that_goes_makes_nothing_in_the_place_of_its_machines() {
+    let mut set = set(2);
+    set.metadata.deletion_timestamp = Some(Time(start()));
+    let mut going = machine("m-0", Phase::Terminating);
+    going.metadata.deletion_timestamp = Some(Time(start()));
+    let plan = plan(&view(set, vec![going, machine("m-1", Phase::Running)]));
+    assert_eq!((created(&plan).len(), deleted(&plan)), (0, vec!["m-1".to_owned()]));
+}

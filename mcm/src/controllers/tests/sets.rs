@@ -1,0 +1,129 @@
+//! Sets through the whole shell: machines are made one, two, four at a time, and what the API server refuses is told.
+
+use super::*;
+use crate::Controller;
+
+const SETS: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinesets";
+const SET: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinesets/pool";
+
+fn set(replicas: i32) -> Value {
+    let template = json!({
+        "metadata": { "labels": { "pool": "a" } }, "spec": { "class": { "kind": "MachineClass", "name": "small" } },
+    });
+    let spec = json!({ "replicas": replicas, "selector": { "matchLabels": { "pool": "a" } }, "template": template });
+    object("pool", "MachineSet", json!({ "spec": spec }))
+}
+
+/// A Running machine of the set.
+fn machine(name: &str) -> Value {
+    let mut machine = object(
+        name,
+        "Machine",
+        json!({
+            "spec": { "class": { "kind": "MachineClass", "name": "small" } },
+            "status": { "currentStatus": { "phase": "Running" } },
+        }),
+    );
+    machine["metadata"]["labels"] = json!({ "pool": "a" });
+    machine["metadata"]["finalizers"] = json!(["machine.sapcloud.io/machine-controller-manager"]);
+    machine["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "pool", "uid": "uid-MachineSet-pool",
+        "controller": true,
+    }]);
+    machine
+}
+
+/// Runs the controllers of sets and deployments alone, for some seconds: less than what failed waits.
+async fn run_sets(stage: &Stage) {
+    let options = Options {
+        controllers: vec![Controller::Set, Controller::Deployment],
+        ..Options::default()
+    };
+    stage.run_with(options, stage.environment(), stage.wait(4)).await;
+}
+
+fn condition(stage: &Stage) -> (Value, String) {
+    let set = stage.server.get(SET).unwrap();
+    let condition = &set["status"]["machineSetCondition"][0];
+    let message = condition["message"].as_str().unwrap_or_default().to_owned();
+    (condition["reason"].clone(), message)
+}
+
+fn machines(stage: &Stage) -> usize {
+    stage.server.all(&format!("{MACHINES}/")).len()
+}
+
+fn creations(stage: &Stage) -> usize {
+    let wanted = format!("POST {MACHINES}");
+    stage.writes().iter().filter(|write| **write == wanted).count()
+}
+
+/// One that fails is tried again when its set's condition is written, and then only after a while.
+#[rstest]
+#[case::ten(10, false, 10, 10)]
+#[case::three(3, false, 3, 3)]
+#[case::none(0, false, 0, 0)]
+#[case::the_first_fails(10, true, 2, 0)]
+#[tokio::test(start_paused = true)]
+async fn machines_are_made_slowly_at_first(
+    #[case] replicas: i32,
+    #[case] refused: bool,
+    #[case] tried: usize,
+    #[case] made: usize,
+) {
+    let stage = Stage::new();
+    stage.server.put(SET, set(replicas));
+    if refused {
+        stage.server.forbid(MACHINES);
+    }
+    run_sets(&stage).await;
+    assert_eq!((creations(&stage), machines(&stage)), (tried, made));
+    let (reason, message) = condition(&stage);
+    assert_eq!(reason == json!("FailedCreate"), refused);
+    assert_eq!(message.contains("Forbidden"), refused, "{message}");
+}
+
+#[rstest]
+#[case::it_is_allowed(None, true)]
+#[case::it_is_refused(Some("m-old"), false)]
+#[tokio::test(start_paused = true)]
+async fn a_surplus_machine_is_deleted_or_the_set_says_why_not(#[case] forbidden: Option<&str>, #[case] goes: bool) {
+    let stage = Stage::new();
+    stage.server.put(SET, set(1));
+    for (name, created) in [("m-new", "2027-01-15T07:00:00Z"), ("m-old", "2027-01-15T06:00:00Z")] {
+        let mut machine = machine(name);
+        machine["metadata"]["creationTimestamp"] = json!(created);
+        stage.server.put(&format!("{MACHINES}/{name}"), machine);
+    }
+    if let Some(name) = forbidden {
+        stage.server.forbid(&format!("{MACHINES}/{name}"));
+    }
+    run_sets(&stage).await;
+    let leaving = |name: &str| {
+        let machine = stage.server.get(&format!("{MACHINES}/{name}")).unwrap();
+        assert_eq!(
+            machine["status"]["currentStatus"]["phase"], "Running",
+            "the machine controller says when it is Terminating"
+        );
+        !machine["metadata"]["deletionTimestamp"].is_null()
+    };
+    assert_eq!([leaving("m-old"), leaving("m-new")], [goes, false]);
+    let (reason, message) = condition(&stage);
+    assert_eq!(reason == json!("FailedDelete"), !goes);
+    assert_eq!(message.contains("m-old: Forbidden"), !goes, "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_is_gone_is_no_work() {
+    let stage = Stage::new();
+    stage.server.put(&format!("{MACHINES}/m-left"), machine("m-left"));
+    run_sets(&stage).await;
+    let writes = stage.writes();
+    assert!(
+        !writes
+            .iter()
+            .any(|write| write.contains(SETS) || write.contains(MACHINES)),
+        "{writes:?}"
+    );
+    assert_eq!(machines(&stage), 1);
+}
