@@ -23,10 +23,10 @@ use tokio_util::sync::CancellationToken;
 use crate::act::{Done, Hands};
 use crate::backoff::{Backoff, Trouble};
 use crate::cache::Key;
-use crate::copies::Copies;
 use crate::drain_view;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
 use crate::made::Made;
+use crate::moments::Moments;
 use crate::overshoot::Brake;
 use crate::queue::Queue;
 use crate::readiness::Activity;
@@ -53,7 +53,10 @@ pub(crate) struct Controllers {
     pub(crate) settings: Settings,
     pub(crate) intents: Intents,
     pub(crate) made: Made,
-    pub(crate) copies: Copies,
+    /// When conditions of Nodes were copied.
+    pub(crate) copies: Moments,
+    /// When calls of the cloud failed.
+    pub(crate) failed_calls: Moments,
     pub(crate) slots: Slots<Work>,
     pub(crate) names: Names,
     pub(crate) brake: Brake,
@@ -204,6 +207,7 @@ impl Controllers {
             let Some(machine) = self.hands.world.machines.get(key) else {
                 self.made.forget(key);
                 self.copies.forget(key);
+                self.failed_calls.forget(key);
                 self.hands.world.drains.forget(key);
                 return Outcome::default();
             };
@@ -298,6 +302,7 @@ impl Controllers {
             made: self.made.unrecorded(machine),
             cannot_update: self.updates.is_missing(machine, world),
             conditions_copied: self.copies.last(&Key::of(machine)),
+            call_failed: self.failed_calls.last(&Key::of(machine)),
             ..seen
         }
     }
@@ -427,11 +432,14 @@ impl Controllers {
         !going
     }
 
-    /// A VM that was made is known from here on, whatever becomes of its record.
+    /// A VM that was made is known from here on, whatever becomes of its record, and so is when a call failed.
     fn remember(&self, machine: &Machine, answer: &Answer) {
         #[cfg(feature = "mutants")]
         if self.settings.mutant == Some(Mutant::R06) {
             return;
+        }
+        if answer.is_failure() {
+            self.failed_calls.note(Key::of(machine), self.hands.clock.now());
         }
         match answer {
             Answer::Create(Ok(vm)) => self.made.remember(machine, vm),

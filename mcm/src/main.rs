@@ -13,6 +13,7 @@ use clock::{Clock, Seed};
 use mcm::{Environment, LogFormat, Metrics, Options};
 use mcm_driver::Driver;
 use mcm_driver::client::GrpcDriver;
+use mcm_driver::of_provider::OfProvider;
 use mcm_driver::registration::{Listener, Registry};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -183,7 +184,11 @@ async fn driver(options: &Options, seed: &Seed) -> anyhow::Result<(Arc<dyn Drive
             Some(tls) => GrpcDriver::connect_tls(&options.driver, tls)?,
             None => GrpcDriver::connect(&options.driver)?,
         };
-        return Ok((Arc::new(driver), Box::pin(std::future::pending())));
+        let driver: Arc<dyn Driver> = match options.driver_provider.as_str() {
+            "" => Arc::new(driver),
+            provider => Arc::new(OfProvider::new(provider, driver)),
+        };
+        return Ok((driver, Box::pin(std::future::pending())));
     };
     let listener = Listener::bind(address, options.listener_files()).await?;
     tracing::info!(address = %listener.address()?, "drivers can register");

@@ -43,6 +43,7 @@ struct Inner {
     drain_duration: Family<PoolLabels, Gauge<f64, AtomicU64>>,
     failed_joins: Family<VmLabels, Gauge>,
     driver_calls: Family<ServiceLabels, Counter>,
+    driver_call_seconds: Family<ServiceLabels, Histogram, fn() -> Histogram>,
     driver_errors: Family<ServiceLabels, Counter>,
     frozen: Gauge,
     orphans: Family<OrphanLabels, Counter>,
@@ -57,6 +58,11 @@ struct Durations {
 }
 
 type VmGauge = Family<VmLabels, Gauge<f64, AtomicU64>>;
+
+/// For calls of a cloud, which take anything between some milliseconds and two minutes.
+fn seconds() -> Histogram {
+    Histogram::new([0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0])
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -155,14 +161,13 @@ impl Metrics {
             stale: Counter::default(),
             readiness: Readiness::default(),
             requests: Family::default(),
-            driver_seconds: Family::new_with_constructor(|| {
-                Histogram::new([0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0])
-            }),
+            driver_seconds: Family::new_with_constructor(seconds),
             driver_failures: Family::default(),
             durations: Durations::default(),
             drain_duration: Family::default(),
             failed_joins: Family::default(),
             driver_calls: Family::default(),
+            driver_call_seconds: Family::new_with_constructor(seconds),
             driver_errors: Family::default(),
             frozen: Gauge::default(),
             orphans: Family::default(),
@@ -186,6 +191,11 @@ impl Metrics {
             "cloud_api_requests",
             "Calls to the cloud's driver; the service is the call's name",
             inner.driver_calls.clone(),
+        );
+        registry.register(
+            "cloud_api_api_request_duration_seconds",
+            "Duration of calls to the cloud's driver; the service is the call's name",
+            inner.driver_call_seconds.clone(),
         );
         registry.register(
             "cloud_api_requests_failed",
@@ -313,6 +323,8 @@ impl Metrics {
             service: operation,
         };
         self.0.driver_calls.get_or_create(&call).inc();
+        let took = took.as_secs_f64();
+        self.0.driver_call_seconds.get_or_create(&call).observe(took);
         if let Some(code) = failure {
             self.0.driver_errors.get_or_create(&call).inc();
             let labels = FailureLabels {
@@ -325,7 +337,7 @@ impl Metrics {
         self.0
             .driver_seconds
             .get_or_create(&OperationLabels { provider, operation })
-            .observe(took.as_secs_f64());
+            .observe(took);
     }
 
     pub(crate) fn observe(&self, metric: Metric, machine: &Machine, class: Option<&MachineClass>) {

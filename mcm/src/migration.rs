@@ -70,7 +70,9 @@ impl Hands {
         });
         let old = serde_json::to_value(old).map_err(kube::Error::SerdeError)?;
         let filling = self.driver.generate_machine_class(old, class.clone());
-        let filled = self.timed_call(&class, "GenerateMachineClassForMigration", filling).await;
+        let filled = self
+            .timed_call(&class, "GenerateMachineClassForMigration", filling)
+            .await;
         let mut filled = filled.map_err(|error| {
             refused(&format!(
                 "the driver does not make a MachineClass of the {kind}: {error}"

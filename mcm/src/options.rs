@@ -24,6 +24,10 @@ pub struct Options {
     #[arg(long, value_name = "ADDRESS", default_value_t = Options::default().driver, hide_default_value = true)]
     pub driver: String,
 
+    /// The provider whose classes, and whose Secrets, the driver of --driver is asked about; empty: any
+    #[arg(long, value_name = "PROVIDER", default_value_t = Options::default().driver_provider, hide_default_value = true)]
+    pub driver_provider: String,
+
     /// Address on which drivers that register themselves are awaited, instead of --driver: plain on loopback, with
     /// --driver-tls-* anywhere
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true,
@@ -290,6 +294,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             driver: String::new(),
+            driver_provider: String::new(),
             driver_listen: None,
             controllers: vec![
                 Controller::Machine,
@@ -502,6 +507,13 @@ impl Options {
                 wrong.push(format!(
                     "--driver={} and --driver-listen={address} exclude each other: mcm dials its driver, or awaits drivers",
                     self.driver
+                ));
+                return;
+            }
+            (true, Some(_)) if !self.driver_provider.is_empty() => {
+                wrong.push(format!(
+                    "--driver-provider={} goes with --driver: drivers that register themselves say what they serve",
+                    self.driver_provider
                 ));
                 return;
             }

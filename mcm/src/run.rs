@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::act::Hands;
 use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
 use crate::controllers::Controllers;
-use crate::copies::Copies;
 use crate::election::{Elector, Tenure};
 use crate::made::Made;
+use crate::moments::Moments;
 use crate::overshoot::Brake;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
@@ -158,7 +158,8 @@ async fn work(
         settings: settings(options),
         intents: Intents::default(),
         made: Made::default(),
-        copies: Copies::default(),
+        copies: Moments::default(),
+        failed_calls: Moments::default(),
         slots: Slots::new(concurrency),
         updates: Updates::default(),
         brake: Brake::new(mcm_core::overshoot::Settings {

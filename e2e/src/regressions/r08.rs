@@ -24,7 +24,7 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &[EXPECTED],
         }],
-        open: "NotFound from InitializeMachine is no error for us, as the documents of upstream have it: here it is Unavailable",
+        open: "decided otherwise: NotFound from InitializeMachine skips it and goes on, as the documents of upstream have it; here it is Unavailable",
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn entry() -> Entry {
             mutant: true,
             breaks: &[EXPECTED, "I13"],
         }],
-        open: "",
+        open: "a deadline inside the wait for a volume; of no attempts at all A02 tells",
     }
 }
 

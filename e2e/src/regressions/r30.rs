@@ -17,7 +17,11 @@ use serde_json::json;
 
 use super::{POOL, delayed, joining, story, well};
 
-const MACHINES: [&str; 4] = ["md-a-1", "md-a-2", "md-a-3", "md-a-4"];
+/// The machines, and those of them that are deleted.
+const MACHINES: u32 = 20;
+const DELETED: u32 = 10;
+/// Of so many pods each.
+const PODS: u32 = 15;
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -40,26 +44,32 @@ pub(super) fn entry() -> Entry {
                 breaks: &[EXPECTED],
             },
         ],
-        open: "four machines, not twenty",
+        open: "",
     }
 }
 
 fn wrong_budget() -> Scenario {
+    let first = |count: u32| (1..=count).map(name);
+    let ready = || pods("web").are(PodState::Ready).exactly((MACHINES * PODS) as usize);
     story(
         "r30-wrong-budget",
         "A budget can never be met while machines are deleted: few requests are made, and its cure is noticed soon.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(keep(4))
-    .eventually(joining(), all(MACHINES.map(well)))
-    .step(deployment(workload("web").replicas(15)))
+    .step(keep(MACHINES))
+    .eventually(joining(), all(first(MACHINES).map(|name| well(&name))))
+    .step(deployment(workload("web").replicas(MACHINES * PODS)))
     .step(budget("web", 0))
-    .eventually(slack(), pods("web").are(PodState::Ready).exactly(15))
-    .steps([delete_machine("md-a-1"), delete_machine("md-a-2")])
+    .eventually(slack(), ready())
+    .steps(first(DELETED).map(|name| delete_machine(&name)))
     .step(wait(seconds(30 * 60)))
-    .always(seconds(1), pods("web").are(PodState::Ready).exactly(15))
-    .step(budget("web", 15))
-    .eventually(seconds(120), all(["md-a-1", "md-a-2"].map(machine_gone)))
+    .always(seconds(1), ready())
+    .step(budget("web", MACHINES * PODS))
+    .eventually(seconds(120), all(first(DELETED).map(|name| machine_gone(&name))))
+}
+
+fn name(number: u32) -> String {
+    format!("{POOL}-{number}")
 }
 
 /// The kubelet does not answer for two minutes, so that the pod goes on ending. Each of mcm's evictions of it is a hit.
@@ -77,23 +87,23 @@ fn ending() -> Scenario {
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(keep(1))
-    .eventually(joining(), well(MACHINES[0]))
+    .eventually(joining(), well(&name(1)))
     .step(apply(json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": { "name": "slow", "labels": { "app": "slow" } },
         "spec": {
-            "nodeName": MACHINES[0],
+            "nodeName": name(1),
             "terminationGracePeriodSeconds": 300,
             "containers": [{ "name": "slow", "image": "slow" }],
         },
     })))
     .eventually(slack(), field("Pod", "slow", "/status/phase", "Running"))
     .step(api_fault_by(Client::Mcm, evictions))
-    .step(kubelet(MACHINES[0], KubeletAction::Stop))
-    .step(delete_machine(MACHINES[0]))
+    .step(kubelet(&name(1), KubeletAction::Stop))
+    .step(delete_machine(&name(1)))
     .eventually(slack(), struck("evictions", 1))
     .never(seconds(120), struck("evictions", 2))
-    .step(kubelet(MACHINES[0], KubeletAction::Start))
-    .eventually(seconds(600), machine_gone(MACHINES[0]))
+    .step(kubelet(&name(1), KubeletAction::Start))
+    .eventually(seconds(600), machine_gone(&name(1)))
 }

@@ -2,7 +2,9 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{creation_timeout, fail_calls, keep, machine_gone, seconds, slack, vm_count, wait};
+use harness::scenario::builder::{
+    all, creation_timeout, fail_calls, keep, machine_gone, seconds, slack, vm_count, wait,
+};
 use harness::scenario::step::CloudCall;
 use mcm_api::Code;
 
@@ -21,6 +23,12 @@ pub(super) fn entry() -> Entry {
                 scenario: without_vm(),
                 mutant: true,
                 breaks: &[EXPECTED, "I13", "I16"],
+            },
+            Case {
+                id: "R32/boots",
+                scenario: boots(),
+                mutant: false,
+                breaks: &[],
             },
             Case {
                 id: "R32/joins-never",
@@ -45,6 +53,21 @@ fn without_vm() -> Scenario {
     .step(wait(seconds(180)))
     .step(keep(0))
     .eventually(seconds(120), machine_gone("md-a-1"))
+}
+
+/// The VM is there, and its kubelet is not yet.
+fn boots() -> Scenario {
+    story(
+        "r32-boots",
+        "A machine is deleted while its VM boots: there is nothing to drain, and it goes with its VM.",
+    )
+    .boots_in(seconds(10 * 3600))
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .eventually(slack(), vm_count("md-a-1", 1))
+    .step(wait(seconds(180)))
+    .step(keep(0))
+    .eventually(seconds(120), all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]))
 }
 
 /// The VM is there, and its kubelet never is.

@@ -4,10 +4,13 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, api_fault_by, keep, lift_api_fault, machine_gone, node_gone, seconds, struck, vm_count, wait,
+    all, api_fault_by, budget, deployment, drain_timeout, keep, lift_api_fault, machine_gone, node_gone, pods, seconds,
+    slack, struck, vm_count, wait, workload,
 };
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use harness::scenario::expect::PodState;
+use harness::scenario::step::Step;
 
 use super::{POOL, joining, refused, story, well};
 
@@ -28,6 +31,12 @@ pub(super) fn entry() -> Entry {
             Case {
                 id: "R62/node-stays",
                 scenario: node_stays(),
+                mutant: false,
+                breaks: &[],
+            },
+            Case {
+                id: "R62/after-a-drain",
+                scenario: node_stays_after_a_drain(),
                 mutant: false,
                 breaks: &[],
             },
@@ -67,6 +76,41 @@ fn label_lost() -> Scenario {
 
 /// The node's deletion is refused twice.
 fn node_stays() -> Scenario {
+    story(
+        "r62-node-stays",
+        "The deletion of a machine's node is refused twice: it is asked for again, and the node goes.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .eventually(joining(), well("md-a-1"))
+    .step(node_refusal())
+    .step(keep(0))
+    .eventually(seconds(120), all([machine_gone("md-a-1"), node_gone("md-a-1")]))
+    .eventually(seconds(1), struck("refusal", 2))
+}
+
+/// The same after a drain that took all its time: what is left of it counts for nothing then.
+fn node_stays_after_a_drain() -> Scenario {
+    story(
+        "r62-node-stays-after-a-drain",
+        "A drain takes all its time, and then the deletion of the node is refused twice: it is asked for again, and the node goes.",
+    )
+    .keeper(POOL, 0, serde_json::Value::Null)
+    .step(keep(1))
+    .step(deployment(workload("web")))
+    .step(budget("web", 0))
+    .eventually(
+        joining() + slack(),
+        pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
+    )
+    .step(node_refusal())
+    .step(keep(0))
+    .step(wait(drain_timeout()))
+    .eventually(seconds(300), all([machine_gone("md-a-1"), node_gone("md-a-1")]))
+    .eventually(seconds(1), struck("refusal", 2))
+}
+
+fn node_refusal() -> Step {
     let refusal = Rule {
         matches: Match {
             verbs: vec![Verb::Delete],
@@ -76,15 +120,5 @@ fn node_stays() -> Scenario {
         },
         ..Rule::new("refusal", refused(500))
     };
-    story(
-        "r62-node-stays",
-        "The deletion of a machine's node is refused twice: it is asked for again, and the node goes.",
-    )
-    .keeper(POOL, 0, serde_json::Value::Null)
-    .step(keep(1))
-    .eventually(joining(), well("md-a-1"))
-    .step(api_fault_by(Client::Mcm, refusal))
-    .step(keep(0))
-    .eventually(seconds(120), all([machine_gone("md-a-1"), node_gone("md-a-1")]))
-    .eventually(seconds(1), struck("refusal", 2))
+    api_fault_by(Client::Mcm, refusal)
 }

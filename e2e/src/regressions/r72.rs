@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{POOL, joining, merge, story, well};
 
-const MACHINES: [&str; 3] = ["md-a-1", "md-a-2", "md-a-3"];
+/// How many machines are deleted.
+const MACHINES: u32 = 100;
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -33,7 +34,7 @@ pub(super) fn entry() -> Entry {
                 breaks: &[EXPECTED],
             },
         ],
-        open: "three machines, not a thousand",
+        open: "a hundred machines, not a thousand",
     }
 }
 
@@ -41,20 +42,21 @@ fn token(token: &str) -> Step {
     merge("Secret", SECRET, json!({ "stringData": { "apiToken": token } }))
 }
 
-/// Each deletion is tried again every ten minutes, and when its node tells of itself, every five.
+/// Each deletion is tried again every ten minutes, whatever its node tells meanwhile.
 fn refused_credentials(name: &str) -> Scenario {
+    let names: Vec<String> = (1..=MACHINES).map(|number| format!("{POOL}-{number}")).collect();
     story(
         name,
         "Machines are deleted while the cloud refuses the credentials for two hours: little is written, and then they go.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
-    .step(keep(3))
-    .eventually(joining(), all(MACHINES.map(well)))
+    .step(keep(MACHINES))
+    .eventually(2 * joining(), all(names.iter().map(|name| well(name))))
     .step(token("expired"))
-    .at_most(40, seconds(2 * 3600), calls(CloudCall::DeleteMachine, MACHINES[0]))
+    .at_most(14, seconds(2 * 3600), calls(CloudCall::DeleteMachine, &names[0]))
     .meanwhile()
     .step(keep(0))
     .step(wait(seconds(2 * 3600)))
     .step(token(API_TOKEN))
-    .eventually(long_retry() + slack(), all(MACHINES.map(machine_gone)))
+    .eventually(long_retry() + slack(), all(names.iter().map(|name| machine_gone(name))))
 }

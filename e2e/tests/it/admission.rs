@@ -72,38 +72,149 @@ fn strategy(strategy: Value) -> Value {
 
 fn refused() -> Vec<Refused> {
     let case = |name, object, says| Refused { name, object, says };
-    let class = "class must name what the VM is made from: set class.kind to MachineClass and class.name to the name of one";
+    let class =
+        "class must name what the VM is made from: set class.kind to MachineClass and class.name to the name of one";
     let both_zero = json!({ "maxSurge": 0, "maxUnavailable": "0%" });
     vec![
         case("a machine without a class", machine(&json!({ "class": null })), class),
-        case("a machine without the class's kind", machine(&json!({ "class": { "kind": "" } })), class),
-        case("a machine without the class's name", machine(&json!({ "class": { "name": null } })), class),
-        case("a timeout that is no duration", machine(&json!({ "drainTimeout": "2 hours" })), "spec.drainTimeout"),
-        case("a timeout below zero", machine(&json!({ "healthTimeout": "-5m" })), "spec.healthTimeout"),
-        case("evictions below zero", machine(&json!({ "maxEvictRetries": -1 })), "spec.maxEvictRetries"),
-        case("a set whose template has no class", set(&json!({ "template": { "spec": { "class": null } } })), class),
-        case("a set without a template", set(&json!({ "template": null })), "spec.template: Required value"),
+        case(
+            "a machine without the class's kind",
+            machine(&json!({ "class": { "kind": "" } })),
+            class,
+        ),
+        case(
+            "a machine without the class's name",
+            machine(&json!({ "class": { "name": null } })),
+            class,
+        ),
+        case(
+            "a timeout that is no duration",
+            machine(&json!({ "drainTimeout": "2 hours" })),
+            "spec.drainTimeout",
+        ),
+        case(
+            "a timeout below zero",
+            machine(&json!({ "healthTimeout": "-5m" })),
+            "spec.healthTimeout",
+        ),
+        case(
+            "evictions below zero",
+            machine(&json!({ "maxEvictRetries": -1 })),
+            "spec.maxEvictRetries",
+        ),
+        case(
+            "a set whose template has no class",
+            set(&json!({ "template": { "spec": { "class": null } } })),
+            class,
+        ),
+        case(
+            "a set without a template",
+            set(&json!({ "template": null })),
+            "spec.template: Required value",
+        ),
         case("a set below zero", set(&json!({ "replicas": -1 })), "spec.replicas"),
-        case("a set that keeps fewer than none", set(&json!({ "autoPreserveFailedMax": -1 })), "spec.autoPreserveFailedMax"),
-        case("a set without a selector", set(&json!({ "selector": null })), "selector is missing: name the labels of template.metadata.labels"),
-        case("a deployment whose template has no class", deployment(&json!({ "template": { "spec": { "class": { "name": "" } } } })), class),
-        case("a deployment without a template", deployment(&json!({ "template": null })), "spec.template: Required value"),
-        case("a template without a spec", deployment(&json!({ "template": { "spec": null } })), "spec.template.spec: Required value"),
-        case("a deployment below zero", deployment(&json!({ "replicas": -1 })), "spec.replicas"),
-        case("a deployment without a selector", deployment(&json!({ "selector": null })), "selector is missing: name the labels of template.metadata.labels"),
-        case("a selector of everything", deployment(&json!({ "selector": { "matchLabels": { "name": null } } })), "a selector without labels would take every machine of the namespace: name at least one label"),
-        case("two maxima that differ", deployment(&json!({ "autoPreserveFailedMax": 1, "autoPreserveFailedMachineMax": 2 })), "two names of one number: remove one of them"),
-        case("a deployment that keeps fewer than none", deployment(&json!({ "autoPreserveFailedMachineMax": -1 })), "spec.autoPreserveFailedMachineMax"),
-        case("a negative deadline", deployment(&json!({ "progressDeadlineSeconds": -1 })), "spec.progressDeadlineSeconds"),
-        case("a negative history", deployment(&json!({ "revisionHistoryLimit": -1 })), "spec.revisionHistoryLimit"),
-        case("ready in less than no time", deployment(&json!({ "minReadySeconds": -1 })), "spec.minReadySeconds"),
-        case("a strategy that nobody knows", strategy(json!({ "type": "BlueGreen" })), "strategy type must be one of [InPlaceUpdate Recreate RollingUpdate]"),
-        case("a rollout that could not begin", strategy(json!({ "type": "RollingUpdate", "rollingUpdate": both_zero })), "maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: raise one of them"),
-        case("a bound that is no number", strategy(json!({ "rollingUpdate": { "maxSurge": "many" } })), "spec.strategy.rollingUpdate.maxSurge"),
-        case("a bound below zero", strategy(json!({ "rollingUpdate": { "maxUnavailable": -1 } })), "spec.strategy.rollingUpdate.maxUnavailable"),
-        case("updates in place of no kind", strategy(json!({ "type": "InPlaceUpdate" })), "inPlaceUpdate is missing: give it an orchestrationType, Auto or Manual"),
-        case("updates in place by nobody", strategy(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Magic" } })), "orchestrationType must be either Auto or Manual"),
-        case("updates in place that could not begin", strategy(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Auto", "maxSurge": "0%", "maxUnavailable": 0 } })), "no machine could ever be updated: raise one of them"),
+        case(
+            "a set that keeps fewer than none",
+            set(&json!({ "autoPreserveFailedMax": -1 })),
+            "spec.autoPreserveFailedMax",
+        ),
+        case(
+            "a set without a selector",
+            set(&json!({ "selector": null })),
+            "selector is missing: name the labels of template.metadata.labels",
+        ),
+        case(
+            "a deployment whose template has no class",
+            deployment(&json!({ "template": { "spec": { "class": { "name": "" } } } })),
+            class,
+        ),
+        case(
+            "a deployment without a template",
+            deployment(&json!({ "template": null })),
+            "spec.template: Required value",
+        ),
+        case(
+            "a template without a spec",
+            deployment(&json!({ "template": { "spec": null } })),
+            "spec.template.spec: Required value",
+        ),
+        case(
+            "a deployment below zero",
+            deployment(&json!({ "replicas": -1 })),
+            "spec.replicas",
+        ),
+        case(
+            "a deployment without a selector",
+            deployment(&json!({ "selector": null })),
+            "selector is missing: name the labels of template.metadata.labels",
+        ),
+        case(
+            "a selector of everything",
+            deployment(&json!({ "selector": { "matchLabels": { "name": null } } })),
+            "a selector without labels would take every machine of the namespace: name at least one label",
+        ),
+        case(
+            "two maxima that differ",
+            deployment(&json!({ "autoPreserveFailedMax": 1, "autoPreserveFailedMachineMax": 2 })),
+            "two names of one number: remove one of them",
+        ),
+        case(
+            "a deployment that keeps fewer than none",
+            deployment(&json!({ "autoPreserveFailedMachineMax": -1 })),
+            "spec.autoPreserveFailedMachineMax",
+        ),
+        case(
+            "a negative deadline",
+            deployment(&json!({ "progressDeadlineSeconds": -1 })),
+            "spec.progressDeadlineSeconds",
+        ),
+        case(
+            "a negative history",
+            deployment(&json!({ "revisionHistoryLimit": -1 })),
+            "spec.revisionHistoryLimit",
+        ),
+        case(
+            "ready in less than no time",
+            deployment(&json!({ "minReadySeconds": -1 })),
+            "spec.minReadySeconds",
+        ),
+        case(
+            "a strategy that nobody knows",
+            strategy(json!({ "type": "BlueGreen" })),
+            "strategy type must be one of [InPlaceUpdate Recreate RollingUpdate]",
+        ),
+        case(
+            "a rollout that could not begin",
+            strategy(json!({ "type": "RollingUpdate", "rollingUpdate": both_zero })),
+            "maxSurge and maxUnavailable are both 0, so that no machine could ever be replaced: raise one of them",
+        ),
+        case(
+            "a bound that is no number",
+            strategy(json!({ "rollingUpdate": { "maxSurge": "many" } })),
+            "spec.strategy.rollingUpdate.maxSurge",
+        ),
+        case(
+            "a bound below zero",
+            strategy(json!({ "rollingUpdate": { "maxUnavailable": -1 } })),
+            "spec.strategy.rollingUpdate.maxUnavailable",
+        ),
+        case(
+            "updates in place of no kind",
+            strategy(json!({ "type": "InPlaceUpdate" })),
+            "inPlaceUpdate is missing: give it an orchestrationType, Auto or Manual",
+        ),
+        case(
+            "updates in place by nobody",
+            strategy(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Magic" } })),
+            "orchestrationType must be either Auto or Manual",
+        ),
+        case(
+            "updates in place that could not begin",
+            strategy(
+                json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Auto", "maxSurge": "0%", "maxUnavailable": 0 } }),
+            ),
+            "no machine could ever be updated: raise one of them",
+        ),
     ]
 }
 
@@ -114,7 +225,9 @@ fn taken() -> Vec<Value> {
         set(&json!({ "replicas": 0 })),
         deployment(&json!({ "autoPreserveFailedMax": 2, "autoPreserveFailedMachineMax": 2 })),
         strategy(json!({ "type": "RollingUpdate", "rollingUpdate": { "maxSurge": "10%", "maxUnavailable": 0 } })),
-        strategy(json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Manual", "maxSurge": 0, "maxUnavailable": 0 } })),
+        strategy(
+            json!({ "type": "InPlaceUpdate", "inPlaceUpdate": { "orchestrationType": "Manual", "maxSurge": 0, "maxUnavailable": 0 } }),
+        ),
     ]
 }
 
@@ -143,7 +256,9 @@ async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it(#[case] 
     if stage == StageKind::Envtest && envtest::Programs::find().is_err() {
         return;
     }
-    let plane = Plane::start(stage, Role::Both, NAMESPACE, 1, &Timeouts::short()).await.unwrap();
+    let plane = Plane::start(stage, Role::Both, NAMESPACE, 1, &Timeouts::short())
+        .await
+        .unwrap();
     let client = plane.client();
     for Refused { name, object, says } in refused() {
         let answer = answer(&client, &object).await;

@@ -6,6 +6,7 @@
 pub mod channel;
 pub mod client;
 pub mod incoming;
+pub mod of_provider;
 pub mod registration;
 pub mod server;
 pub mod tls;

@@ -43,6 +43,7 @@ fn a_scrape_shows_upstreams_names() {
         r#"mcm_machine_num_failed_join{namespace="default",machine_deployment="pool",instance_type="",zone=""} 1"#,
         r#"mcm_cloud_api_driver_requests_failed_total{provider="fake",operation="CreateMachine",error_code="ResourceExhausted"} 1"#,
         r#"mcm_cloud_api_driver_request_duration_seconds_count{provider="fake",operation="CreateMachine"} 1"#,
+        r#"mcm_cloud_api_api_request_duration_seconds_count{provider="fake",service="CreateMachine"} 1"#,
         r#"mcm_kube_api_requests_total{cluster="control",method="GET",code="200"} 1"#,
     ] {
         assert!(text.lines().any(|written| written == line), "{line} is not in\n{text}");

@@ -66,7 +66,9 @@ fn spec() -> JSONSchemaProps {
         ),
         (
             "autoPreserveFailedMachineMax",
-            int32().described("Another name of autoPreserveFailedMax.").at_least(0.0),
+            int32()
+                .described("Another name of autoPreserveFailedMax.")
+                .at_least(0.0),
         ),
     ])
     .required(&["template"])

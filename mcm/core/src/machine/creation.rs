@@ -458,7 +458,7 @@ fn left_to_repeat(pass: &Pass) -> Option<Duration> {
         .last_operation()
         .filter(|operation| operation.state == Some(State::Failed))?;
     let retry = repeated_after(pass.settings, failed)?;
-    let left = retry.checked_sub(pass.since(failed.last_update_time.as_ref()))?;
+    let left = retry.checked_sub(pass.since_failure(failed))?;
     (!left.is_zero()).then_some(left)
 }
 

@@ -308,7 +308,7 @@ fn left_to_repeat(pass: &Pass) -> Option<Plan> {
     } else {
         pass.settings.retry.short
     };
-    let left = retry.saturating_sub(pass.since(failed.last_update_time.as_ref()));
+    let left = retry.saturating_sub(pass.since_failure(failed));
     let waits = !left.is_zero() && !pass.view.hurry;
     waits.then(|| Plan::new(Reason::WaitingToRepeat(left)).after(left))
 }

@@ -13,7 +13,9 @@ use super::{Action, Plan, Reason};
 /// The migration of the machine's class; `None`: it needs none.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
     let class = &pass.machine().spec.class;
-    let kind = keys::CLASSES_OF_FORMER_TIMES.into_iter().find(|kind| *kind == class.kind)?;
+    let kind = keys::CLASSES_OF_FORMER_TIMES
+        .into_iter()
+        .find(|kind| *kind == class.kind)?;
     if let Some(failure) = &pass.view.failure
         && matches!(failure.action, Action::MigrateClass { .. })
     {

@@ -65,6 +65,13 @@ impl<'a> Pass<'a> {
         })
     }
 
+    /// How long ago the call failed that the status tells of. One that failed alike again is not written again.
+    pub fn since_failure(&self, told: &LastOperation) -> Duration {
+        let told = self.since(told.last_update_time.as_ref());
+        let again = self.view.call_failed.map(|at| self.since(Some(&Time(at))));
+        again.map_or(told, |again| again.min(told))
+    }
+
     /// The moment as it is written: whole seconds.
     pub fn stamp(&self) -> Time {
         Time(Timestamp::from_second(self.now.as_second()).unwrap_or(self.now))

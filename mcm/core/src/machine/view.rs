@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use mcm_api::{DriverError, Machine, MachineClass, MachineStatus, Operation, Phase, VmIdentity};
+use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, Operation, Phase, VmIdentity};
 
 use super::{Action, DrainMemory};
 use crate::preservation::{Gate, Standing};
@@ -61,6 +61,8 @@ pub struct View {
     pub made: Option<VmIdentity>,
     /// When this process copied the Node's conditions last, without any other change; `None`: not yet.
     pub conditions_copied: Option<Timestamp>,
+    /// When a call for the machine failed last in this process; `None`: not yet. The status may still say when the first did.
+    pub call_failed: Option<Timestamp>,
     /// What the list of preserved machines says that the machine's owner has.
     pub ledger: Standing,
     /// What became of a claim in that list, in this pass; `Ok`: the machine is entered.
@@ -262,6 +264,19 @@ pub enum Answer {
         /// What came of it.
         result: Result<(), DriverError>,
     },
+}
+
+impl Answer {
+    /// Whether the call is to be repeated after a while. That there is no VM is no failure of the call that asked for it.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Status(answer) => answer.as_ref().is_err_and(|error| error.code != Code::NotFound),
+            Self::Create(answer) | Self::Initialize(answer) => answer.is_err(),
+            Self::Delete(answer) | Self::DeleteStale(answer) => answer.is_err(),
+            Self::VolumeIds(_) => false,
+            Self::Update { result, .. } => result.is_err(),
+        }
+    }
 }
 
 /// An action that failed.

@@ -339,6 +339,10 @@ fn a_call_that_failed_waits_for_its_period_whatever_wakes_the_machine() {
     view.answers.clear();
     assert_eq!(decided(&view, minute(2)).reason, Reason::WaitingToRepeat(mins(9)));
     assert_eq!(decided(&view, minute(11)).reason, Reason::AskForVm);
+    // It failed alike again, which is not written.
+    view.call_failed = Some(minute(11));
+    assert_eq!(decided(&view, minute(12)).reason, Reason::WaitingToRepeat(mins(9)));
+    assert_eq!(decided(&view, minute(21)).reason, Reason::AskForVm);
     view.hurry = true;
     assert_eq!(
         decided(&view, minute(2)).reason,
@@ -469,10 +473,18 @@ fn without_a_target_cluster_a_machine_is_available_with_its_addresses() {
 }
 
 #[rstest]
-#[case::nothing("", "", "spec.class.kind: Required value: Kind is required, spec.class.name: Required value: Name is required")]
+#[case::nothing(
+    "",
+    "",
+    "spec.class.kind: Required value: Kind is required, spec.class.name: Required value: Name is required"
+)]
 #[case::no_kind("", "small", "spec.class.kind: Required value: Kind is required")]
 #[case::no_name("MachineClass", "", "spec.class.name: Required value: Name is required")]
-#[case::a_kind_that_nobody_knows("machineclass", "small", "spec.class.kind: Unsupported value: \"machineclass\": write MachineClass")]
+#[case::a_kind_that_nobody_knows(
+    "machineclass",
+    "small",
+    "spec.class.kind: Unsupported value: \"machineclass\": write MachineClass"
+)]
 fn a_machine_that_names_no_class_is_told_so(#[case] kind: &str, #[case] name: &str, #[case] problem: &str) {
     let mut view = new_machine();
     view.machine.spec.class.kind = kind.to_owned();

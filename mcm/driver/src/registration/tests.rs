@@ -405,9 +405,7 @@ async fn a_driver_registers_over_a_socket() {
     let address = format!("grpc://{}", listener.address().unwrap());
     let ready = Notify::new();
     let registrant = Registrant::new(Echo::default(), "red", "remote");
-    let work = registrant.run(crate::channel::patient(&address, None).unwrap(), || {
-        ready.notify_one()
-    });
+    let work = registrant.run(crate::channel::patient(&address, None).unwrap(), || ready.notify_one());
     let story = async {
         ready.notified().await;
         registry.create_machine(request("red")).await.unwrap()

@@ -71,6 +71,10 @@ fn a_deletion_that_failed_waits_for_its_period_whatever_wakes_the_machine() {
     view.answers.clear();
     assert_eq!(decided(&view, minute(2)).reason, Reason::WaitingToRepeat(mins(9)));
     assert_eq!(decided(&view, minute(11)).reason, Reason::DeleteVm);
+    // It failed alike again, which is not written.
+    view.call_failed = Some(minute(11));
+    assert_eq!(decided(&view, minute(12)).reason, Reason::WaitingToRepeat(mins(9)));
+    assert_eq!(decided(&view, minute(21)).reason, Reason::DeleteVm);
     view.hurry = true;
     assert_eq!(decided(&view, minute(2)).reason, Reason::DeleteVm);
 }

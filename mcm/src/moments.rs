@@ -1,7 +1,8 @@
-//! When this process copied a Node's conditions to its machine last, without any other change.
+//! When this process did something for each machine last.
 //!
-//! Conditions may change all the time; without this memory so would the machines' statuses. What must not live here: how
-//! often they may.
+//! It remembers when a Node's conditions were copied without any other change: they may change all the time, and without this
+//! memory so would the machines' statuses. And when a call of the cloud failed: a status that says the same again is not
+//! written, so that its time is that of the first failure. What must not live here: how often either may be.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,15 +13,15 @@ use crate::cache::Key;
 
 /// By machine.
 #[derive(Debug, Default)]
-pub(crate) struct Copies(Mutex<BTreeMap<Key, Timestamp>>);
+pub(crate) struct Moments(Mutex<BTreeMap<Key, Timestamp>>);
 
-impl Copies {
-    /// They were copied now.
+impl Moments {
+    /// It was done now.
     pub(crate) fn note(&self, key: Key, now: Timestamp) {
         self.lock().insert(key, now);
     }
 
-    /// When they were copied last; `None`: never by this process.
+    /// When it was done last; `None`: never by this process.
     pub(crate) fn last(&self, key: &Key) -> Option<Timestamp> {
         self.lock().get(key).copied()
     }

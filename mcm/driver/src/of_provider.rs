@@ -1,0 +1,183 @@
+//! A driver of one provider among classes of several: it is asked about its own, and sees no other and none of their Secrets.
+//!
+//! What must not live here: which driver serves a provider where several are registered.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+use mcm_api::MachineClass;
+use mcm_api::cloud::{Code, DriverError, VmIdentity};
+
+use crate::{Driver, MachineRequest};
+
+/// A driver that serves the classes of one provider. Calls about others end with [`Code::InvalidArgument`] before they reach it.
+#[derive(Debug)]
+pub struct OfProvider<D> {
+    provider: String,
+    driver: D,
+}
+
+impl<D> OfProvider<D> {
+    /// That driver, for classes whose `provider` is this.
+    pub fn new(provider: &str, driver: D) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            driver,
+        }
+    }
+
+    fn check(&self, class: &MachineClass) -> Result<(), DriverError> {
+        let provider = class.provider.as_deref().unwrap_or_default();
+        if provider == self.provider {
+            return Ok(());
+        }
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        Err(DriverError::new(
+            Code::InvalidArgument,
+            format!(
+                "the machine class {name} is of provider {provider:?}, and the driver here is of {:?}: correct the class's provider, \
+                 or leave its machines to a controller of that provider",
+                self.provider
+            ),
+        ))
+    }
+}
+
+#[async_trait]
+impl<D: Driver> Driver for OfProvider<D> {
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.check(&request.class)?;
+        self.driver.create_machine(request).await
+    }
+
+    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.check(&request.class)?;
+        self.driver.initialize_machine(request).await
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        self.check(&request.class)?;
+        self.driver.delete_machine(request).await
+    }
+
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.check(&request.class)?;
+        self.driver.get_machine_status(request).await
+    }
+
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        self.check(&class)?;
+        self.driver.list_machines(class, secret).await
+    }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        self.check(&request.class)?;
+        self.driver.update_machine(request, last_applied).await
+    }
+
+    /// The class names no provider before the driver has filled it; what it filled in must be its own.
+    async fn generate_machine_class(
+        &self,
+        provider_class: serde_json::Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let filled = self.driver.generate_machine_class(provider_class, class).await?;
+        self.check(&filled).map(|()| filled)
+    }
+
+    /// Volumes have no class: the driver names those that it knows.
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        self.driver.get_volume_ids(specs).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcm_api::Machine;
+    use serde_json::json;
+
+    use super::*;
+
+    /// It does whatever it is asked.
+    #[derive(Debug)]
+    struct Willing;
+
+    #[async_trait]
+    impl Driver for Willing {
+        async fn create_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+            Ok(VmIdentity::default())
+        }
+        async fn initialize_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+            Ok(VmIdentity::default())
+        }
+        async fn delete_machine(&self, _: MachineRequest) -> Result<Option<String>, DriverError> {
+            Ok(None)
+        }
+        async fn get_machine_status(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+            Ok(VmIdentity::default())
+        }
+        async fn list_machines(
+            &self,
+            _: MachineClass,
+            _: BTreeMap<String, ByteString>,
+        ) -> Result<BTreeMap<String, String>, DriverError> {
+            Ok(BTreeMap::new())
+        }
+        async fn update_machine(&self, _: MachineRequest, _: Option<String>) -> Result<(), DriverError> {
+            Ok(())
+        }
+        async fn generate_machine_class(
+            &self,
+            filled: serde_json::Value,
+            _: MachineClass,
+        ) -> Result<MachineClass, DriverError> {
+            Ok(serde_json::from_value(filled).unwrap())
+        }
+        async fn get_volume_ids(&self, _: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn class(provider: &str) -> MachineClass {
+        MachineClass {
+            provider: Some(provider.to_owned()),
+            ..MachineClass::default()
+        }
+    }
+
+    /// Which calls about a class of that provider get an answer of the driver.
+    async fn answered(provider: &str) -> Vec<bool> {
+        let driver = OfProvider::new("own", Willing);
+        let request = || MachineRequest {
+            machine: Machine::default(),
+            class: class(provider),
+            secret: BTreeMap::new(),
+        };
+        let filled = json!({ "metadata": {}, "provider": provider, "providerSpec": {} });
+        vec![
+            driver.create_machine(request()).await.is_ok(),
+            driver.initialize_machine(request()).await.is_ok(),
+            driver.delete_machine(request()).await.is_ok(),
+            driver.get_machine_status(request()).await.is_ok(),
+            driver.list_machines(class(provider), BTreeMap::new()).await.is_ok(),
+            driver.update_machine(request(), None).await.is_ok(),
+            driver
+                .generate_machine_class(filled, MachineClass::default())
+                .await
+                .is_ok(),
+        ]
+    }
+
+    #[tokio::test]
+    async fn a_driver_is_asked_about_classes_of_its_provider_alone() {
+        assert_eq!(answered("own").await, [true; 7]);
+        assert_eq!(answered("another").await, [false; 7]);
+        assert_eq!(answered("").await, [false; 7]);
+    }
+}
