@@ -64,16 +64,15 @@ impl World {
         life
     }
 
-    /// The others of the deployment. Whoever is well is not given them: for a thousand machines that would take long.
+    /// The others of the deployment, for a machine that is decided about by them.
     fn siblings_of(&self, name: &str, machine: &Machine) -> Vec<Sibling> {
-        let phase = machine.status.current_status.base();
-        if matches!(phase, None | Some(Phase::Pending | Phase::Running | Phase::Terminating)) {
-            return Vec::new();
-        }
         let others = self.machines.iter().filter(|(other, _)| *other != name);
-        others
-            .map(|(other, machine)| Sibling::of(other.clone(), &machine.status))
-            .collect()
+        let siblings = others.map(|(other, machine)| Sibling::of(other.clone(), &machine.status));
+        if is_well(machine) {
+            Vec::new()
+        } else {
+            siblings.collect()
+        }
     }
 
     /// Takes over what became of machine and node; answers whether anything did.
@@ -223,6 +222,13 @@ impl World {
             self.note_strike();
         }
     }
+}
+
+/// Whether the others of its deployment are nothing to the machine: it waits for nobody's replacement. For a thousand
+/// machines it would take long to look at all of them each time.
+pub(super) fn is_well(machine: &Machine) -> bool {
+    let phase = machine.status.current_status.base();
+    matches!(phase, None | Some(Phase::Pending | Phase::Running | Phase::Terminating))
 }
 
 fn conditions(node: &Node) -> &[NodeCondition] {

@@ -86,7 +86,7 @@ fn roll_out(seed: u64, strategies: &[Value], seen: &mut Seen) {
     let mut dice = Dice::new(seed);
     let strategy = dice.pick(strategies).clone();
     let what = *dice.pick(&DISTURBANCES);
-    let size = 1 + dice.below(8) as i32;
+    let size = 1 + dice.below(6) as i32;
     let mut world = World::new(deployment(size, strategy.clone()));
     world.drain = dice.below(4);
     world.updates_at_a_time = if strategy["inPlaceUpdate"]["orchestrationType"] == "Manual" {
@@ -126,20 +126,19 @@ fn rollouts_in_a_thousand_orders_keep_their_bounds(#[case] first: u64, #[case] s
     }
     let missing: Vec<_> = DISTURBANCES.iter().filter(|what| !seen.contains_key(what)).collect();
     assert!(missing.is_empty(), "no rollout is disturbed by {missing:?}: {seen:?}");
-    println!("{seen:?}");
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_numbers_a_rollout_keeps_its_bounds_and_ends(
-        size in 0i32..12,
-        surge in 0i32..14,
-        unavailable in 0i32..14,
+        size in 0i32..10,
+        surge in 0i32..12,
+        unavailable in 0i32..12,
         in_percent in any::<bool>(),
         how in prop_oneof![Just(""), Just("Auto"), Just("Manual")],
-        later in 0i32..14,
+        later in 0i32..12,
         steps in 0usize..600,
         seed in any::<u64>(),
     ) {

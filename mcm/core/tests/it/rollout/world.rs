@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Machine, MachineDeployment, MachineSet, Phase, keys};
 use mcm_core::{deployment, set};
 
-use super::machines::{has, is_selected};
+use super::machines::{has, is_selected, is_well};
 use super::referee::{Judgement, owner};
 use crate::dice::Dice;
 use crate::fixtures::start;
@@ -30,6 +30,9 @@ pub enum Actor {
     /// Who chooses nodes for updates in place.
     Person,
 }
+
+/// Revisions of what an actor decides about: of machine and node, or of the whole world.
+type Seen = (Option<String>, Option<String>);
 
 pub struct World {
     pub deployment: Option<MachineDeployment>,
@@ -56,8 +59,8 @@ pub struct World {
     pub(super) judgement: Judgement,
     pub(super) revision: u64,
     pub(super) ids: u64,
-    /// At which revision an actor had nothing to do.
-    idle: BTreeMap<Actor, u64>,
+    /// What an actor had seen when there was nothing to do.
+    idle: BTreeMap<Actor, Seen>,
 }
 
 impl World {
@@ -222,20 +225,34 @@ impl World {
         (!awake.is_empty()).then(|| dice.pick(&awake).clone())
     }
 
-    /// As [`Self::act`], unless nothing was written since the actor had nothing to do.
+    /// As [`Self::act`], unless nothing that the actor sees was written since it had nothing to do.
     fn look(&mut self, actor: &Actor) -> bool {
         if self.is_idle(actor) {
             return false;
         }
         let acted = self.act(actor);
         if !acted {
-            self.idle.insert(actor.clone(), self.revision);
+            self.idle.insert(actor.clone(), self.seen(actor));
         }
         acted
     }
 
     fn is_idle(&self, actor: &Actor) -> bool {
-        self.idle.get(actor) == Some(&self.revision)
+        self.idle.get(actor).is_some_and(|seen| *seen == self.seen(actor))
+    }
+
+    fn seen(&self, actor: &Actor) -> Seen {
+        if let Actor::Machine(name) = actor
+            && let Some(machine) = self.machines.get(name)
+            && is_well(machine)
+        {
+            let node = self
+                .nodes
+                .get(name)
+                .and_then(|node| node.metadata.resource_version.clone());
+            return (machine.metadata.resource_version.clone(), node);
+        }
+        (Some(self.revision.to_string()), None)
     }
 
     pub fn deployment_view(&self) -> Option<deployment::View> {
