@@ -39,6 +39,7 @@ fn every_flag_has_a_help_text_and_shows_its_default() {
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
     --driver=
+    --driver-provider=
     --driver-listen=
     --controllers=machine,safety,set,deployment
     --autoscaler-scaledown-annotation-during-rollout=true

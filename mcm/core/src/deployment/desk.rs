@@ -2,7 +2,7 @@
 //!
 //! What must not live here: rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use mcm_api::{Machine, MachineDeployment, MachineSet, keys};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::bounds::{Bounds, RECREATE};
+use super::bounds::{Bounds, IN_PLACE_UPDATE, RECREATE};
 use super::{Reason, Settings, View};
 use crate::machine::EventType;
 use crate::merge::difference;
@@ -28,6 +28,8 @@ pub(super) struct SetDraft {
     pub set: MachineSet,
     /// Those that it controls, in the order in which they would be deleted; those that are being deleted among them.
     pub machines: Vec<Arc<Machine>>,
+    /// Names of those whose nodes are chosen for an update in place.
+    chosen: BTreeSet<String>,
 }
 
 impl SetDraft {
@@ -71,6 +73,24 @@ impl SetDraft {
         let wanted = usize::try_from(self.replicas()).unwrap_or_default();
         let surplus = active.len().saturating_sub(wanted);
         active.into_iter().skip(surplus).collect()
+    }
+
+    /// Whether the machine's node is chosen for an update in place.
+    pub fn is_chosen(&self, machine: &Machine) -> bool {
+        let name = machine.metadata.name.as_ref();
+        name.is_some_and(|name| self.chosen.contains(name))
+    }
+
+    /// Whether the machine is available, and stays so: one that is chosen for an update is drained, or will be, and takes no
+    /// pods before the update has ended.
+    pub fn serves(&self, machine: &Machine, now: Timestamp) -> bool {
+        !self.is_chosen(machine) && is_available(machine, self.set.spec.min_ready_seconds, now).is_ok()
+    }
+
+    /// How many machines serve when the set has deleted what it is told to.
+    pub fn serving(&self, now: Timestamp) -> i64 {
+        let staying = self.staying().into_iter();
+        staying.filter(|machine| self.serves(machine, now)).count() as i64
     }
 
     pub fn available(&self, now: Timestamp) -> i64 {
@@ -310,11 +330,23 @@ fn draft(view: &View, original: Arc<MachineSet>) -> SetDraft {
         .cloned()
         .collect();
     rank(&mut machines);
+    let in_place = view.deployment.spec.strategy.type_ == IN_PLACE_UPDATE;
+    let chosen = machines.iter().filter(|machine| in_place && is_chosen(view, machine));
     SetDraft {
+        chosen: chosen.filter_map(|machine| machine.metadata.name.clone()).collect(),
         set: MachineSet::clone(&original),
         original,
         machines,
     }
+}
+
+/// Whether the node that the machine names is chosen for an update in place.
+fn is_chosen(view: &View, machine: &Machine) -> bool {
+    let labels = machine.metadata.labels.as_ref();
+    let name = labels.and_then(|labels| labels.get(keys::NODE_LABEL));
+    let node = name.and_then(|name| view.nodes.as_ref()?.get(name));
+    let labels = node.and_then(|node| node.metadata.labels.as_ref());
+    labels.is_some_and(|labels| labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL))
 }
 
 /// Older ones first, then by name.

@@ -13,7 +13,6 @@ use super::desk::Desk;
 use super::nodes::machines;
 use super::{Reason, nodes, revision, rolling};
 use crate::ownership::{controller, reference};
-use crate::set::is_active;
 use crate::steps::Kind;
 
 /// The taint by which Kubernetes shows a cordon.
@@ -314,19 +313,21 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     if is_manual(desk) {
         return;
     }
-    let busy = old
-        .iter()
-        .flat_map(|position| machines(desk, *position))
-        .collect::<Vec<_>>();
-    let busy = busy.iter().filter(|machine| is_selected(desk, machine)).count() as i64;
+    let chosen = |position: &usize| {
+        let machines = machines(desk, *position).into_iter();
+        machines
+            .filter(|machine| desk.sets[*position].is_chosen(machine))
+            .count() as i64
+    };
+    let busy: i64 = old.iter().map(chosen).sum();
     if busy + new >= wanted {
         return;
     }
     // Failed machines that are kept serve nobody, and nobody waits for them.
     let least = (wanted - desk.bounds().unavailable - desk.kept_failed(old)).max(0);
     // A selected machine that still serves will not for long; after a template came back the newest set has such, too.
-    let serving_new = serving(desk, newest);
-    let serving_old: i64 = old.iter().map(|position| serving(desk, *position)).sum();
+    let serving = |position: &usize| desk.sets[*position].serving(desk.now);
+    let (serving_new, serving_old): (i64, i64) = (serving(&newest), old.iter().map(serving).sum());
     let possible = others + new - least - (new - serving_new).max(0) - busy;
     let mut budget = possible.min(serving_old + serving_new - least).min(wanted - new - busy);
     if budget <= 0 && busy == 0 {
@@ -357,27 +358,6 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
             budget -= 1;
         }
     }
-}
-
-fn is_selected(desk: &Desk, machine: &Machine) -> bool {
-    let node = machine
-        .metadata
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(keys::NODE_LABEL));
-    let known = node.and_then(|name| desk.view.nodes.as_ref()?.get(name));
-    known.is_some_and(|node| label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some())
-}
-
-/// Available machines of a set that are not being updated.
-fn serving(desk: &Desk, position: usize) -> i64 {
-    let Some(set) = desk.sets.get(position) else { return 0 };
-    let seconds = set.set.spec.min_ready_seconds;
-    let staying = set.staying().into_iter();
-    staying
-        .filter(|machine| is_active(machine) && crate::set::is_available(machine, seconds, desk.now).is_ok())
-        .filter(|machine| !is_selected(desk, machine))
-        .count() as i64
 }
 
 /// Marks nodes of old sets so that pods go elsewhere, as in a rolling update.

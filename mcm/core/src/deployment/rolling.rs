@@ -7,7 +7,6 @@ use mcm_api::Machine;
 
 use super::desk::{Desk, SetDraft};
 use super::{Reason, revision};
-use crate::set::is_available;
 
 /// One step of a rolling update. Answers whether a size changed.
 pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
@@ -93,14 +92,14 @@ impl Leaving {
 /// Takes old machines away as far as availability allows. Answers whether a size changed.
 pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     let now = desk.now;
-    let available: i64 = desk.sets.iter().map(|set| set.available(now)).sum();
+    let available: i64 = desk.sets.iter().map(|set| set.serving(now)).sum();
     // Failed machines that are kept serve nobody until they go, which they do last: nobody waits for them.
     let least = (i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed(old)).max(0);
     let ordered: i64 = desk.sets.iter().map(|set| i64::from(set.replicas())).sum();
     let missing = desk
         .sets
         .get(newest)
-        .map_or(0, |set| i64::from(set.replicas()) - set.available(now));
+        .map_or(0, |set| i64::from(set.replicas()) - set.serving(now));
     #[cfg(feature = "mutants")]
     let (available, ordered, missing) = miscounted(desk, newest, (available, ordered, missing));
     let mut budget = ordered - least - missing;
@@ -120,8 +119,8 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         })
         .collect();
     let serves = |desk: &Desk, position: usize, machine: &Machine| {
-        let seconds = desk.sets.get(position).map_or(0, |set| set.set.spec.min_ready_seconds);
-        is_available(machine, seconds, now).is_ok()
+        let set = desk.sets.get(position);
+        set.is_some_and(|set| set.serves(machine, now))
     };
 
     // First those that serve nobody: they would be missed by none.

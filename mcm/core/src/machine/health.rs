@@ -44,7 +44,8 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
         .and_then(|status| status.conditions.clone())
         .unwrap_or_default();
     let problems = problems(pass, &conditions);
-    let judged = !matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed));
+    let updating = matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed));
+    let judged = !updating && !in_place::is_given_up(pass, node);
     let running = pass.phase() == Some(&Phase::Running);
     let held_back = pass.phase() == Some(&Phase::Pending) && waits_for_critical_components(node)
         || creation::is_uninitialized(pass);
@@ -359,8 +360,11 @@ fn being_replaced(pass: &Pass) -> Option<String> {
     }
     let under_way = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);
-        let settled = matches!(phase, Some(Phase::Running | Phase::Unknown))
-            || planted!(pass.settings, R19) && phase != Some(&Phase::Failed)
+        // Nor do those count that wait themselves for what comes first: they would wait for each other.
+        let settled = matches!(
+            phase,
+            Some(Phase::Running | Phase::Unknown | Phase::InPlaceUpdateFailed)
+        ) || planted!(pass.settings, R19) && phase != Some(&Phase::Failed)
             || planted!(pass.settings, R19b) && phase == Some(&Phase::Terminating);
         !settled && sibling.name != pass.name() && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
     });

@@ -7,21 +7,9 @@ use mcm_api::Code;
 use mcm_core::machine::{CallKind, Settings};
 use rstest::rstest;
 
+use crate::dice::Dice;
 use crate::fixtures::{pod, unhealthy};
 use crate::world::{End, World};
-
-/// SplitMix64: the order of one seed.
-struct Order(u64);
-
-impl Order {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
 
 /// Runs the controller whenever it wakes, without trouble, until the phase is reached.
 fn settle(world: &mut World, phase: &str) {
@@ -49,7 +37,7 @@ fn a_machine_is_created_runs_and_is_deleted() {
     settle(&mut world, "Running");
     world.delete();
     settle(&mut world, "gone");
-    assert!(world.machine.is_none() && world.node.is_none() && world.vms.is_empty() && world.token.is_none());
+    assert!(world.machine.is_none() && world.node.is_none() && world.cloud.vms.is_empty() && world.token.is_none());
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
@@ -57,13 +45,13 @@ fn a_machine_is_created_runs_and_is_deleted() {
 fn a_creation_that_fails_three_times_makes_one_vm() {
     let mut world = World::new(Settings::default());
     let (before, after) = (false, true);
-    world.errors = vec![
+    world.cloud.errors = vec![
         (CallKind::Create, Code::ResourceExhausted, before),
         (CallKind::Create, Code::Unavailable, before),
         (CallKind::Create, Code::Internal, after),
     ];
     settle(&mut world, "Running");
-    assert_eq!(world.vms.len(), 1);
+    assert_eq!(world.cloud.vms.len(), 1);
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
@@ -71,7 +59,7 @@ fn a_creation_that_fails_three_times_makes_one_vm() {
 /// true a while ago, calls fail before or after their effect, the node joins and the person deletes at
 /// any time.
 fn live(seed: u64, settings: Settings) -> Result<String, String> {
-    let mut order = Order(seed);
+    let mut order = Dice::new(seed);
     let mut world = World::new(settings);
     world.deleted_during = (order.below(10) == 0).then_some(CallKind::Create);
     let mut before = None;
@@ -88,7 +76,7 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
                 world.delete();
             }
             2 if step < 300 => {
-                let code = Code::ALL[1 + order.below(17) as usize];
+                let code = Code::ALL[1 + order.below(17)];
                 let after = order.below(2) == 0;
                 let uncertain = !matches!(code, Code::NotFound | Code::Unimplemented | Code::Uninitialized);
                 let kinds = [
@@ -97,11 +85,11 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
                     CallKind::Initialize,
                     CallKind::Delete,
                 ];
-                let kind = kinds[order.below(4) as usize];
-                world.errors.extend(uncertain.then_some((kind, code, after)));
+                let kind = kinds[order.below(4)];
+                world.cloud.errors.extend(uncertain.then_some((kind, code, after)));
             }
             3 | 4 => {
-                world.run(order.below(6) as usize);
+                world.run(order.below(6));
             }
             _ => match world.run(usize::MAX) {
                 End::Sleeps(wake) => world.pass(wake.min(Duration::from_mins(3))),
@@ -121,10 +109,10 @@ fn live(seed: u64, settings: Settings) -> Result<String, String> {
         }
     }
     world.delete();
-    world.errors.clear();
+    world.cloud.errors.clear();
     world.stale = None;
     settle(&mut world, "gone");
-    if world.machine.is_some() || world.node.is_some() || !world.vms.is_empty() {
+    if world.machine.is_some() || world.node.is_some() || !world.cloud.vms.is_empty() {
         return Err(format!(
             "seed {seed}: something is left\n{}",
             world.narrative.join("\n")
@@ -165,7 +153,7 @@ fn a_controller_that_dies_after_any_action_still_brings_a_machine_up_and_down() 
             world.delete();
         }
         assert!(
-            world.machine.is_none() && world.node.is_none() && world.vms.is_empty(),
+            world.machine.is_none() && world.node.is_none() && world.cloud.vms.is_empty(),
             "died after {survives}"
         );
         assert!(
@@ -198,7 +186,7 @@ fn a_deletion_waits_for_a_creation_that_is_under_way(#[case] during: Option<Call
     let mut told = world.narrative.iter();
     told.find(|line| line.contains("the machine is deleted"));
     assert_eq!(told.next().map(String::as_str), Some(first), "{:#?}", world.narrative);
-    assert!(world.machine.is_none() && world.vms.is_empty(), "nothing is left");
+    assert!(world.machine.is_none() && world.cloud.vms.is_empty(), "nothing is left");
 }
 
 #[test]
@@ -216,7 +204,7 @@ fn a_forced_drain_that_is_cut_short_anywhere_is_finished_by_the_next_process() {
         let told = world.narrative.join("\n");
         assert!(told.contains("cordon") && told.contains("delete pod web-1"), "{told}");
         assert!(!told.contains("evict"), "{told}");
-        assert!(world.machine.is_none() && world.node.is_none() && world.vms.is_empty() && world.pods.is_empty());
+        assert!(world.machine.is_none() && world.node.is_none() && world.cloud.vms.is_empty() && world.pods.is_empty());
         assert!(
             crashed || survives > 8,
             "a run of {survives} actions ends by a crash\n{told}"

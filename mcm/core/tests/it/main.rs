@@ -4,9 +4,13 @@
 #[cfg(test)]
 mod class;
 #[cfg(test)]
+mod cloud;
+#[cfg(test)]
 mod creation;
 #[cfg(test)]
 mod deletion;
+#[cfg(test)]
+mod dice;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
@@ -19,6 +23,8 @@ mod in_place;
 mod life;
 #[cfg(test)]
 mod node;
+#[cfg(test)]
+mod patches;
 #[cfg(test)]
 mod plans;
 #[cfg(test)]

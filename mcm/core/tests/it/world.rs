@@ -1,31 +1,35 @@
-//! A small world for whole lives: one machine, its node, a cloud whose creates are not idempotent,
-//! and a controller that may die between any two actions.
+//! A small world for whole lives: one machine, its node, its cloud, and a controller that may die between any two
+//! actions.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use mcm_api::{Code, DriverError, Machine, MachineStatus, VmIdentity, keys};
+use mcm_api::{Machine, MachineStatus, keys};
 use mcm_core::machine::{
-    Action, Answer, BootstrapToken, CallKind, CloudCall, Failure, NodeView, Plan, Pod, Settings, TokenView, View,
-    decide,
+    Action, Answer, CallKind, CloudCall, DrainMemory, EvictionOutcome, Failure, NodeView, Plan, Pod, Settings, Sibling,
+    TokenView, View, decide,
 };
-use serde_json::Value;
+use mcm_core::preservation::Standing;
 
-use crate::fixtures::{NAME, actions, class, condition, healthy, machine, node, pod, secret, start};
+use crate::cloud::Cloud;
+use crate::fixtures::{actions, class, condition, healthy, machine, node, pod, secret, start};
+use crate::patches::merged;
 
 /// Everything that outlives the controller.
 pub struct World {
     pub machine: Option<Machine>,
     pub node: Option<Node>,
     pub pods: Vec<Pod>,
+    /// Pods that are asked to go take their time. Otherwise they are gone at once.
+    pub pods_linger: bool,
     pub token: Option<String>,
-    /// Provider ids of VMs that exist, and whether each is initialised.
-    pub vms: BTreeMap<String, bool>,
-    /// Errors for the next cloud calls of each kind; `true`: after the call had its effect.
-    pub errors: Vec<(CallKind, Code, bool)>,
+    pub cloud: Cloud,
+    /// The other machines of its deployment.
+    pub siblings: Vec<Sibling>,
+    /// What its deployment's list of preserved machines says of it.
+    pub ledger: Standing,
     /// A person deletes the machine during the next call of this kind.
     pub deleted_during: Option<CallKind>,
     pub now: Timestamp,
@@ -34,8 +38,27 @@ pub struct World {
     pub narrative: Vec<String>,
     /// The machine and its node as the controller's cache has them, where that is behind.
     pub stale: Option<(Machine, Option<Node>)>,
+    /// What is remembered of its drain.
+    drain: DrainMemory,
     provider_ids: Vec<String>,
-    made: usize,
+}
+
+/// What the controller learnt since it last wrote anything.
+#[derive(Default)]
+struct Learnt {
+    answers: Vec<Answer>,
+    token: TokenView,
+    failure: Option<Failure>,
+}
+
+/// What follows a decision.
+enum Next {
+    /// Another one, with the answer to what it asked.
+    Asked,
+    /// Another one at once.
+    Again,
+    /// Nothing for now.
+    End(End),
 }
 
 /// How a run of the controller ended.
@@ -52,71 +75,88 @@ impl World {
     pub fn new(settings: Settings) -> Self {
         let mut machine = machine();
         machine.metadata.finalizers = None;
+        Self::of(machine, settings)
+    }
+
+    /// The world of a machine that nobody has looked at yet.
+    pub fn of(machine: Machine, settings: Settings) -> Self {
         Self {
             machine: Some(machine),
             node: None,
             pods: Vec::new(),
+            pods_linger: false,
             token: None,
-            vms: BTreeMap::new(),
-            errors: Vec::new(),
+            cloud: Cloud::default(),
+            siblings: Vec::new(),
+            ledger: Standing::Unknown,
             deleted_during: None,
             now: start(),
             settings,
             narrative: Vec::new(),
             stale: None,
+            drain: DrainMemory::default(),
             provider_ids: Vec::new(),
-            made: 0,
         }
     }
 
     /// The controller works until it has nothing to do now, or dies after `survives` actions.
     pub fn run(&mut self, mut survives: usize) -> End {
-        let mut answers = Vec::new();
-        let mut token = TokenView::Unknown;
-        let mut failure = None;
+        let mut learnt = Learnt::default();
         for _ in 0..100 {
-            let Some(view) = self.view(answers.clone(), token.clone(), failure.take()) else {
-                return End::Gone;
-            };
-            let plan = decide(&view, &self.settings, self.now);
-            self.tell(&plan);
-            let asks = plan.status.is_none() && plan.wake.is_none();
-            for action in &plan.actions {
-                if survives == 0 {
-                    return self.crash();
-                }
-                survives -= usize::from(!matches!(action, Action::RecordEvent { .. } | Action::Observe(_)));
-                failure = self.perform(action, &view, &mut answers, &mut token);
-                self.check();
-                if failure.is_some() {
-                    break;
-                }
-            }
-            if failure.is_some() {
-                continue;
-            }
-            if let Some(status) = plan.status {
-                if survives == 0 {
-                    return self.crash();
-                }
-                survives -= 1;
-                if !self.write_status(&view, &plan.actions, status) {
-                    return End::Sleeps(self.settings.retry.conflict);
-                }
-            }
-            match plan.wake {
-                Some(wake) if !wake.is_zero() => {
-                    self.stale = None;
-                    return End::Sleeps(wake);
-                }
-                _ if asks => {}
-                _ => {
-                    answers.clear();
-                    token = TokenView::Unknown;
-                }
+            match self.decide(&mut learnt, &mut survives) {
+                Next::End(end) => return end,
+                Next::Asked => {}
+                Next::Again if learnt.failure.is_some() => {}
+                Next::Again => learnt = Learnt::default(),
             }
         }
         panic!("the controller does not come to rest:\n{}", self.narrative.join("\n"));
+    }
+
+    /// The controller decides once, with the answers to whatever it has to ask for that.
+    pub fn turn(&mut self) {
+        let (mut learnt, mut survives) = (Learnt::default(), usize::MAX);
+        while let Next::Asked = self.decide(&mut learnt, &mut survives) {}
+    }
+
+    fn decide(&mut self, learnt: &mut Learnt, survives: &mut usize) -> Next {
+        let Some(view) = self.view(learnt) else {
+            return Next::End(End::Gone);
+        };
+        let plan = decide(&view, &self.settings, self.now);
+        self.tell(&plan);
+        if let Some(memory) = plan.drain {
+            self.drain = memory;
+        }
+        for action in &plan.actions {
+            if *survives == 0 {
+                return self.crash();
+            }
+            *survives -= usize::from(!matches!(action, Action::RecordEvent { .. } | Action::Observe(_)));
+            learnt.failure = self.perform(action, &view, learnt);
+            self.check();
+            if learnt.failure.is_some() {
+                return Next::Again;
+            }
+        }
+        let asks = plan.status.is_none() && plan.wake.is_none();
+        if let Some(status) = plan.status {
+            if *survives == 0 {
+                return self.crash();
+            }
+            *survives -= 1;
+            if !self.write_status(&view, &plan.actions, status) {
+                return Next::End(End::Sleeps(self.settings.retry.conflict));
+            }
+        }
+        match plan.wake {
+            Some(wake) if !wake.is_zero() => {
+                self.stale = None;
+                Next::End(End::Sleeps(wake))
+            }
+            _ if asks => Next::Asked,
+            _ => Next::Again,
+        }
     }
 
     /// A status is written over the version that the decision saw or that its own patches made.
@@ -139,12 +179,13 @@ impl World {
         true
     }
 
-    fn crash(&mut self) -> End {
+    fn crash(&mut self) -> Next {
         self.narrative.push("  (the controller dies)".to_owned());
-        End::Crashed
+        self.drain = DrainMemory::default();
+        Next::End(End::Crashed)
     }
 
-    fn view(&self, answers: Vec<Answer>, bootstrap_token: TokenView, failure: Option<Failure>) -> Option<View> {
+    fn view(&self, learnt: &mut Learnt) -> Option<View> {
         let current = (self.machine.clone()?, self.node.clone());
         let (machine, node) = self.stale.clone().unwrap_or(current);
         let labelled = machine
@@ -164,11 +205,14 @@ impl World {
             secret: secret(),
             target: true,
             node,
-            bootstrap_token,
+            bootstrap_token: learnt.token.clone(),
+            siblings: self.siblings.clone(),
+            ledger: self.ledger.clone(),
+            drain: self.drain.clone(),
             pods: Some(self.pods.clone()),
             pods_listed: true,
-            answers,
-            failure,
+            answers: learnt.answers.clone(),
+            failure: learnt.failure.take(),
             ..View::default()
         })
     }
@@ -192,13 +236,7 @@ impl World {
     }
 
     /// The failure, where the action met a newer object than the decision saw.
-    fn perform(
-        &mut self,
-        action: &Action,
-        view: &View,
-        answers: &mut Vec<Answer>,
-        token: &mut TokenView,
-    ) -> Option<Failure> {
+    fn perform(&mut self, action: &Action, view: &View, learnt: &mut Learnt) -> Option<Failure> {
         let seen = self
             .stale
             .as_ref()
@@ -220,19 +258,20 @@ impl World {
             return None;
         }
         if let Some(node) = &mut self.node
-            && let Some(patch) = action.node_patch(node, NAME)
+            && let Some(patch) = action.node_patch(node, view.machine.metadata.name.as_deref().unwrap())
         {
             *node = merged(node, &patch);
             self.collect_node();
             return None;
         }
         match action {
-            Action::Call(call) => answers.push(self.call(call)),
-            Action::EnsureBootstrapToken(wanted) => *token = self.ensure(wanted),
-            Action::DeleteBootstrapToken(_) => self.token = None,
-            Action::EvictPod { name, .. } | Action::DeletePod { name, .. } => {
-                self.pods.retain(|pod| pod.name != *name);
+            Action::Call(call) => learnt.answers.push(self.call(call)),
+            Action::EnsureBootstrapToken(_) => {
+                let token = self.token.get_or_insert_with(|| "0123456789abcdef".to_owned());
+                learnt.token = TokenView::Present(token.clone());
             }
+            Action::DeleteBootstrapToken(_) => self.token = None,
+            Action::EvictPod { uid, .. } | Action::DeletePod { uid, .. } => self.send_away(uid),
             Action::DeleteNode { .. } => {
                 if let Some(node) = &mut self.node {
                     node.metadata.deletion_timestamp = Some(Time(self.now));
@@ -240,16 +279,47 @@ impl World {
                 self.collect_node();
             }
             Action::DeleteMachine => self.delete(),
-            Action::SetTerminatingCondition { .. } => {
-                let status = self.node.as_mut().and_then(|node| node.status.as_mut());
-                let conditions = status.and_then(|status| status.conditions.as_mut());
-                conditions
-                    .into_iter()
-                    .for_each(|all| all.push(condition("Terminating", "True")));
+            Action::SetNodeCondition {
+                type_, reason, message, ..
+            } => self.set_condition(condition(type_, "True"), reason, message),
+            Action::SetPreservedCondition {
+                status,
+                reason,
+                message,
+                ..
+            } => {
+                let status = if *status { "True" } else { "False" };
+                self.set_condition(condition(keys::PRESERVED_CONDITION, status), reason, message);
             }
+            Action::SetTerminatingCondition { reason, message, .. } => {
+                self.set_condition(condition("Terminating", "True"), reason, message);
+            }
+            Action::Claim { .. } | Action::LeaveLedger => panic!("nobody keeps a list here: {action:?}"),
             _ => {}
         }
         None
+    }
+
+    /// The API server takes the pod's eviction or deletion; how long the pod takes is its own affair.
+    fn send_away(&mut self, uid: &str) {
+        self.drain.attempted(uid, self.now, EvictionOutcome::Accepted);
+        if !self.pods_linger {
+            self.pods.retain(|pod| pod.uid != uid);
+        }
+    }
+
+    fn set_condition(&mut self, condition: NodeCondition, reason: &str, message: &str) {
+        let status = self.node.as_mut().and_then(|node| node.status.as_mut());
+        let Some(conditions) = status.and_then(|status| status.conditions.as_mut()) else {
+            return;
+        };
+        conditions.retain(|known| known.type_ != condition.type_);
+        conditions.push(NodeCondition {
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_transition_time: Some(Time(self.now)),
+            ..condition
+        });
     }
 
     fn collect_node(&mut self) {
@@ -261,76 +331,18 @@ impl World {
         }
     }
 
-    fn ensure(&mut self, _wanted: &BootstrapToken) -> TokenView {
-        TokenView::Present(self.token.get_or_insert_with(|| "0123456789abcdef".to_owned()).clone())
-    }
-
     fn call(&mut self, call: &CloudCall) -> Answer {
         if self.deleted_during == Some(call.kind) {
             self.delete();
         }
-        let index = self.errors.iter().position(|(kind, _, _)| *kind == call.kind);
-        let error = index.map(|index| self.errors.remove(index));
-        let effective = error.as_ref().is_none_or(|(_, _, after)| *after);
-        let failure = error.map(|(_, code, _)| DriverError::new(code, "injected"));
-        match call.kind {
-            CallKind::Status => Answer::Status(failure.map_or_else(|| self.found(), Err)),
-            CallKind::Create => {
-                let made = effective.then(|| self.create());
-                Answer::Create(failure.map_or_else(|| made.ok_or(DriverError::new(Code::Internal, "")), Err))
-            }
-            CallKind::Initialize => {
-                if effective {
-                    self.vms.values_mut().for_each(|initialized| *initialized = true);
-                }
-                Answer::Initialize(failure.map_or_else(|| self.found(), Err))
-            }
-            CallKind::Update => Answer::Update {
-                spec: call.class.provider_spec.to_string(),
-                result: failure.map_or(Ok(()), Err),
-            },
-            CallKind::Delete | CallKind::DeleteStale => {
-                if effective {
-                    self.vms.clear();
-                }
-                Answer::Delete(failure.map_or(Ok(None), Err))
-            }
-        }
-    }
-
-    fn create(&mut self) -> VmIdentity {
-        self.made += 1;
-        let provider_id = format!("fakecloud:///z1/vm-{}", self.made);
-        self.vms.insert(provider_id.clone(), false);
-        VmIdentity {
-            provider_id,
-            node_name: NAME.to_owned(),
-            ..VmIdentity::default()
-        }
-    }
-
-    fn found(&self) -> Result<VmIdentity, DriverError> {
-        let Some((provider_id, initialized)) = self.vms.iter().next() else {
-            return Err(DriverError::new(Code::NotFound, "no VM"));
-        };
-        let vm = VmIdentity {
-            provider_id: provider_id.clone(),
-            node_name: NAME.to_owned(),
-            ..VmIdentity::default()
-        };
-        if *initialized {
-            return Ok(vm);
-        }
-        Err(DriverError {
-            vm: Some(Box::new(vm)),
-            ..DriverError::new(Code::Uninitialized, "not initialized")
-        })
+        self.cloud.call(call)
     }
 
     /// The kubelet of a VM that booted registers a healthy node with a pod on it.
     pub fn boot(&mut self) {
-        if self.vms.values().any(|initialized| *initialized) && self.node.is_none() && self.token.is_some() {
+        if self.cloud.vms.values().any(|initialized| *initialized) && self.node.is_none() && self.token.is_some() {
             let mut node = node(&healthy());
+            node.metadata.name = self.machine.as_ref().and_then(|machine| machine.metadata.name.clone());
             node.metadata.labels = None;
             node.metadata.finalizers = None;
             self.node = Some(node);
@@ -365,11 +377,11 @@ impl World {
 
     /// What must hold at every moment; the first breach, if there is one.
     pub fn breach(&mut self) -> Option<String> {
-        if self.vms.len() > 1 {
-            return Some(format!("one machine has the VMs {:?}", self.vms.keys()));
+        if self.cloud.vms.len() > 1 {
+            return Some(format!("one machine has the VMs {:?}", self.cloud.vms.keys()));
         }
         match &self.machine {
-            None if !self.vms.is_empty() => return Some("a VM outlived its machine".to_owned()),
+            None if !self.cloud.vms.is_empty() => return Some("a VM outlived its machine".to_owned()),
             Some(machine) if !machine.spec.provider_id.is_empty() => {
                 self.provider_ids.push(machine.spec.provider_id.clone());
                 self.provider_ids.dedup();
@@ -398,28 +410,4 @@ fn conflict(action: &Action) -> Option<Failure> {
 fn bump(metadata: &mut ObjectMeta) {
     let version: u64 = metadata.resource_version.as_deref().unwrap_or("0").parse().unwrap();
     metadata.resource_version = Some((version + 1).to_string());
-}
-
-fn merged<T: serde::Serialize + serde::de::DeserializeOwned>(object: &T, patch: &Value) -> T {
-    let mut value = serde_json::to_value(object).unwrap();
-    merge(&mut value, patch);
-    serde_json::from_value(value).unwrap()
-}
-
-/// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    for (name, value) in fields {
-        if value.is_null() {
-            target.as_object_mut().unwrap().remove(name);
-        } else {
-            merge(&mut target[name], value);
-        }
-    }
 }

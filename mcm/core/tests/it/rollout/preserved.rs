@@ -13,6 +13,12 @@ use super::world::World;
 /// The machine is preserved in its phase.
 fn preserve(world: &mut World, name: &str, by: PreservedBy) {
     let ends = Time(world.now + 72.hours());
+    if by == PreservedBy::Node {
+        world.edit_node(name, |node| {
+            let annotations = node.metadata.annotations.get_or_insert_default();
+            annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "now".to_owned());
+        });
+    }
     world.edit_machine(name, |machine| {
         machine.status.current_status.preserve_expiry_time = Some(ends.clone());
         machine.status.preservation = Some(Preservation {

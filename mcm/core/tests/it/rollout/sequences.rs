@@ -1,13 +1,15 @@
-//! Whole rollouts: in fixed order, in one order whose story is kept, and in a thousand others.
+//! Whole rollouts: in fixed order, and in one order whose story is kept.
 
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use mcm_api::deployment::RollbackConfig;
 use mcm_api::{MachineDeployment, Phase};
-use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::world::{Dice, World};
+use super::machines::is_selected;
+use super::world::{Actor, World};
+use crate::dice::Dice;
 
 /// A deployment of class `class-a`.
 pub fn deployment(replicas: i32, strategy: Value) -> MachineDeployment {
@@ -33,24 +35,26 @@ pub fn rolling(surge: impl Into<Value>, unavailable: impl Into<Value>) -> Value 
     })
 }
 
-fn recreate() -> Value {
+pub fn recreate() -> Value {
     json!({ "type": "Recreate" })
 }
 
-fn in_place(how: &str, surge: i32, unavailable: i32) -> Value {
+pub fn in_place(how: &str, surge: impl Into<Value>, unavailable: impl Into<Value>) -> Value {
     json!({
         "type": "InPlaceUpdate",
-        "inPlaceUpdate": { "maxSurge": surge, "maxUnavailable": unavailable, "orchestrationType": how },
+        "inPlaceUpdate": {
+            "maxSurge": surge.into(), "maxUnavailable": unavailable.into(), "orchestrationType": how,
+        },
     })
 }
 
-fn class(world: &mut World, class: &str) {
+pub fn class(world: &mut World, class: &str) {
     world.edit(&format!("class {class}"), |one| {
         one.spec.template.spec.class.name = class.to_owned()
     });
 }
 
-fn replicas(world: &mut World, replicas: i32) {
+pub fn replicas(world: &mut World, replicas: i32) {
     world.edit(&format!("replicas {replicas}"), |one| one.spec.replicas = replicas);
 }
 
@@ -73,71 +77,6 @@ fn an_update_in_place_whose_surge_was_scaled_away_gets_another_one() {
     replicas(&mut world, 2);
     world.settle();
     world.assert_settled("class-b");
-}
-
-/// What a person does in the midst of a rollout.
-#[derive(Clone, Copy, Debug)]
-enum Disturbance {
-    Nothing,
-    ScaleUp,
-    ScaleDown,
-    ToZero,
-    RollBack,
-    Another,
-    PauseAndResume,
-    Fail,
-}
-
-const DISTURBANCES: [Disturbance; 8] = [
-    Disturbance::Nothing,
-    Disturbance::ScaleUp,
-    Disturbance::ScaleDown,
-    Disturbance::ToZero,
-    Disturbance::RollBack,
-    Disturbance::Another,
-    Disturbance::PauseAndResume,
-    Disturbance::Fail,
-];
-
-/// Carries it out; answers the class that the rollout ends with.
-fn disturb(world: &mut World, what: Disturbance, dice: &mut Dice) -> &'static str {
-    let wanted = world.deployment.as_ref().unwrap().spec.replicas;
-    match what {
-        Disturbance::Nothing => {}
-        Disturbance::ScaleUp => replicas(world, wanted + 4),
-        Disturbance::ScaleDown => replicas(world, (wanted - 3).max(1)),
-        Disturbance::ToZero => {
-            replicas(world, 0);
-            world.stir(dice, 40);
-            replicas(world, wanted);
-        }
-        Disturbance::RollBack => {
-            let has_history = world.sets.len() > 1;
-            world.edit("rollback", |one| one.spec.rollback_to = Some(RollbackConfig::default()));
-            return if has_history { "class-a" } else { "class-b" };
-        }
-        Disturbance::Another => {
-            class(world, "class-c");
-            return "class-c";
-        }
-        Disturbance::PauseAndResume => {
-            world.edit("pause", |one| one.spec.paused = true);
-            world.stir(dice, 30);
-            world.edit("resume", |one| one.spec.paused = false);
-        }
-        Disturbance::Fail => {
-            let running: Vec<String> = world
-                .live()
-                .iter()
-                .filter(|machine| machine.status.current_status.phase == Some(Phase::Running))
-                .filter_map(|machine| machine.metadata.name.clone())
-                .collect();
-            for name in running.iter().take(2) {
-                world.enter(name, Phase::Failed);
-            }
-        }
-    }
-    "class-b"
 }
 
 #[rstest]
@@ -191,36 +130,6 @@ fn the_story_of_a_rollout_that_is_scaled_and_rolled_back() {
 }
 
 #[test]
-fn rollouts_in_a_thousand_orders_keep_their_bounds() {
-    let strategies = [
-        rolling(1, 0),
-        rolling(0, 1),
-        rolling(3, 2),
-        rolling("30%", "20%"),
-        recreate(),
-        in_place("Auto", 0, 1),
-        in_place("Auto", 1, 1),
-    ];
-    for seed in 0..1000u64 {
-        let mut dice = Dice::new(seed);
-        let strategy = strategies[dice.below(strategies.len())].clone();
-        let what = DISTURBANCES[dice.below(DISTURBANCES.len())];
-        let size = 1 + dice.below(8) as i32;
-        let mut world = World::new(deployment(size, strategy.clone()));
-        world.drain = dice.below(4);
-        world.tell(format!("seed {seed}: {size} machines, {strategy}, {what:?}"));
-        world.settle_anyhow(&mut dice);
-        world.assert_settled("class-a");
-        class(&mut world, "class-b");
-        let steps = dice.below(150);
-        world.stir(&mut dice, steps);
-        let ends = disturb(&mut world, what, &mut dice);
-        world.settle_anyhow(&mut dice);
-        world.assert_settled(ends);
-    }
-}
-
-#[test]
 fn a_person_selects_what_is_updated_in_place() {
     let mut world = World::new(deployment(3, in_place("Manual", 0, 1)));
     world.settle();
@@ -266,38 +175,15 @@ fn a_rollout_whose_machines_never_join_leaves_what_must_be_available() {
     world.broken.insert("class-b".to_owned());
     class(&mut world, "class-b");
     let mut dice = Dice::new(3);
-    world.stir(&mut dice, 2000);
-    assert!(world.available() >= 4, "{}", world.tail());
+    for _ in 0..5 {
+        world.stir(&mut dice, 400);
+        assert!(world.available() >= 4, "{}", world.tail());
+        world.pass(SignedDuration::from_mins(21));
+    }
+    assert!(world.made > 8, "those that never join are replaced:\n{}", world.tail());
     class(&mut world, "class-a");
     world.settle();
     world.assert_settled("class-a");
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
-
-    #[test]
-    fn whatever_the_numbers_a_rollout_keeps_its_bounds_and_ends(
-        size in 0i32..12,
-        surge in 0i32..14,
-        unavailable in 0i32..14,
-        in_percent in any::<bool>(),
-        later in 0i32..14,
-        steps in 0usize..200,
-        seed in any::<u64>(),
-    ) {
-        prop_assume!(surge + unavailable > 0);
-        let number = |value: i32| if in_percent { json!(format!("{}%", value * 7)) } else { json!(value) };
-        let mut dice = Dice::new(seed);
-        let mut world = World::new(deployment(size, rolling(number(surge), number(unavailable))));
-        world.tell(format!("{size} machines, surge {}, unavailable {}, later {later}", number(surge), number(unavailable)));
-        world.settle_anyhow(&mut dice);
-        class(&mut world, "class-b");
-        world.stir(&mut dice, steps);
-        replicas(&mut world, later);
-        world.settle_anyhow(&mut dice);
-        world.assert_settled("class-b");
-    }
 }
 
 #[test]
@@ -341,4 +227,55 @@ fn percentages_that_round_to_nothing_still_let_a_rollout_go_on() {
     class(&mut world, "class-b");
     world.settle();
     world.assert_settled("class-b");
+}
+
+/// In-place updates of all nodes at once, the first `failing` of which fail.
+fn updated_at_once(size: i32, failing: usize) -> World {
+    let mut world = World::new(deployment(size, in_place("Manual", 0, 1)));
+    world.settle();
+    world.updates_at_a_time = usize::MAX;
+    world.failing_updates = failing;
+    class(&mut world, "class-b");
+    world
+}
+
+#[test]
+fn updates_in_place_that_fail_do_not_wait_for_each_other() {
+    let mut world = updated_at_once(3, 2);
+    world.settle_for_good(&mut Dice::new(1));
+    world.assert_settled("class-b");
+    assert_eq!(world.made, 5, "two are replaced:\n{}", world.tail());
+}
+
+#[test]
+fn a_machine_whose_update_failed_is_replaced_although_its_node_is_healthy() {
+    let mut world = updated_at_once(1, 1);
+    world.settle();
+    world.pass(SignedDuration::from_mins(11));
+    let name = world.machines.keys().next().cloned().unwrap();
+    for _ in 0..3 {
+        world.act(&Actor::Machine(name.clone()));
+    }
+    let phase = world.machines[&name].status.current_status.phase.clone();
+    assert_eq!(phase, Some(Phase::Failed), "{}", world.tail());
+    world.settle();
+    world.assert_settled("class-b");
+}
+
+#[test]
+fn a_surge_stays_while_nodes_of_a_template_that_came_back_are_updated() {
+    let mut world = World::new(deployment(4, in_place("Auto", 1, 1)));
+    world.settle();
+    class(&mut world, "class-b");
+    let two_are_chosen = |world: &World| world.nodes.values().filter(|node| is_selected(node)).count() == 2;
+    while !two_are_chosen(&world) {
+        for actor in world.actors() {
+            world.act(&actor);
+        }
+    }
+    class(&mut world, "class-a");
+    // All that the deployment wants is decided before any machine has got further.
+    while world.act(&Actor::Deployment) {}
+    world.settle();
+    world.assert_settled("class-a");
 }

@@ -1,40 +1,25 @@
-//! A world of objects in which the decisions about a deployment and its sets are carried out, with machines that boot,
-//! serve, fail and go, and a referee that looks after every step.
+//! A world of objects in which the decisions about a deployment, its sets and its machines are carried out one at a time,
+//! in a given order or in any. What lives here: the objects, people who change them, and whose turn it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use mcm_api::machine::LastOperation;
-use mcm_api::{Machine, MachineDeployment, MachineSet, Phase, State, keys};
-use mcm_core::deployment::{self, Bounds};
-use mcm_core::set;
-use mcm_core::steps::{Act, Kind, Plan};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{Machine, MachineDeployment, MachineSet, Phase, keys};
+use mcm_core::{deployment, set};
 
+use super::machines::{has, is_selected, is_well};
+use super::referee::{Judgement, owner};
+use crate::dice::Dice;
 use crate::fixtures::start;
+use crate::world::World as Life;
 
-/// Numbers that look random and repeat.
-#[derive(Clone)]
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits ^ (bits >> 31)) % limit.max(1) as u64) as usize
-    }
-}
+/// How long each turn takes.
+const TURN: SignedDuration = SignedDuration::from_millis(100);
+/// Longer than any timeout of a machine.
+const PATIENCE: SignedDuration = SignedDuration::from_mins(21);
 
 /// Who acts next.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +27,12 @@ pub enum Actor {
     Deployment,
     Set(String),
     Machine(String),
+    /// Who chooses nodes for updates in place.
+    Person,
 }
+
+/// Revisions of what an actor decides about: of machine and node, or of the whole world.
+type Seen = (Option<String>, Option<String>);
 
 pub struct World {
     pub deployment: Option<MachineDeployment>,
@@ -51,22 +41,26 @@ pub struct World {
     pub nodes: BTreeMap<String, Arc<Node>>,
     pub now: Timestamp,
     pub narrative: Vec<String>,
-    /// Names of classes whose machines never join: they fail instead.
+    /// Names of classes whose machines never join.
     pub broken: BTreeSet<String>,
-    /// How many steps a machine that is deleted still takes.
+    /// How often one looks at a node that is drained until its pod is gone.
     pub drain: usize,
-    pub draining: BTreeMap<String, usize>,
+    /// How many updates in place fail from now on.
+    pub failing_updates: usize,
+    /// How many nodes a person has updated at the same time; 0: nobody chooses any.
+    pub updates_at_a_time: usize,
     /// Machines made in all.
     pub made: usize,
     /// No bound is looked at.
     pub lenient: bool,
     pub taken: Option<String>,
-    /// How many must be available; after a change of the spec not before they once were.
-    floor: i64,
-    /// How many there may be; after a change of the spec not before the sets were told.
-    ceiling: i64,
-    revision: u64,
-    ids: u64,
+    pub(super) lives: BTreeMap<String, Life>,
+    pub(super) draining: BTreeMap<String, usize>,
+    pub(super) judgement: Judgement,
+    pub(super) revision: u64,
+    pub(super) ids: u64,
+    /// What an actor had seen when there was nothing to do.
+    idle: BTreeMap<Actor, Seen>,
 }
 
 impl World {
@@ -84,19 +78,27 @@ impl World {
             narrative: Vec::new(),
             broken: BTreeSet::new(),
             drain: 1,
-            draining: BTreeMap::new(),
+            failing_updates: 0,
+            updates_at_a_time: 0,
             made: 0,
             lenient: false,
             taken: None,
-            floor: 0,
-            ceiling: 0,
+            lives: BTreeMap::new(),
+            draining: BTreeMap::new(),
+            judgement: Judgement::default(),
             revision: 1,
             ids: 0,
+            idle: BTreeMap::new(),
         }
     }
 
     pub fn tell(&mut self, line: impl Into<String>) {
         self.narrative.push(line.into());
+    }
+
+    pub fn tail(&self) -> String {
+        let from = self.narrative.len().saturating_sub(60);
+        self.narrative[from..].join("\n")
     }
 
     /// A person edits the deployment.
@@ -107,8 +109,10 @@ impl World {
         if deployment.spec != before {
             *deployment.metadata.generation.get_or_insert(0) += 1;
         }
+        let template = deployment.spec.template != before.template;
         self.bump(&mut deployment.metadata);
         self.deployment = Some(deployment);
+        self.note_edit(template);
         self.tell(format!("a person: {what}"));
     }
 
@@ -120,8 +124,12 @@ impl World {
     }
 
     pub fn edit_node(&mut self, name: &str, change: impl Fn(&mut Node)) {
-        let mut node = Node::clone(&self.nodes[name]);
+        let before = Arc::clone(&self.nodes[name]);
+        let mut node = Node::clone(&before);
         change(&mut node);
+        if !is_selected(&before) && is_selected(&node) {
+            self.note_person(name);
+        }
         self.bump(&mut node.metadata);
         self.nodes.insert(name.to_owned(), Arc::new(node));
     }
@@ -130,27 +138,41 @@ impl World {
         let mut actors = vec![Actor::Deployment];
         actors.extend(self.sets.keys().cloned().map(Actor::Set));
         actors.extend(self.machines.keys().cloned().map(Actor::Machine));
+        actors.extend((self.updates_at_a_time > 0).then_some(Actor::Person));
         actors
     }
 
     /// Lets one act; answers whether it did anything.
     pub fn act(&mut self, actor: &Actor) -> bool {
-        self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
+        self.now = self.now.checked_add(TURN).unwrap();
         let acted = match actor {
             Actor::Deployment => self.act_deployment(),
             Actor::Set(name) => self.act_set(name),
-            Actor::Machine(name) => self.act_machine(name),
+            Actor::Machine(name) => {
+                let before = self.standing(name);
+                let acted = self.act_machine(name);
+                let after = self.standing(name);
+                if before == after {
+                    return acted;
+                }
+                if (before, after) == (Some((true, true)), Some((true, false))) {
+                    self.note_strike();
+                }
+                acted
+            }
+            Actor::Person => self.act_person(),
         };
-        self.referee();
+        self.judge();
         acted
     }
 
     /// All act in their order until nobody does anything.
     pub fn settle(&mut self) {
+        self.idle.clear();
         for _ in 0..2000 {
             let mut acted = false;
             for actor in self.actors() {
-                acted |= self.act(&actor);
+                acted |= self.look(&actor);
             }
             if !acted {
                 return;
@@ -161,34 +183,76 @@ impl World {
 
     /// One after the other acts, in any order, until nobody does anything.
     pub fn settle_anyhow(&mut self, dice: &mut Dice) {
-        for _ in 0..200_000 {
-            let actors = self.actors();
-            let actor = actors[dice.below(actors.len())].clone();
-            if !self.act(&actor) {
-                let mut acted = false;
-                for actor in self.actors() {
-                    acted |= self.act(&actor);
-                }
-                if !acted {
-                    return;
-                }
-            }
+        self.idle.clear();
+        for _ in 0..20_000 {
+            let Some(actor) = self.next(dice) else { return };
+            self.look(&actor);
         }
         panic!("it does not come to rest:\n{}", self.tail());
     }
 
-    /// So many act, in any order.
+    /// The same, until no time that passes changes anything either.
+    pub fn settle_for_good(&mut self, dice: &mut Dice) {
+        for _ in 0..50 {
+            self.settle_anyhow(dice);
+            let machines = &mut self.machines.values();
+            if machines.all(|machine| machine.status.current_status.base() == Some(&Phase::Running)) {
+                return;
+            }
+            self.pass(PATIENCE);
+        }
+        panic!("it does not come to rest:\n{}", self.tail());
+    }
+
+    /// So many act, in any order, as long as anybody does anything.
     pub fn stir(&mut self, dice: &mut Dice, times: usize) {
+        self.idle.clear();
         for _ in 0..times {
-            let actors = self.actors();
-            let actor = actors[dice.below(actors.len())].clone();
-            self.act(&actor);
+            let Some(actor) = self.next(dice) else { return };
+            self.look(&actor);
         }
     }
 
-    pub fn tail(&self) -> String {
-        let from = self.narrative.len().saturating_sub(60);
-        self.narrative[from..].join("\n")
+    pub fn pass(&mut self, time: SignedDuration) {
+        self.now = self.now.checked_add(time).unwrap();
+        self.tell(format!("  ({time:#} pass)"));
+    }
+
+    /// Anyone of those who may have something to do.
+    fn next(&self, dice: &mut Dice) -> Option<Actor> {
+        let mut awake = self.actors();
+        awake.retain(|actor| !self.is_idle(actor));
+        (!awake.is_empty()).then(|| dice.pick(&awake).clone())
+    }
+
+    /// As [`Self::act`], unless nothing that the actor sees was written since it had nothing to do.
+    fn look(&mut self, actor: &Actor) -> bool {
+        if self.is_idle(actor) {
+            return false;
+        }
+        let acted = self.act(actor);
+        if !acted {
+            self.idle.insert(actor.clone(), self.seen(actor));
+        }
+        acted
+    }
+
+    fn is_idle(&self, actor: &Actor) -> bool {
+        self.idle.get(actor).is_some_and(|seen| *seen == self.seen(actor))
+    }
+
+    fn seen(&self, actor: &Actor) -> Seen {
+        if let Actor::Machine(name) = actor
+            && let Some(machine) = self.machines.get(name)
+            && is_well(machine)
+        {
+            let node = self
+                .nodes
+                .get(name)
+                .and_then(|node| node.metadata.resource_version.clone());
+            return (machine.metadata.resource_version.clone(), node);
+        }
+        (Some(self.revision.to_string()), None)
     }
 
     pub fn deployment_view(&self) -> Option<deployment::View> {
@@ -217,464 +281,64 @@ impl World {
         };
         self.taken = None;
         let plan = deployment::decide(&view, deployment::Settings::default(), self.now);
-        let metadata = view.deployment.metadata;
-        self.perform(plan, "deployment", &metadata)
+        self.perform(plan, "deployment", &view.deployment.metadata)
     }
 
     fn act_set(&mut self, name: &str) -> bool {
         let Some(view) = self.set_view(name) else { return false };
         let plan = set::decide(&view, self.now);
-        let metadata = view.set.metadata;
-        self.perform(plan, &format!("set {name}"), &metadata)
+        self.perform(plan, &format!("set {name}"), &view.set.metadata)
     }
 
-    /// Carries out a plan of somebody else's.
-    pub fn carry_out<R: std::fmt::Display>(&mut self, plan: Plan<R>, who: &str, owner: &ObjectMeta) {
-        self.perform(plan, who, owner);
-    }
-
-    fn perform<R: std::fmt::Display>(&mut self, plan: Plan<R>, who: &str, owner: &ObjectMeta) -> bool {
-        let acted = !plan.steps.is_empty();
-        let mut told = String::new();
-        for step in plan.steps {
-            let line = format!("{who}: {}", step.reason);
-            if line != told && !matches!(step.act, Act::RecordEvent { .. } | Act::WriteStatus { .. }) {
-                self.tell(line.clone());
-                told = line;
-            }
-            self.step(step.act, owner);
-        }
-        acted
-    }
-
-    fn step(&mut self, act: Act, owner: &ObjectMeta) {
-        match act {
-            Act::Patch { kind, name, patch } | Act::WriteStatus { kind, name, patch } => {
-                self.patch(kind, &name, &patch)
-            }
-            Act::Adopt { kind, name, patch } => {
-                assert!(owner.deletion_timestamp.is_none());
-                self.patch(kind, &name, &patch);
-            }
-            Act::Delete {
-                kind,
-                name,
-                uid,
-                resource_version,
-            } => self.delete(kind, &name, uid, resource_version),
-            Act::CreateSet(set) => {
-                let mut set = *set;
-                let name = set.metadata.name.clone().unwrap();
-                if self.sets.contains_key(&name) {
-                    self.taken = Some(name);
-                    return;
-                }
-                self.born(&mut set.metadata);
-                self.sets.insert(name, Arc::new(set));
-            }
-            Act::CreateMachines(machines) => {
-                for mut machine in machines {
-                    let prefix = machine.metadata.generate_name.clone().unwrap();
-                    self.born(&mut machine.metadata);
-                    let name = format!("{prefix}{}", self.ids);
-                    machine.metadata.name = Some(name.clone());
-                    self.made += 1;
-                    self.machines.insert(name, Arc::new(machine));
-                    self.check_size();
-                }
-            }
-            Act::RecordEvent { .. } => {}
-        }
-    }
-
-    fn born(&mut self, metadata: &mut ObjectMeta) {
-        self.ids += 1;
-        metadata.uid = Some(format!("uid-{}", self.ids));
-        metadata.generation = Some(1);
-        metadata.creation_timestamp = Some(Time(self.now));
-        self.bump(metadata);
-    }
-
-    fn bump(&mut self, metadata: &mut ObjectMeta) {
-        self.revision += 1;
-        metadata.resource_version = Some(self.revision.to_string());
-    }
-
-    fn patch(&mut self, kind: Kind, name: &str, patch: &Value) {
-        self.revision += 1;
-        let revision = self.revision;
-        match kind {
-            Kind::Deployment => {
-                let new: MachineDeployment = patched(self.deployment.as_ref().unwrap(), patch, revision);
-                let gone = ended(&new.metadata);
-                self.deployment = (!gone).then_some(new);
-            }
-            Kind::Set => {
-                let new: MachineSet = patched(&*self.sets[name], patch, revision);
-                if ended(&new.metadata) {
-                    self.sets.remove(name);
-                } else {
-                    self.sets.insert(name.to_owned(), Arc::new(new));
-                }
-            }
-            Kind::Machine => {
-                let new: Machine = patched(&*self.machines[name], patch, revision);
-                self.machines.insert(name.to_owned(), Arc::new(new));
-            }
-            Kind::Node => {
-                let new: Node = patched(&*self.nodes[name], patch, revision);
-                self.nodes.insert(name.to_owned(), Arc::new(new));
-            }
-        }
-    }
-
-    fn delete(&mut self, kind: Kind, name: &str, uid: Option<String>, version: Option<String>) {
-        assert!(
-            uid.is_some() && version.is_some(),
-            "a deletion names the copy that it was decided on"
-        );
-        let now = Time(self.now);
-        match kind {
-            Kind::Set => {
-                let mut set = MachineSet::clone(&self.sets.remove(name).unwrap());
-                assert_eq!((&set.metadata.uid, &set.metadata.resource_version), (&uid, &version));
-                if set.metadata.finalizers.iter().flatten().next().is_some() {
-                    set.metadata.deletion_timestamp = Some(now);
-                    self.bump(&mut set.metadata);
-                    self.sets.insert(name.to_owned(), Arc::new(set));
-                }
-            }
-            Kind::Machine => {
-                let mut machine = Machine::clone(&self.machines[name]);
-                assert_eq!(
-                    (&machine.metadata.uid, &machine.metadata.resource_version),
-                    (&uid, &version)
-                );
-                assert!(machine.metadata.deletion_timestamp.is_none(), "{name} is deleted twice");
-                let served = machine.status.current_status.phase == Some(Phase::Running);
-                machine.metadata.deletion_timestamp = Some(now);
-                self.bump(&mut machine.metadata);
-                self.machines.insert(name.to_owned(), Arc::new(machine));
-                self.draining.insert(name.to_owned(), self.drain);
-                if served {
-                    self.check_availability(name);
-                }
-            }
-            Kind::Deployment | Kind::Node => panic!("nobody deletes a {kind:?}"),
-        }
-    }
-
-    /// A machine boots, serves, is updated in place, or goes.
-    fn act_machine(&mut self, name: &str) -> bool {
-        let Some(machine) = self.machines.get(name).cloned() else {
+    /// A person chooses the next node for its update in place.
+    fn act_person(&mut self) -> bool {
+        let chosen = self.nodes.values().filter(|node| is_selected(node)).count();
+        let candidate = self.live().into_iter().find_map(|machine| {
+            let name = machine.metadata.name.as_ref()?;
+            let candidate = has(self.nodes.get(name)?, keys::CANDIDATE_FOR_UPDATE_LABEL);
+            (candidate && self.serves(machine)).then(|| name.clone())
+        });
+        let Some(name) = candidate.filter(|_| chosen < self.updates_at_a_time) else {
             return false;
         };
-        if machine.metadata.deletion_timestamp.is_some() {
-            let left = self.draining.entry(name.to_owned()).or_insert(0);
-            if *left > 0 {
-                *left -= 1;
-                return true;
-            }
-            self.machines.remove(name);
-            self.nodes.remove(name);
-            self.draining.remove(name);
-            return true;
-        }
-        match machine.status.current_status.phase {
-            None => self.enter(name, Phase::Pending),
-            Some(Phase::Pending) if self.broken.contains(&machine.spec.class.name) => self.enter(name, Phase::Failed),
-            Some(Phase::Pending) => {
-                self.join(name);
-                self.enter(name, Phase::Running);
-            }
-            Some(Phase::Running | Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful) => return self.update(name),
-            _ => return false,
-        }
+        self.tell(format!("a person: the node {name} is to be updated"));
+        self.edit_node(&name, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+        });
         true
-    }
-
-    pub fn enter(&mut self, name: &str, phase: Phase) {
-        let now = Time(self.now);
-        self.tell(format!("machine {name}: {phase}"));
-        if phase == Phase::Failed && self.machines[name].status.current_status.phase == Some(Phase::Running) {
-            self.floor -= 1;
-        }
-        self.edit_machine(name, |machine| {
-            let state = if phase == Phase::Failed {
-                State::Failed
-            } else {
-                State::Successful
-            };
-            machine.status.current_status.phase = Some(phase.clone());
-            machine.status.current_status.last_update_time = Some(now.clone());
-            machine.status.last_operation = Some(LastOperation {
-                state: Some(state),
-                ..LastOperation::default()
-            });
-        });
-    }
-
-    fn join(&mut self, name: &str) {
-        let mut node = Node::default();
-        node.metadata.name = Some(name.to_owned());
-        node.metadata.labels = Some(BTreeMap::from([(keys::MACHINE_NAME_LABEL.to_owned(), name.to_owned())]));
-        self.bump(&mut node.metadata);
-        self.nodes.insert(name.to_owned(), Arc::new(node));
-        self.edit_machine(name, |machine| {
-            let labels = machine.metadata.labels.get_or_insert_default();
-            labels.insert(keys::NODE_LABEL.to_owned(), name.to_owned());
-        });
-    }
-
-    /// The machine controller and the node's agent, a step at a time: selected, drained and updating, updated.
-    fn update(&mut self, name: &str) -> bool {
-        let Some(node) = self.nodes.get(name).cloned() else {
-            return false;
-        };
-        let labels = node.metadata.labels.clone().unwrap_or_default();
-        let selected = labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL);
-        let done = labels.contains_key(keys::UPDATE_RESULT_LABEL);
-        let phase = self.machines[name].status.current_status.phase.clone();
-        match phase {
-            Some(Phase::Running) if selected && !done => {
-                self.edit_node(name, |node| {
-                    let spec = node.spec.get_or_insert_default();
-                    let cordoned = spec.unschedulable.replace(true).unwrap_or(false);
-                    let annotations = node.metadata.annotations.get_or_insert_default();
-                    let key = keys::CORDONED_BEFORE_UPDATE_ANNOTATION.to_owned();
-                    annotations.entry(key).or_insert_with(|| cordoned.to_string());
-                });
-                self.enter(name, Phase::InPlaceUpdating);
-                true
-            }
-            Some(Phase::InPlaceUpdating) => {
-                let condition = NodeCondition {
-                    type_: keys::IN_PLACE_UPDATE_CONDITION.to_owned(),
-                    status: "True".to_owned(),
-                    reason: Some(keys::UPDATE_SUCCESSFUL_REASON.to_owned()),
-                    ..NodeCondition::default()
-                };
-                self.edit_node(name, |node| {
-                    let labels = node.metadata.labels.get_or_insert_default();
-                    labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), keys::UPDATE_SUCCESSFUL.to_owned());
-                });
-                self.edit_machine(name, |machine| machine.status.conditions = vec![condition.clone()]);
-                self.enter(name, Phase::InPlaceUpdateSuccessful);
-                true
-            }
-            Some(Phase::InPlaceUpdateSuccessful) if !selected => {
-                self.edit_machine(name, |machine| machine.status.conditions.clear());
-                self.enter(name, Phase::Running);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    fn numbers(&self) -> (i64, Bounds) {
-        let Some(deployment) = &self.deployment else {
-            return (0, Bounds::default());
-        };
-        (i64::from(deployment.spec.replicas), Bounds::of(&deployment.spec))
-    }
-
-    pub fn live(&self) -> Vec<&Machine> {
-        self.machines
-            .values()
-            .map(|machine| &**machine)
-            .filter(|machine| machine.metadata.deletion_timestamp.is_none())
-            .collect()
-    }
-
-    pub fn available(&self) -> i64 {
-        let serves = |machine: &&&Machine| machine.status.current_status.phase == Some(Phase::Running);
-        self.live().iter().filter(serves).count() as i64
-    }
-
-    fn check_size(&mut self) {
-        let (replicas, bounds) = self.numbers();
-        let count = self.live().len() as i64;
-        if !self.lenient && count > self.ceiling.max(replicas + bounds.surge) {
-            panic!(
-                "{count} machines, {replicas} wanted, surge {}:\n{}",
-                bounds.surge,
-                self.tail()
-            );
-        }
-    }
-
-    fn check_availability(&mut self, removed: &str) {
-        let (replicas, bounds) = self.numbers();
-        let Some(deployment) = &self.deployment else { return };
-        if self.lenient
-            || deployment.metadata.deletion_timestamp.is_some()
-            || deployment.spec.strategy.type_ == "Recreate"
-        {
-            return;
-        }
-        let lost = self
-            .live()
-            .iter()
-            .filter(|machine| machine.status.current_status.phase == Some(Phase::Failed))
-            .count();
-        if self.available() + (lost as i64) < self.floor.min(replicas - bounds.unavailable) {
-            panic!(
-                "{} of {replicas} available, {} may lack, after {removed} went:\n{}",
-                self.available(),
-                bounds.unavailable,
-                self.tail()
-            );
-        }
-    }
-
-    /// What was ordered before the bound was raised may still be carried out.
-    fn raise_floor(&mut self) {
-        let (replicas, bounds) = self.numbers();
-        let least = replicas - bounds.unavailable;
-        let ordered = self.sets.iter().any(|(name, set)| {
-            let owned = self
-                .live()
-                .into_iter()
-                .filter(|machine| owner(machine).as_ref() == Some(name))
-                .count();
-            owned as i32 > set.spec.replicas
-        });
-        let most = replicas + bounds.surge;
-        let mut told = 0;
-        for (name, set) in &self.sets {
-            let owned = self
-                .live()
-                .into_iter()
-                .filter(|machine| owner(machine).as_ref() == Some(name))
-                .count();
-            told += i64::from(set.spec.replicas).max(owned as i64);
-        }
-        self.ceiling = if told <= most { most } else { self.ceiling.max(most) };
-        self.floor = if !ordered && self.available() >= least {
-            least
-        } else {
-            self.floor.min(least)
-        };
-    }
-
-    fn referee(&mut self) {
-        self.raise_floor();
-        for set in self.sets.values() {
-            assert!(set.spec.replicas >= 0, "{}", self.tail());
-        }
-        let Some(deployment) = &self.deployment else { return };
-        if self.lenient || deployment.spec.strategy.type_ != "Recreate" {
-            return;
-        }
-        let sets: BTreeSet<_> = self
-            .live()
-            .iter()
-            .filter_map(|machine| {
-                machine
-                    .metadata
-                    .owner_references
-                    .as_ref()?
-                    .first()
-                    .map(|owner| owner.name.clone())
-            })
-            .collect();
-        assert!(sets.len() <= 1, "recreate mixes templates:\n{}", self.tail());
     }
 
     /// Everybody is Running, of that class, and nobody else is there.
     pub fn assert_settled(&self, class: &str) {
-        let replicas = self.deployment.as_ref().unwrap().spec.replicas as usize;
-        let wrong: Vec<_> = self
+        let deployment = self.deployment.as_ref().unwrap();
+        let replicas = deployment.spec.replicas as usize;
+        let phases = self
             .machines
-            .values()
-            .filter(|machine| machine.status.current_status.phase != Some(Phase::Running))
-            .map(|machine| {
-                (
-                    machine.metadata.name.clone(),
-                    machine.status.current_status.phase.clone(),
-                )
-            })
-            .collect();
+            .iter()
+            .map(|(name, machine)| (name, machine.status.current_status.base()));
+        let wrong: Vec<_> = phases.filter(|(_, phase)| *phase != Some(&Phase::Running)).collect();
         assert!(wrong.is_empty(), "{wrong:?}\n{}", self.tail());
         assert_eq!(self.machines.len(), replicas, "{}", self.tail());
-        let of: BTreeMap<_, _> = self
-            .sets
-            .iter()
-            .map(|(name, set)| (name.clone(), set.clone()))
-            .collect();
+        assert_eq!(self.nodes.len(), replicas, "{}", self.tail());
         for machine in self.machines.values() {
-            let owner = machine.metadata.owner_references.as_ref().unwrap()[0].name.clone();
-            assert_eq!(of[&owner].spec.template.spec.class.name, class, "{}", self.tail());
+            let set = &self.sets[owner(machine).unwrap()];
+            assert_eq!(set.spec.template.spec.class.name, class, "{}", self.tail());
         }
-        let status = &self.deployment.as_ref().unwrap().status;
+        let status = &deployment.status;
         assert_eq!(status.updated_replicas as usize, replicas, "{}", self.tail());
         assert_eq!(status.available_replicas as usize, replicas, "{}", self.tail());
-        let progressing = status
-            .conditions
-            .iter()
-            .find(|condition| condition.type_ == "Progressing")
-            .unwrap();
+        let mut conditions = status.conditions.iter();
+        let progressing = conditions.find(|condition| condition.type_ == "Progressing").unwrap();
         assert_eq!(progressing.reason, "NewMachineSetAvailable", "{}", self.tail());
         for node in self.nodes.values() {
             let annotations = node.metadata.annotations.clone().unwrap_or_default();
-            assert!(
-                !annotations.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION),
-                "{}",
-                self.tail()
-            );
+            let kept = annotations.contains_key(keys::SCALE_DOWN_DISABLED_ANNOTATION);
+            assert!(!kept, "{}", self.tail());
             let taints = node.spec.clone().unwrap_or_default().taints.unwrap_or_default();
-            assert!(
-                taints.iter().all(|taint| taint.key != keys::PREFER_NO_SCHEDULE),
-                "{}",
-                self.tail()
-            );
-        }
-    }
-}
-
-fn owner(machine: &Machine) -> Option<String> {
-    machine
-        .metadata
-        .owner_references
-        .as_ref()?
-        .first()
-        .map(|owner| owner.name.clone())
-}
-
-fn ended(metadata: &ObjectMeta) -> bool {
-    metadata.deletion_timestamp.is_some() && metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
-}
-
-fn patched<T: Serialize + DeserializeOwned>(object: &T, patch: &Value, revision: u64) -> T {
-    let mut value = serde_json::to_value(object).unwrap();
-    let known = value["metadata"]["resourceVersion"].clone();
-    assert_eq!(
-        patch["metadata"]["resourceVersion"], known,
-        "a patch is for the copy that it was decided on: {patch}"
-    );
-    let before = value["spec"].clone();
-    merge(&mut value, patch);
-    if value["spec"] != before {
-        let generation = value["metadata"]["generation"].as_i64().unwrap_or_default();
-        value["metadata"]["generation"] = (generation + 1).into();
-    }
-    value["metadata"]["resourceVersion"] = revision.to_string().into();
-    serde_json::from_value(value).unwrap()
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            target.as_object_mut().unwrap().remove(key);
-        } else {
-            merge(&mut target[key], value);
+            let tainted = taints.iter().any(|taint| taint.key == keys::PREFER_NO_SCHEDULE);
+            assert!(!tainted, "{}", self.tail());
+            assert!(!is_selected(node), "{}", self.tail());
         }
     }
 }

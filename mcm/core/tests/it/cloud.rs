@@ -1,0 +1,79 @@
+//! A cloud whose creates are not idempotent, as one machine's driver sees it.
+
+use std::collections::BTreeMap;
+
+use mcm_api::{Code, DriverError, VmIdentity};
+use mcm_core::machine::{Answer, CallKind, CloudCall};
+
+/// The VMs that were made for one machine, and what goes wrong next.
+#[derive(Default)]
+pub struct Cloud {
+    /// Provider ids of VMs that exist, and whether each is initialised.
+    pub vms: BTreeMap<String, bool>,
+    /// Errors for the next cloud calls of each kind; `true`: after the call had its effect.
+    pub errors: Vec<(CallKind, Code, bool)>,
+    made: usize,
+}
+
+impl Cloud {
+    pub fn call(&mut self, call: &CloudCall) -> Answer {
+        let index = self.errors.iter().position(|(kind, _, _)| *kind == call.kind);
+        let error = index.map(|index| self.errors.remove(index));
+        let effective = error.as_ref().is_none_or(|(_, _, after)| *after);
+        let failure = error.map(|(_, code, _)| DriverError::new(code, "injected"));
+        let machine = call.machine.metadata.name.as_deref().unwrap_or_default();
+        match call.kind {
+            CallKind::Status => Answer::Status(failure.map_or_else(|| self.found(machine), Err)),
+            CallKind::Create => {
+                let made = effective.then(|| self.create(machine));
+                Answer::Create(failure.map_or_else(|| made.ok_or(DriverError::new(Code::Internal, "")), Err))
+            }
+            CallKind::Initialize => {
+                if effective {
+                    self.vms.values_mut().for_each(|initialized| *initialized = true);
+                }
+                Answer::Initialize(failure.map_or_else(|| self.found(machine), Err))
+            }
+            CallKind::Update => Answer::Update {
+                spec: call.class.provider_spec.to_string(),
+                result: failure.map_or(Ok(()), Err),
+            },
+            CallKind::Delete | CallKind::DeleteStale => {
+                if effective {
+                    self.vms.clear();
+                }
+                Answer::Delete(failure.map_or(Ok(None), Err))
+            }
+        }
+    }
+
+    fn create(&mut self, machine: &str) -> VmIdentity {
+        self.made += 1;
+        let provider_id = format!("fakecloud:///z1/vm-{}", self.made);
+        self.vms.insert(provider_id.clone(), false);
+        identity(provider_id, machine)
+    }
+
+    fn found(&self, machine: &str) -> Result<VmIdentity, DriverError> {
+        let Some((provider_id, initialized)) = self.vms.iter().next() else {
+            return Err(DriverError::new(Code::NotFound, "no VM"));
+        };
+        let vm = identity(provider_id.clone(), machine);
+        if *initialized {
+            return Ok(vm);
+        }
+        Err(DriverError {
+            vm: Some(Box::new(vm)),
+            ..DriverError::new(Code::Uninitialized, "not initialized")
+        })
+    }
+}
+
+/// Nodes have their machines' names.
+fn identity(provider_id: String, machine: &str) -> VmIdentity {
+    VmIdentity {
+        provider_id,
+        node_name: machine.to_owned(),
+        ..VmIdentity::default()
+    }
+}

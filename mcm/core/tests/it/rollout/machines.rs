@@ -1,0 +1,253 @@
+//! The machines of the small world: each is decided about as `mcm_core::machine` does it, with a cloud of its own, and
+//! where the controller waits, what it waits for goes on: VMs boot, pods end, and what updates a node in place does so.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::machine::LastOperation;
+use mcm_api::{Machine, Phase, State, keys};
+use mcm_core::machine::{Settings, Sibling, is_drained_in_place};
+use mcm_core::preservation::Ledger;
+
+use super::api::is_gone;
+use super::world::World;
+use crate::fixtures::{condition, pod};
+use crate::world::World as Life;
+
+/// The step of an update in place at which whatever updates the node begins.
+const READY_FOR_UPDATE: &str = "ReadyForUpdate";
+
+impl World {
+    /// The machine's controller decides; where it waits, its cloud and its node go on.
+    pub(super) fn act_machine(&mut self, name: &str) -> bool {
+        let Some(machine) = self.machines.get(name).cloned() else {
+            return false;
+        };
+        let mut life = self.life_of(name, &machine);
+        life.turn();
+        let decided = self.learn(name, &life, &machine);
+        if !decided && !self.broken.contains(&machine.spec.class.name) {
+            life.boot();
+        }
+        let acted = decided || self.learn(name, &life, &machine);
+        life.narrative.clear();
+        if self.machines.contains_key(name) {
+            self.lives.insert(name.to_owned(), life);
+        }
+        acted || self.end_pods(name) || self.update_node(name) || self.bring_components(name)
+    }
+
+    /// What the machine's controller sees now, and what it and the cloud remember.
+    fn life_of(&mut self, name: &str, machine: &Arc<Machine>) -> Life {
+        let known = self.lives.remove(name);
+        let mut life = known.unwrap_or_else(|| Life::of(Machine::clone(machine), Settings::default()));
+        life.machine = Some(Machine::clone(machine));
+        life.node = self.nodes.get(name).map(|node| Node::clone(node));
+        life.now = self.now;
+        life.siblings = self.siblings_of(name, machine);
+        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        let deployment = self.deployment.as_ref();
+        life.ledger = deployment.map_or_else(Default::default, |one| Ledger::Deployment(one).standing(uid));
+        let is_drained = life
+            .node
+            .as_ref()
+            .is_some_and(|node| machine.metadata.deletion_timestamp.is_some() || is_drained_in_place(node));
+        let left = if is_drained {
+            *self.draining.entry(name.to_owned()).or_insert(self.drain)
+        } else {
+            self.draining.remove(name);
+            0
+        };
+        life.pods = (left > 0).then(|| pod("web-1")).into_iter().collect();
+        life.pods_linger = true;
+        life
+    }
+
+    /// The others of the deployment, for a machine that is decided about by them.
+    fn siblings_of(&self, name: &str, machine: &Machine) -> Vec<Sibling> {
+        let others = self.machines.iter().filter(|(other, _)| *other != name);
+        let siblings = others.map(|(other, machine)| Sibling::of(other.clone(), &machine.status));
+        if is_well(machine) {
+            Vec::new()
+        } else {
+            siblings.collect()
+        }
+    }
+
+    /// Takes over what became of machine and node; answers whether anything did.
+    fn learn(&mut self, name: &str, life: &Life, before: &Machine) -> bool {
+        let mut acted = false;
+        if life.node.as_ref() != self.nodes.get(name).map(|node| &**node) {
+            acted = true;
+            self.revision += 1;
+            self.nodes.remove(name);
+            if let Some(mut node) = life.node.clone() {
+                self.bump(&mut node.metadata);
+                self.nodes.insert(name.to_owned(), Arc::new(node));
+            }
+        }
+        if life.machine.as_ref() != Some(before) {
+            acted = true;
+            self.revision += 1;
+            self.machines.remove(name);
+            self.tell_of(name, life, before);
+            if let Some(mut machine) = life.machine.clone() {
+                self.bump(&mut machine.metadata);
+                assert!(!is_gone(&machine.metadata), "nothing holds {name}");
+                self.machines.insert(name.to_owned(), Arc::new(machine));
+            }
+        }
+        acted
+    }
+
+    /// What the controller said of another phase.
+    fn tell_of(&mut self, name: &str, life: &Life, before: &Machine) {
+        let phase = life
+            .machine
+            .as_ref()
+            .map(|machine| &machine.status.current_status.phase);
+        if phase == Some(&before.status.current_status.phase) {
+            return;
+        }
+        let line = life.narrative.last().cloned().unwrap_or_default();
+        self.tell(format!("machine {name}: {line}"));
+        if phase == Some(&Some(Phase::Failed)) {
+            self.note_disturbance();
+        }
+        if phase == Some(&Some(Phase::InPlaceUpdating)) {
+            let selected = self.nodes.get(name).is_some_and(|node| is_selected(node));
+            assert!(selected, "nobody asked for an update of {name}:\n{}", self.tail());
+        }
+    }
+
+    /// A pod of a node that is drained comes nearer to its end.
+    fn end_pods(&mut self, name: &str) -> bool {
+        match self.draining.get_mut(name).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                // Whoever lists pods sees it.
+                self.revision += 1;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whatever updates nodes in place does so, once one is ready for it.
+    fn update_node(&mut self, name: &str) -> bool {
+        let Some(node) = self.nodes.get(name) else { return false };
+        let reason = |condition: &NodeCondition| {
+            condition.type_ == keys::IN_PLACE_UPDATE_CONDITION && condition.reason.as_deref() == Some(READY_FOR_UPDATE)
+        };
+        let due = is_healthy(node) && conditions(node).iter().any(reason) && !has(node, keys::UPDATE_RESULT_LABEL);
+        if !due {
+            return false;
+        }
+        let result = if self.failing_updates > 0 {
+            self.failing_updates -= 1;
+            "failed"
+        } else {
+            keys::UPDATE_SUCCESSFUL
+        };
+        self.tell(format!("  (the update of node {name}: {result})"));
+        self.edit_node(name, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), result.to_owned());
+        });
+        true
+    }
+
+    /// The components without which a node takes no pods are there.
+    fn bring_components(&mut self, name: &str) -> bool {
+        let waits = |node: &Node| {
+            let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+            taints
+                .into_iter()
+                .any(|taint| taint.key == keys::CRITICAL_COMPONENTS_TAINT)
+        };
+        if !self.nodes.get(name).is_some_and(|node| waits(node) && is_healthy(node)) {
+            return false;
+        }
+        self.edit_node(name, |node| {
+            let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
+            taints.retain(|taint| taint.key != keys::CRITICAL_COMPONENTS_TAINT);
+        });
+        true
+    }
+
+    /// The kubelet of the machine's node stops, or goes on.
+    pub fn set_ready(&mut self, name: &str, ready: bool) {
+        if !self.nodes.contains_key(name) {
+            return;
+        }
+        self.note_disturbance();
+        let status = if ready { "True" } else { "Unknown" };
+        let condition = NodeCondition {
+            last_transition_time: Some(Time(self.now)),
+            ..condition("Ready", status)
+        };
+        self.edit_node(name, |node| {
+            let status = node.status.get_or_insert_default();
+            let conditions = status.conditions.get_or_insert_default();
+            conditions.retain(|known| known.type_ != condition.type_);
+            conditions.push(condition.clone());
+        });
+    }
+
+    /// The machine is in that phase, and its node as such a machine's is.
+    pub fn enter(&mut self, name: &str, phase: Phase) {
+        let now = Time(self.now);
+        self.tell(format!("machine {name}: {phase}"));
+        let failed = matches!(phase.base(), Phase::Failed | Phase::Unknown);
+        let served = self.serves(&self.machines[name]);
+        self.set_ready(name, !failed);
+        let copied = self.nodes.get(name).map(|node| conditions(node).to_vec());
+        self.edit_machine(name, |machine| {
+            let state = if phase.base() == &Phase::Failed {
+                State::Failed
+            } else {
+                State::Successful
+            };
+            let status = &mut machine.status;
+            status.conditions = copied.clone().unwrap_or_default();
+            status.current_status.phase = Some(phase.clone());
+            status.current_status.last_update_time = Some(now.clone());
+            status.last_operation = Some(LastOperation {
+                state: Some(state),
+                ..LastOperation::default()
+            });
+        });
+        if served && !self.serves(&self.machines[name]) {
+            self.note_strike();
+        }
+    }
+}
+
+/// Whether the others of its deployment are nothing to the machine: it waits for nobody's replacement. For a thousand
+/// machines it would take long to look at all of them each time.
+pub(super) fn is_well(machine: &Machine) -> bool {
+    let phase = machine.status.current_status.base();
+    matches!(phase, None | Some(Phase::Pending | Phase::Running | Phase::Terminating))
+}
+
+fn conditions(node: &Node) -> &[NodeCondition] {
+    let status = node.status.as_ref();
+    status
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default()
+}
+
+fn is_healthy(node: &Node) -> bool {
+    let ready = |condition: &NodeCondition| condition.type_ == "Ready" && condition.status == "True";
+    conditions(node).iter().any(ready)
+}
+
+pub(super) fn has(node: &Node, label: &str) -> bool {
+    let labels = node.metadata.labels.as_ref();
+    labels.is_some_and(|labels| labels.contains_key(label))
+}
+
+pub(super) fn is_selected(node: &Node) -> bool {
+    has(node, keys::SELECTED_FOR_UPDATE_LABEL)
+}
