@@ -77,6 +77,8 @@ impl Departed {
 pub(crate) struct Change<K> {
     pub(crate) old: Option<Arc<K>>,
     pub(crate) new: Option<Arc<K>>,
+    /// Whether it came with the first list, or before that was complete: what is new to this process need not be.
+    pub(crate) first_list: bool,
 }
 
 /// The objects of one kind. Clones share them.
@@ -194,7 +196,11 @@ impl<K: Resource + 'static> Cache<K> {
         if state.accepts(&object) {
             let old = state.put(Key::of(&*object), Arc::clone(&object));
             let new = Some(Arc::clone(&object));
-            state.did(Change { old, new });
+            state.did(Change {
+                old,
+                new,
+                first_list: false,
+            });
         }
         object
     }
@@ -211,7 +217,11 @@ impl<K: Resource + 'static> Cache<K> {
         {
             let old = state.take(&key);
             state.departed.insert(uid);
-            state.did(Change { old, new: None });
+            state.did(Change {
+                old,
+                new: None,
+                first_list: false,
+            });
         }
     }
 
@@ -255,7 +265,11 @@ impl<K: Resource + 'static> State<K> {
             return None;
         }
         let old = self.put(Key::of(&*object), Arc::clone(&object));
-        Some(Change { old, new: Some(object) })
+        Some(Change {
+            old,
+            new: Some(object),
+            first_list: !self.synced,
+        })
     }
 
     fn delete(&mut self, object: K) -> Option<Change<K>> {
@@ -272,6 +286,7 @@ impl<K: Resource + 'static> State<K> {
         Some(Change {
             old: Some(self.take(&key).unwrap_or_else(|| Arc::new(object))),
             new: None,
+            first_list: !self.synced,
         })
     }
 
@@ -289,7 +304,11 @@ impl<K: Resource + 'static> State<K> {
         for key in missing {
             let old = self.take(&key);
             self.went(&key);
-            changes.push(Change { old, new: None });
+            changes.push(Change {
+                old,
+                new: None,
+                first_list: !self.synced,
+            });
         }
         changes.extend(listed.into_values().filter_map(|object| self.apply(object)));
         self.synced = true;

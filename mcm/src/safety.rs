@@ -247,6 +247,7 @@ mod tests {
         guard.machine_changed(&Change {
             old: side(old),
             new: side(new),
+            first_list: false,
         });
         assert_eq!(is_suspicious(&guard), suspicious);
         assert!(!is_suspicious(&guard), "one pass for each suspicion");

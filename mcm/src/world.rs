@@ -302,7 +302,7 @@ impl World {
             .flatten()
             .flat_map(|class| secrets_of(class));
         triggers.extend(secrets.map(|(namespace, name)| quiet(Work::Secret(Key::new(namespace, name)))));
-        triggers.extend(self.machines_behind(class, change.is_edit(|class| class.metadata.generation)));
+        triggers.extend(self.machines_behind(class, change.is_news(|class| class.metadata.generation)));
         triggers
     }
 
@@ -312,7 +312,7 @@ impl World {
         };
         let key = Key::of(&**secret);
         let own = (key.namespace.clone(), key.name.clone());
-        let hurry = change.is_edit(|secret| secret.data.clone());
+        let hurry = change.is_news(|secret| secret.data.clone());
         let classes = self
             .classes
             .all()
@@ -414,6 +414,12 @@ impl<K> Change<K> {
             .as_ref()
             .zip(self.new.as_ref())
             .is_some_and(|(old, new)| part(old) != part(new))
+    }
+
+    /// The same, or the object has appeared: what failed without it may succeed now.
+    fn is_news<V: PartialEq>(&self, part: impl Fn(&K) -> V) -> bool {
+        let appeared = self.old.is_none() && self.new.is_some() && !self.first_list;
+        appeared || self.is_edit(part)
     }
 
     pub(crate) fn either(&self) -> Option<&Arc<K>> {

@@ -97,11 +97,7 @@ fn without_node() -> Scenario {
     .steps(bad_class())
     .step(one.machine("md-a-1", one.class))
     .step(one.deployment())
-    .step(apply(json!({
-        "apiVersion": "machine.sapcloud.io/v1alpha1",
-        "kind": "Machine",
-        "metadata": { "name": "md-a-1", "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" } },
-    })))
+    .step(annotate("Machine", "md-a-1", keys::PRESERVE_ANNOTATION, "when-failed"))
     .eventually(
         creation_timeout() + 2 * slack(),
         all([phase("md-a-1", Phase::FailedPreserved), vm_count("md-a-1", 1)]),

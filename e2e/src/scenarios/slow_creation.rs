@@ -2,8 +2,9 @@
 
 use harness::Scenario;
 use harness::scenario::builder::{
-    create_machine, delete_machine, exists, seconds, slack, slow_creation, struck, vm_count,
+    calls_at_least, create_machine, delete_machine, exists, seconds, slack, slow_creation, struck, vm_count, wait,
 };
+use harness::scenario::step::CloudCall;
 
 use super::nothing_left;
 
@@ -17,9 +18,12 @@ pub(super) fn scenario() -> Scenario {
     )
     .step(slow_creation("slow", "m-1", seconds(SECONDS)))
     .step(create_machine("m-1"))
-    .eventually(slack(), struck("slow", 1))
+    .eventually(slack(), calls_at_least(CloudCall::GetMachineStatus, "m-1", 1))
+    // The creation follows at once, and is told of when it is over.
+    .step(wait(seconds(2)))
     .step(delete_machine("m-1"))
     .always(seconds(SECONDS - 10), exists("Machine", "m-1"))
     .eventually(seconds(10) + 2 * slack(), nothing_left("m-1"))
+    .eventually(slack(), struck("slow", 1))
     .always(slack(), vm_count("m-1", 0))
 }
