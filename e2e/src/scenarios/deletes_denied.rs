@@ -1,6 +1,8 @@
-//! An admission policy denies mcm's deletions of Machines: the story of `deletes_refused` on an API server that is not ours.
+//! An admission policy denies deletions of Machines: the story of `deletes_refused` on an API server that is not ours.
 
-use harness::scenario::builder::{all, annotate, apply, creation_timeout, delete, exists, phase, slack, vm_count};
+use harness::scenario::builder::{
+    all, annotate, apply, creation_timeout, delete, deletion_forbidden, exists, phase, slack, vm_count,
+};
 use harness::scenario::fixtures;
 use harness::{Scenario, StageKind};
 use mcm_api::{Phase, keys};
@@ -22,11 +24,11 @@ pub(super) fn scenario() -> Scenario {
         [StageKind::Envtest, StageKind::Kind],
         "it needs admission policies, for the whole cluster; deletes_refused is the same without",
     )
-    // First, so that it is known long before the machines have joined.
     .step(apply(policy()))
     .step(apply(binding()))
     .steps(MACHINES.map(|machine| apply(labelled(machine))))
     .eventually(joining(), all(MACHINES.map(|machine| phase(machine, Phase::Running))))
+    .step(deletion_forbidden("Machine", MACHINES[0]))
     .step(annotate("Node", "m-1", keys::TRIGGER_DELETION_ANNOTATION, "true"))
     .step(delete("Node", "m-2"))
     .always(slack(), all(MACHINES.map(there)))
@@ -57,10 +59,6 @@ fn policy() -> Value {
                     "resources": ["machines"],
                 }],
             },
-            "matchConditions": [{
-                "name": "by-the-controller",
-                "expression": "request.userInfo.username.endsWith(':machine-controller-manager')",
-            }],
             "validations": [{ "expression": "false", "message": "machines stay for now" }],
         },
     })

@@ -1,5 +1,7 @@
 //! How a step acts on the API server and on the cloud, through the stage's clients.
 
+use std::time::Duration;
+
 use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
 use kube::api::{DeleteParams, DynamicObject, PatchParams, PostParams};
@@ -11,7 +13,7 @@ use super::evictor::Evictor;
 use super::world::{WorldState, text};
 use super::{flap, kinds, strip};
 use crate::invariants::label;
-use crate::scenario::step::{ActAs, Annotate, Deletion, Presence, ProcessAction};
+use crate::scenario::step::{ActAs, Annotate, Answer, Deletion, ProcessAction};
 use crate::scenario::{Step, Timeouts};
 use crate::stage::cloud::CloudClient;
 use crate::stage::clusters::Clusters;
@@ -42,6 +44,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
     } = &handles;
     match step {
         Step::Apply(fixture) => apply(clusters, namespace, &fixture.object(namespace, timeouts)).await,
+        Step::Delete(object) if object.answer == Answer::Forbidden => is_forbidden(&handles, object).await,
         Step::Delete(object) => delete(clusters, namespace, object, &DeleteParams::default()).await,
         Step::ForceDelete(object) => {
             let at_once = DeleteParams::default().grace_period(0);
@@ -239,10 +242,11 @@ pub(super) fn words(step: &Step) -> String {
             format!("apply {} {}", text(&object, "/kind"), text(&object, "/metadata/name"))
         }
         Step::Delete(object) => {
-            let whether = match object.presence {
-                Presence::Required => "",
-                Presence::Optional => " if it is there",
-                Presence::Absent => ", which is not there",
+            let whether = match object.answer {
+                Answer::Deleted => "",
+                Answer::DeletedIfThere => " if it is there",
+                Answer::NotFound => ", which is not there",
+                Answer::Forbidden => ", in vain",
             };
             format!("delete {} {}{whether}", object.kind, object.name)
         }
@@ -320,16 +324,40 @@ pub(crate) async fn apply(clusters: &Clusters, namespace: &str, object: &Value) 
 }
 
 async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
-    let Deletion { kind, name, presence } = object;
+    let Deletion { kind, name, answer } = object;
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
     let deleted = api.delete(name, how).await;
     match deleted {
-        Err(kube::Error::Api(status)) if *presence != Presence::Required && status.is_not_found() => Ok(()),
+        Err(kube::Error::Api(status)) if *answer != Answer::Deleted && status.is_not_found() => Ok(()),
         Err(error) => Err(format!("cannot delete {kind} {name}: {error}")),
-        Ok(_) if *presence == Presence::Absent => Err(format!("{kind} {name} is deleted, which must not be there")),
+        Ok(_) if *answer == Answer::NotFound => Err(format!("{kind} {name} is deleted, which must not be there")),
         Ok(_) => Ok(()),
     }
+}
+
+/// How often it is asked whether an object may be deleted.
+const FORBIDDEN_PROBE: Duration = Duration::from_millis(200);
+
+/// Waits until a deletion would be refused.
+async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), String> {
+    let Deletion { kind, name, .. } = object;
+    let kind_of = kinds::find(kind)?;
+    let api = kind_of.api(handles.clusters.of(kind_of), &handles.namespace);
+    let dry = DeleteParams::default().dry_run();
+    let refused = async {
+        loop {
+            match api.delete(name, &dry).await {
+                Err(kube::Error::Api(status)) if status.code == 403 || status.message.contains("forbidden") => {
+                    break Ok(());
+                }
+                Err(error) => break Err(format!("cannot ask whether {kind} {name} may be deleted: {error}")),
+                Ok(_) => handles.clock.sleep(FORBIDDEN_PROBE).await,
+            }
+        }
+    };
+    let refused = tokio::time::timeout(handles.timeouts.slack, refused).await;
+    refused.unwrap_or_else(|_| Err(format!("{kind} {name} may be deleted, which must be refused")))
 }
 
 async fn merge(

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::world::{WorldState, text};
 use crate::invariants::{is_deleting, label};
 use crate::scenario::someone::{Deed, Someone};
-use crate::scenario::step::{Annotate, Deletion, KubeletStep, Patch, Presence, VmStep};
+use crate::scenario::step::{Annotate, Answer, Deletion, KubeletStep, Patch, VmStep};
 use crate::scenario::{Step, Timeouts};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
@@ -105,7 +105,7 @@ fn deletion(kind: &str, name: String) -> Step {
     Step::Delete(Deletion {
         kind: kind.to_owned(),
         name,
-        presence: Presence::Optional,
+        answer: Answer::DeletedIfThere,
     })
 }
 

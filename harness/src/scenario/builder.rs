@@ -15,8 +15,8 @@ use super::expect::{
     Temporal, VmCount,
 };
 use super::step::{
-    ActAs, Annotate, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment, ObjectReference,
-    Patch, Presence, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
+    ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment,
+    ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
 };
 use super::{Scenario, Stages, World};
 use crate::stage::StageKind;
@@ -258,7 +258,7 @@ pub fn delete(kind: &str, name: &str) -> Step {
     Step::Delete(Deletion {
         kind: kind.to_owned(),
         name: name.to_owned(),
-        presence: Presence::Required,
+        answer: Answer::Deleted,
     })
 }
 
@@ -267,7 +267,16 @@ pub fn delete_unknown_machine(name: &str) -> Step {
     Step::Delete(Deletion {
         kind: "Machine".to_owned(),
         name: name.to_owned(),
-        presence: Presence::Absent,
+        answer: Answer::NotFound,
+    })
+}
+
+/// Nobody may delete that object, from soon on.
+pub fn deletion_forbidden(kind: &str, name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        answer: Answer::Forbidden,
     })
 }
 
@@ -276,7 +285,7 @@ pub fn delete_machine_if_present(name: &str) -> Step {
     Step::Delete(Deletion {
         kind: "Machine".to_owned(),
         name: name.to_owned(),
-        presence: Presence::Optional,
+        answer: Answer::DeletedIfThere,
     })
 }
 

@@ -207,28 +207,31 @@ pub struct Deletion {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// Whether it is there.
-    #[serde(default, skip_serializing_if = "Presence::is_required")]
-    pub presence: Presence,
+    /// What the API server must answer; else the step fails.
+    #[serde(default, skip_serializing_if = "Answer::is_deleted")]
+    pub answer: Answer,
 }
 
-/// Whether an object is there when somebody deletes it.
+/// What an API server answers to a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Presence {
-    /// It must be: its absence fails the step.
+pub enum Answer {
+    /// It is deleted.
     #[default]
-    Required,
-    /// It may be gone already.
-    Optional,
-    /// It must not be: the step fails unless the API server answers that nothing is found.
-    Absent,
+    Deleted,
+    /// It is deleted, or was gone already.
+    DeletedIfThere,
+    /// There is no such object.
+    NotFound,
+    /// It is forbidden. Nothing is deleted if it is not: a dry run is asked for until it is refused, for as long as slack, since
+    /// API servers take a moment to heed a new rule.
+    Forbidden,
 }
 
-impl Presence {
+impl Answer {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
-    fn is_required(&self) -> bool {
-        *self == Self::Required
+    fn is_deleted(&self) -> bool {
+        *self == Self::Deleted
     }
 }
 

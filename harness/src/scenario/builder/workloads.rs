@@ -2,7 +2,7 @@
 
 use crate::scenario::duration::DurationExpression;
 use crate::scenario::expect::{Attached, Condition, FieldOf, PodState, Pods, PodsOn, VolumesOf};
-use crate::scenario::step::{Apply, Deletion, Evict, Presence, Step};
+use crate::scenario::step::{Answer, Apply, Deletion, Evict, Step};
 use crate::scenario::workload::{Budget, Priority, Workload};
 
 /// Creates a Deployment, or changes the one that is there.
@@ -105,7 +105,7 @@ pub fn force_delete(kind: &str, name: &str) -> Step {
     Step::ForceDelete(Deletion {
         kind: kind.to_owned(),
         name: name.to_owned(),
-        presence: Presence::Required,
+        answer: Answer::Deleted,
     })
 }
 
