@@ -6,13 +6,12 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, annotate, apply, creation_timeout, kubelet, machine_gone, phase, preserve_timeout, seconds, slack, struck,
-    unchanged, vm_count, wait,
+    all, annotate, creation_timeout, kubelet, machine_gone, phase, preserve_timeout, seconds, slack, struck, unchanged,
+    vm_count, wait,
 };
 use harness::scenario::disturb::api::{Action, Verb};
 use harness::scenario::step::KubeletAction;
 use mcm_api::{Phase, keys};
-use serde_json::json;
 
 use super::story;
 use super::worlds::{Pool, api_trouble, bad_class, case, failing, kept, pool, settled};
