@@ -4,7 +4,7 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    budget, deployment, drain_timeout, keep, kubelet, machine_gone, pods, seconds, slack, wait, workload,
+    budget, deployment, drain_timeout, exists, keep, kubelet, machine_gone, pods, seconds, slack, wait, workload,
 };
 use harness::scenario::expect::PodState;
 use harness::scenario::step::{KubeletAction, Step};
@@ -32,6 +32,12 @@ pub(super) fn entry() -> Entry {
                 scenario: dead(),
                 mutant: true,
                 breaks: &[EXPECTED, "I13", "I16"],
+            },
+            Case {
+                id: "R28/dies",
+                scenario: dies(),
+                mutant: false,
+                breaks: &[],
             },
             Case {
                 id: "R28/waits",
@@ -75,6 +81,16 @@ fn dead() -> Scenario {
         [kubelet("md-a-1", KubeletAction::Stop), wait(seconds(360)), keep(0)],
     )
     .eventually(seconds(480), machine_gone("md-a-1"))
+}
+
+fn dies() -> Scenario {
+    blocked(
+        "r28-dying-node",
+        "A machine is deleted whose node died a moment ago: the budget holds it up until the node has been dead for five minutes.",
+        [kubelet("md-a-1", KubeletAction::Stop), wait(seconds(90)), keep(0)],
+    )
+    .always(seconds(180), exists("Machine", "md-a-1"))
+    .eventually(seconds(240), machine_gone("md-a-1"))
 }
 
 fn waits() -> Scenario {

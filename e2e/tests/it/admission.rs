@@ -1,15 +1,15 @@
 //! What the definitions of the machine API refuse at admission, and the words that say how to mend it; on our API server, and
 //! on the real one where its programs are at hand.
 
-use harness::StageKind;
 use harness::scenario::Timeouts;
 use harness::scenario::fixtures;
 use harness::stage::NAMESPACE;
-use harness::stage::plane::{Plane, envtest};
+use harness::stage::plane::embedded::ControlPlane;
 use harness::stage::role::Role;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
-use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::existing::Cluster;
 
 /// What is wrong with an object, and what is said of it.
 struct Refused {
@@ -248,25 +248,30 @@ async fn answer(client: &kube::Client, object: &Value) -> Result<(), String> {
     }
 }
 
-#[rstest]
-#[case::ours(StageKind::Embedded)]
-#[case::the_real_one(StageKind::Envtest)]
-#[tokio::test]
-async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it(#[case] stage: StageKind) {
-    if stage == StageKind::Envtest && envtest::Programs::find().is_err() {
-        return;
-    }
-    let plane = Plane::start(stage, Role::Both, NAMESPACE, 1, &Timeouts::short())
-        .await
-        .unwrap();
-    let client = plane.client();
+async fn check(client: &kube::Client) {
     for Refused { name, object, says } in refused() {
-        let answer = answer(&client, &object).await;
-        let told = answer.expect_err(name);
+        let told = answer(client, &object).await.expect_err(name);
         assert!(told.contains(says), "{name}: {told}");
     }
     for object in taken() {
-        assert_eq!(answer(&client, &object).await, Ok(()), "{object}");
+        assert_eq!(answer(client, &object).await, Ok(()), "{object}");
     }
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it() {
+    let timeouts = Timeouts::short();
+    let plane = ControlPlane::start(0, 1, &timeouts, NAMESPACE, Role::Both)
+        .await
+        .unwrap();
+    check(&plane.client()).await;
     plane.shutdown().await;
+}
+
+#[tokio::test]
+async fn so_it_is_by_the_real_api_server() {
+    if let Some(cluster) = Cluster::start().await {
+        Role::Both.install(&cluster.client, NAMESPACE).await.unwrap();
+        check(&cluster.client).await;
+    }
 }

@@ -36,9 +36,9 @@ const LOOKED_AT: [&str; 12] = [
 ];
 
 /// A control plane with its controllers. Dropping it ends it.
-struct Cluster {
+pub(crate) struct Cluster {
     folder: TempDir,
-    client: kube::Client,
+    pub(crate) client: kube::Client,
 }
 
 fn script(name: &str) -> PathBuf {
@@ -49,7 +49,7 @@ fn script(name: &str) -> PathBuf {
 
 impl Cluster {
     /// `None`: the programs are not here.
-    async fn start() -> Option<Self> {
+    pub(crate) async fn start() -> Option<Self> {
         let have = r#". "$0"; for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do [ -x "$BIN/$name" ] || { echo none; break; }; done"#;
         let found = Command::new("bash")
             .args(["-c", have])

@@ -93,11 +93,11 @@ fn a_bad_value_is_refused_with_its_path(
 }
 
 #[test]
-fn only_a_template_and_a_provider_spec_must_be_given() {
+fn only_a_spec_a_template_and_a_provider_spec_must_be_given() {
     for (kind, _) in KINDS {
         let expected: Vec<String> = match kind {
             "MachineClass" => vec![".providerSpec: is required".to_owned()],
-            _ => vec![],
+            _ => vec![".spec: is required".to_owned()],
         };
         assert_eq!(judge(kind, json!({ "metadata": {} })), expected, "{kind}");
     }

@@ -78,7 +78,7 @@ pub(in super::super) fn step(pass: &Pass, pods: &[Pod], limit: &Limit) -> Step {
             actions: Vec::new(),
             memory,
             waiting: pods.len(),
-            wake: limit.left,
+            wake: limit.left.min(super::dies_in(pass).unwrap_or(limit.left)),
             errors: Vec::new(),
         },
     };

@@ -268,20 +268,31 @@ fn left(pass: &Pass) -> Duration {
 
 /// Whether the node is not Ready, or cannot write its disk, for so long that it ends no pods.
 pub(super) fn is_dead(pass: &Pass) -> bool {
+    bad_for(pass).is_some_and(|time| time > DEAD_AFTER)
+}
+
+/// When that will be so unless the node recovers; `None`: it is already, or nothing is wrong.
+fn dies_in(pass: &Pass) -> Option<Duration> {
+    let left = DEAD_AFTER.checked_sub(bad_for(pass)?)?;
+    // Times of conditions are whole seconds.
+    Some(left + Duration::from_secs(1))
+}
+
+/// For how long the node has not been Ready, or has not been able to write its disk.
+fn bad_for(pass: &Pass) -> Option<Duration> {
     let observed = pass
         .view
         .node
         .present()
         .and_then(|node| node.status.as_ref()?.conditions.as_ref());
     let conditions = observed.unwrap_or(&pass.machine().status.conditions);
-    conditions.iter().any(|condition| {
-        let bad = match condition.type_.as_str() {
-            "Ready" => condition.status != "True",
-            "ReadonlyFilesystem" => condition.status != "False",
-            _ => false,
-        };
-        bad && pass.since(condition.last_transition_time.as_ref()) > DEAD_AFTER
-    })
+    let bad = conditions.iter().filter(|condition| match condition.type_.as_str() {
+        "Ready" => condition.status != "True",
+        "ReadonlyFilesystem" => condition.status != "False",
+        _ => false,
+    });
+    bad.map(|condition| pass.since(condition.last_transition_time.as_ref()))
+        .max()
 }
 
 /// The label `force-deletion`, a Go boolean. What is none counts as false.

@@ -129,7 +129,8 @@ fn a_list_of_the_old_format_without_a_time_of_scaling_gets_the_present_one() {
     });
     decide_once(&mut world);
     let scaled = deployment_annotation(&world, keys::LAST_SCALE_ANNOTATION).unwrap();
-    assert_eq!(scaled, world.now.to_string());
+    let now = jiff::Timestamp::from_second(world.now.as_second()).unwrap();
+    assert_eq!(scaled, now.to_string());
     assert_eq!(
         deployment_annotation(&world, keys::TRIGGER_DELETION_ANNOTATION),
         Some(format!("m-0~{scaled}"))
