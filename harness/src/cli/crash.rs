@@ -31,7 +31,11 @@ fn slower(boot_delay: &DurationExpression) -> DurationExpression {
 /// Creations take a second longer, unless the scenario strikes them: of two rules for a call one does.
 fn slower_creations(scenario: &Scenario) -> Option<Disturbance> {
     let call = CloudCall::CreateMachine;
-    let strikes = |step: &Step| matches!(step, Step::Inject(fault) if fault.call == call);
+    let strikes = |step: &Step| match step {
+        Step::Inject(fault) => fault.call == call,
+        Step::SlowCreation(_) => true,
+        _ => false,
+    };
     let fault = Fault {
         latency: Some(seconds(1)),
         ..Fault::of("slower", call)
