@@ -98,9 +98,11 @@ use std::time::Duration;
 use harness::regression::Entry;
 use harness::scenario::DurationExpression;
 use harness::scenario::Step;
-use harness::scenario::builder::{all, boot_delay, delete, phase, slack, vm_count};
+use harness::scenario::builder::{
+    all, boot_delay, budget, delete, deployment, keep, phase, pods, slack, vm_count, workload,
+};
 use harness::scenario::disturb::api::{Action, At};
-use harness::scenario::expect::Condition;
+use harness::scenario::expect::{Condition, PodState};
 use harness::{Scenario, StageKind};
 use mcm_api::Phase;
 
@@ -217,6 +219,19 @@ fn well(machine: &str) -> Condition {
 /// How long a machine may take from its creation to Running.
 fn joining() -> DurationExpression {
     boot_delay() + slack()
+}
+
+/// A machine with a pod that no budget lets go.
+fn undrainable(name: &str, about: &str) -> Scenario {
+    story(name, about)
+        .keeper(POOL, 0, serde_json::Value::Null)
+        .step(keep(1))
+        .step(deployment(workload("web")))
+        .step(budget("web", 0))
+        .eventually(
+            joining() + slack(),
+            pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
+        )
 }
 
 /// Requests are refused with that code, and nothing is done.

@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    api_fault_by, budget, deployment, drain_timeout, keep, machine_gone, pods, seconds, slack, struck, workload,
-};
+use harness::scenario::builder::{api_fault_by, drain_timeout, keep, machine_gone, seconds, struck};
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule};
-use harness::scenario::expect::PodState;
 
-use super::{POOL, joining, refused, story};
+use super::{refused, undrainable};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -47,17 +44,9 @@ fn slow_evictions() -> Scenario {
         at: At::BeforeCommit,
         by: Duration::from_secs(80),
     };
-    story(
+    undrainable(
         "r27-slow-evictions",
         "Each eviction takes 80 seconds and is refused: the drain ends by force when its time is up, not later.",
-    )
-    .keeper(POOL, 0, serde_json::Value::Null)
-    .step(keep(1))
-    .step(deployment(workload("web")))
-    .step(budget("web", 0))
-    .eventually(
-        joining() + slack(),
-        pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
     )
     .steps([evictions("slow", slow), evictions("refused", refused(429))])
     .never(drain_timeout() - seconds(5), machine_gone("md-a-1"))

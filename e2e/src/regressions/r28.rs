@@ -3,15 +3,12 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    budget, deployment, drain_timeout, exists, keep, kubelet, machine_gone, pods, seconds, slack, wait, workload,
-};
-use harness::scenario::expect::PodState;
+use harness::scenario::builder::{drain_timeout, exists, keep, kubelet, machine_gone, seconds, wait};
 use harness::scenario::step::{KubeletAction, Step};
 use mcm_api::keys;
 use serde_json::json;
 
-use super::{POOL, joining, merge, story};
+use super::{merge, undrainable};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -52,16 +49,7 @@ pub(super) fn entry() -> Entry {
 
 /// A machine whose pod nobody may evict, with what happens to it before it is deleted.
 fn blocked(name: &str, about: &str, before: impl IntoIterator<Item = Step>) -> Scenario {
-    story(name, about)
-        .keeper(POOL, 0, serde_json::Value::Null)
-        .step(keep(1))
-        .step(deployment(workload("web")))
-        .step(budget("web", 0))
-        .eventually(
-            joining() + slack(),
-            pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
-        )
-        .steps(before)
+    undrainable(name, about).steps(before)
 }
 
 fn forced() -> Scenario {

@@ -4,15 +4,13 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{
-    all, api_fault_by, budget, deployment, drain_timeout, keep, lift_api_fault, machine_gone, node_gone, pods, seconds,
-    slack, struck, vm_count, wait, workload,
+    all, api_fault_by, drain_timeout, keep, lift_api_fault, machine_gone, node_gone, seconds, struck, vm_count, wait,
 };
 use harness::scenario::disturb::Client;
 use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use harness::scenario::expect::PodState;
 use harness::scenario::step::Step;
 
-use super::{POOL, joining, refused, story, well};
+use super::{POOL, joining, refused, story, undrainable, well};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -91,17 +89,9 @@ fn node_stays() -> Scenario {
 
 /// The same after a drain that took all its time: what is left of it counts for nothing then.
 fn node_stays_after_a_drain() -> Scenario {
-    story(
+    undrainable(
         "r62-node-stays-after-a-drain",
         "A drain takes all its time, and then the deletion of the node is refused twice: it is asked for again, and the node goes.",
-    )
-    .keeper(POOL, 0, serde_json::Value::Null)
-    .step(keep(1))
-    .step(deployment(workload("web")))
-    .step(budget("web", 0))
-    .eventually(
-        joining() + slack(),
-        pods("web").on("md-a-1").are(PodState::Ready).exactly(1),
     )
     .step(node_refusal())
     .step(keep(0))

@@ -7,32 +7,19 @@ use harness::scenario::builder::{
 use mcm_api::Phase;
 use serde_json::json;
 
+use super::workers::{budget, worker_on};
 use super::{joining, nothing_left};
 
 pub(super) fn scenario() -> Scenario {
-    let budget = json!({
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": { "name": "always-one" },
-        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "worker" } } },
-    });
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": "worker", "labels": { "app": "worker" } },
-        "spec": {
-            "nodeName": "m-1",
-            "terminationGracePeriodSeconds": 1,
-            "containers": [{ "name": "worker", "image": "worker" }],
-        },
-    });
+    let mut pod = worker_on("m-1");
+    pod["spec"]["terminationGracePeriodSeconds"] = json!(1);
     Scenario::new(
         "blocker_deleted",
         "A drain waits for a pod that no budget lets go, and a person deletes the pod: the machine goes at once.",
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
-    .step(apply(budget))
+    .step(apply(budget(1)))
     .step(apply(pod))
     .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
     .step(delete_machine("m-1"))

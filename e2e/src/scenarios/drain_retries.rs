@@ -6,6 +6,7 @@ use harness::scenario::builder::{apply, delete_machine, exists, field, not, phas
 use mcm_api::Phase;
 use serde_json::json;
 
+use super::workers::{budget, worker_on};
 use super::{joining, nothing_left};
 
 pub(super) fn scenario() -> Scenario {
@@ -14,18 +15,6 @@ pub(super) fn scenario() -> Scenario {
         "kind": "Machine",
         "metadata": { "name": "m-1" },
         "spec": { "class": { "kind": "MachineClass", "name": "class-a" }, "maxEvictRetries": 2 },
-    });
-    let budget = json!({
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": { "name": "always-one" },
-        "spec": { "minAvailable": 2, "selector": { "matchLabels": { "app": "worker" } } },
-    });
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": "worker", "labels": { "app": "worker" } },
-        "spec": { "nodeName": "m-1", "containers": [{ "name": "worker", "image": "worker" }] },
     });
     // It never runs, so that the budget is one that a person might still meet.
     let another = json!({
@@ -43,9 +32,9 @@ pub(super) fn scenario() -> Scenario {
     )
     .step(apply(machine))
     .eventually(joining(), phase("m-1", Phase::Running))
-    .step(apply(budget))
+    .step(apply(budget(2)))
     .step(apply(another))
-    .step(apply(pod))
+    .step(apply(worker_on("m-1")))
     .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
     .step(delete_machine("m-1"))
     // Twice the attempts, should the process that counts them be another one in between.

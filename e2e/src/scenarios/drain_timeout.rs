@@ -8,21 +8,10 @@ use harness::scenario::builder::{
 use mcm_api::Phase;
 use serde_json::json;
 
+use super::workers::{budget, worker_on};
 use super::{joining, nothing_left};
 
 pub(super) fn scenario() -> Scenario {
-    let budget = json!({
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": { "name": "always-one" },
-        "spec": { "minAvailable": 1, "selector": { "matchLabels": { "app": "worker" } } },
-    });
-    let pod = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": "worker", "labels": { "app": "worker" } },
-        "spec": { "nodeName": "m-1", "containers": [{ "name": "worker", "image": "worker" }] },
-    });
     let attachment = json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "VolumeAttachment",
@@ -40,8 +29,8 @@ pub(super) fn scenario() -> Scenario {
     )
     .step(create_machine("m-1"))
     .eventually(joining(), phase("m-1", Phase::Running))
-    .step(apply(budget))
-    .step(apply(pod))
+    .step(apply(budget(1)))
+    .step(apply(worker_on("m-1")))
     .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
     .step(apply(attachment))
     .step(patch_status("Node", "m-1", attached))

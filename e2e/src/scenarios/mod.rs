@@ -56,6 +56,7 @@ mod unreachable_volume;
 mod vm_deleted;
 mod vm_dies;
 mod volumes_move;
+mod workers;
 mod zone_outage;
 
 use harness::Scenario;

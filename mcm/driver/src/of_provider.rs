@@ -3,6 +3,7 @@
 //! What must not live here: which driver serves a provider where several are registered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use k8s_openapi::ByteString;
@@ -10,6 +11,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 
+use crate::registration::Source;
 use crate::{Driver, MachineRequest};
 
 /// A driver that serves the classes of one provider. Calls about others end with [`Code::InvalidArgument`] before they reach it.
@@ -89,6 +91,10 @@ impl<D: Driver> Driver for OfProvider<D> {
     ) -> Result<MachineClass, DriverError> {
         let filled = self.driver.generate_machine_class(provider_class, class).await?;
         self.check(&filled).map(|()| filled)
+    }
+
+    fn attach(&self, source: Arc<dyn Source>) {
+        self.driver.attach(source);
     }
 
     /// Volumes have no class: the driver names those that it knows.
