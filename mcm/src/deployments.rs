@@ -40,6 +40,7 @@ impl Controllers {
                 }
                 Ended::Done(_) if failure.is_some() => return outcome.troubled(Trouble::Failure),
                 Ended::Done(_) => {}
+                Ended::Partly(trouble) => return outcome.troubled(trouble),
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Taken(name) => taken = Some(name),
                 #[cfg(feature = "mutants")]

@@ -47,6 +47,7 @@ impl Controllers {
                 Ended::Done(true) => return outcome.again(Duration::ZERO),
                 Ended::Done(false) if failure.is_some() => return outcome.troubled(Trouble::Failure),
                 Ended::Done(false) => {}
+                Ended::Partly(trouble) => return outcome.troubled(trouble),
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),

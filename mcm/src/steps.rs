@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::act::Hands;
+use crate::backoff::Trouble;
 use crate::cache::{Cache, Key};
 use crate::error::{brief, is_already_exists, is_conflict, is_not_found};
 use crate::world::{Trigger, Work};
@@ -45,6 +46,9 @@ pub(crate) enum Owner<'a> {
 pub(crate) enum Ended {
     /// All were performed; `true`: machines were made.
     Done(bool),
+    /// All were performed but for some that nothing else depends on, a Node's marks: they are to be tried again, after a
+    /// while.
+    Partly(Trouble),
     /// This process leads no more.
     NotLeading,
     /// Somebody else wrote an object meanwhile: what it is now is known.
@@ -106,7 +110,7 @@ impl Hands {
         plan: Plan<R>,
         triggers: &mut Vec<Trigger>,
     ) -> Ended {
-        let mut made = false;
+        let (mut made, mut left) = (false, None);
         // One look at the owner is enough for all that it adopts.
         let adopts = |act: &Act| matches!(act, Act::Adopt { .. });
         if plan.steps.iter().any(|step| adopts(&step.act)) && self.may_act() {
@@ -125,25 +129,34 @@ impl Hands {
                 return Ended::Conflict;
             }
             let may_fail = step.act.may_fail();
+            let tells = matches!(step.act, Act::RecordEvent { .. });
             made |= matches!(step.act, Act::CreateMachines(_));
             let set = match &step.act {
                 Act::CreateSet(set) => set.metadata.name.clone(),
                 _ => None,
             };
+            let told = when_refused(owner, &step.act);
             match self.step(names, owner, step.act, triggers).await {
                 Ok(()) => {}
                 Err(error) if may_fail => {
                     tracing::debug!(error = brief(&error), "a step failed; the rest does not depend on it");
+                    if !tells && !is_not_found(&error) {
+                        left = Some(Trouble::of(is_conflict(&error)));
+                    }
                 }
                 Err(error) if is_already_exists(&error) => return Ended::Taken(set.unwrap_or_default()),
                 Err(error) if is_conflict(&error) || is_not_found(&error) => return Ended::Conflict,
                 Err(error) => {
                     tracing::info!(reason = %step.reason, error = brief(&error), "a step failed");
+                    if let Some((reason, what)) = told {
+                        let text = format!("{what}: {}", brief(&error));
+                        drop(self.tell(owner, EventType::Warning, reason, &text).await);
+                    }
                     return Ended::Failed(brief(&error));
                 }
             }
         }
-        Ended::Done(made)
+        left.map_or(Ended::Done(made), Ended::Partly)
     }
 
     /// Whether the owner's spec was changed since it was decided on: what was surplus may be wanted again, and what was missing may not.
@@ -398,6 +411,17 @@ impl Hands {
             Owner::Set(set) => self.recorder.record(&self.control, set, type_, reason, message).await,
             Owner::Deployment(one) => self.recorder.record(&self.control, one, type_, reason, message).await,
         }
+    }
+}
+
+/// The event that tells of a refused step, and how its text begins. Machines that are refused are told of one by one.
+fn when_refused(owner: Owner<'_>, act: &Act) -> Option<(&'static str, &'static str)> {
+    match (owner, act) {
+        (Owner::Set(_), Act::Delete { .. }) => Some(("FailedDelete", "Error deleting")),
+        (Owner::Deployment(_), Act::CreateSet(_)) => {
+            Some(("MachineSetCreateError", "Failed to create new machine set"))
+        }
+        _ => None,
     }
 }
 

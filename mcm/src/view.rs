@@ -92,11 +92,12 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
         view.node = node_view(target, &node);
         view.node_of_other = owner(world, &view.node).filter(|owner| *owner != view.machine.name_any());
     }
+    // Also of one that is not drained: what is left of its last drain is forgotten when another one begins.
+    view.drain = world.drains.of(&view.machine);
     let in_place = view.node.present().is_some_and(is_drained_in_place);
     let record = view.machine.status.preservation.as_ref();
     let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
     if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
-        view.drain = world.drains.of(&view.machine);
         drain_view::look(view, target, &node);
         #[cfg(feature = "mutants")]
         blinded(view, world, target, &node);
@@ -174,6 +175,7 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
             // What is being written does not hold yet, and what holds may be over: both count.
             let intended = intents.get(&Key::of(&*other));
             let as_of = |status: &MachineStatus| Sibling {
+                patient: other.spec.configuration.disable_health_timeout == Some(true),
                 preserved: status.is_preserved() && other.status.is_preserved(),
                 ..Sibling::of(other.name_any(), status)
             };
@@ -187,7 +189,7 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
 mod tests {
     use jiff::Timestamp;
     use mcm_api::{Phase, Preservation};
-    use mcm_core::machine::{Reason, Settings, decide};
+    use mcm_core::machine::{DrainMemory, EvictionOutcome, Reason, Settings, decide};
     use rstest::rstest;
     use serde_json::json;
 
@@ -287,6 +289,18 @@ mod tests {
             intents.clear(key);
             assert!(fails_now(&world, &intents, &target), "the write came to nothing");
         }
+    }
+
+    /// Or else the pods of another drain would pay for the attempts of the last one.
+    #[test]
+    fn what_is_left_of_a_drain_is_seen_when_another_one_is_to_begin() {
+        let (world, intents) = (with_target(), Intents::default());
+        let mut machine = of_deployment("a", "pool", Some(Phase::Unknown));
+        machine.labels_mut().insert(keys::NODE_LABEL.to_owned(), "a".to_owned());
+        let mut left = DrainMemory::default();
+        left.attempted("pod", Timestamp::UNIX_EPOCH, EvictionOutcome::Refused);
+        world.drains.keep(&machine, left.clone());
+        assert_eq!(view(&world, &intents, machine).drain, left);
     }
 
     /// A machine without the label is nobody's sibling, not even that of another one without it.

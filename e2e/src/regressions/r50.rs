@@ -3,11 +3,11 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{seconds, slack};
+use harness::scenario::builder::{all, seconds, slack};
 use serde_json::json;
 
-use super::story;
-use super::worlds::{at_size, case, class, pool, rolling, settled, spec, to_class, updated};
+use super::worlds::{at_size, case, class, pool, rolling, settled, spec, status, to_class, updated};
+use super::{POOL, story};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -16,20 +16,41 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#802, MCM PR#803",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R50", nothing_to_distribute(), &["I7", "I15"])],
+        cases: vec![
+            case("R50", nothing_to_distribute(), &["I7", "I15"]),
+            case("R50/paused", paused(), &[]),
+        ],
         open: "",
     }
 }
 
+/// A rollout of three machines with its first new one.
+fn begun(name: &str, about: &str) -> Scenario {
+    settled(story(name, about).step(class("class-b", "z1")), &[pool(3)])
+        .step(to_class("class-b"))
+        .eventually(slack(), updated(1))
+}
+
 fn nothing_to_distribute() -> Scenario {
-    let story = story(
+    begun(
         "r50-nothing-to-distribute",
         "In a rollout replicas grow by what the surge shrinks: no set loses its machines.",
     )
-    .step(class("class-b", "z1"));
-    settled(story, &[pool(3)])
-        .step(to_class("class-b"))
-        .eventually(slack(), updated(1))
-        .step(spec(json!({ "replicas": 4, "strategy": rolling(0, 1) })))
-        .eventually(seconds(40 * 60), at_size(4))
+    .step(spec(json!({ "replicas": 4, "strategy": rolling(0, 1) })))
+    .eventually(seconds(40 * 60), at_size(4))
+}
+
+/// The same with the first new machine alone, for as long as the deployment is paused.
+fn paused() -> Scenario {
+    let stands = all([updated(1), status(POOL, "replicas", 4)]);
+    begun(
+        "r50-paused",
+        "In a rollout that is paused replicas grow by what the surge shrinks: every set keeps what it has.",
+    )
+    .step(spec(
+        json!({ "paused": true, "replicas": 4, "strategy": rolling(0, 1) }),
+    ))
+    .always(seconds(40 * 60), stands)
+    .step(spec(json!({ "paused": false })))
+    .eventually(seconds(40 * 60), at_size(4))
 }

@@ -3,36 +3,62 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::seconds;
-use mcm_api::keys;
-use serde_json::json;
+use harness::scenario::builder::{all, phase, seconds, slack};
+use mcm_api::{Phase, keys};
+use serde_json::{Value, json};
 
-use super::worlds::{case, class, merge, pool, rolled, settled, to_class};
+use super::worlds::{Pool, at_size, case, class, merge, pool, rolled, rolling, settled, to_class, updated};
 use super::{joining, story};
 
 pub(super) fn entry() -> Entry {
+    let recreate = json!({ "type": "Recreate" });
     Entry {
         id: "R52",
         name: "stale-desired-replicas-blocks-roll",
         origin: "MCM#815, MCM PR#821",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R52", out_of_date(), &["I11"])],
+        cases: vec![
+            case("R52", replaced("r52-out-of-date", rolling(1, 0)), &["I11"]),
+            case("R52/recreate", replaced("r52-recreate", recreate), &[]),
+            case("R52/in-place", in_place(), &[]),
+        ],
         open: "",
     }
 }
 
-fn out_of_date() -> Scenario {
-    let usual = pool(3);
+/// What the set notes is not so when the class changes.
+fn out_of_date(name: &str, usual: &Pool) -> Scenario {
     let noted = json!({ "metadata": { "annotations": { keys::DESIRED_REPLICAS_ANNOTATION: "5" } } });
     let story = story(
-        "r52-out-of-date",
+        name,
         "A set notes another size of its deployment than there is, and has the right one: a rollout goes on all the same.",
     )
     .step(class("class-b", "z1"));
-    settled(story, std::slice::from_ref(&usual))
+    settled(story, std::slice::from_ref(usual))
         .step(merge("MachineSet", &usual.set(), noted))
         .step(to_class("class-b"))
+}
+
+fn replaced(name: &str, strategy: Value) -> Scenario {
+    out_of_date(name, &Pool { strategy, ..pool(3) })
         .eventually(seconds(30 * 60), rolled(3))
         .quiet_end(joining())
+}
+
+fn in_place() -> Scenario {
+    let strategy = json!({
+        "type": "InPlaceUpdate",
+        "inPlaceUpdate": { "maxSurge": 0, "maxUnavailable": 1, "orchestrationType": "Auto" },
+    });
+    let usual = Pool { strategy, ..pool(2) };
+    let succeeded = json!({ "metadata": { "labels": { keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL } } });
+    let mut story = out_of_date("r52-in-place", &usual);
+    for (name, done) in usual.names().iter().zip(1..) {
+        story = story
+            .eventually(2 * slack(), phase(name, Phase::InPlaceUpdating))
+            .step(merge("Node", name, succeeded.clone()))
+            .eventually(2 * slack(), all([phase(name, Phase::Running), updated(done)]));
+    }
+    story.eventually(2 * slack(), at_size(2)).quiet_end(joining())
 }

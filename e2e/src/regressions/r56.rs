@@ -3,10 +3,14 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, any, field, not, seconds, slack};
+use harness::scenario::builder::{all, any, field, not, seconds, slack, struck, wait};
+use harness::scenario::disturb::api::Verb;
+use harness::scenario::expect::Condition;
 use serde_json::{Value, json};
 
-use super::worlds::{at_size, case, class, pool, settled, to_class, updated};
+use super::worlds::{
+    Pool, api_recovers, api_trouble, at_size, case, class, merge, pool, refusal, settled, to_class, updated,
+};
 use super::{joining, story};
 
 pub(super) fn entry() -> Entry {
@@ -16,27 +20,67 @@ pub(super) fn entry() -> Entry {
         origin: "MCM#989, MCM PR#1001; MCM#277",
         group: Group::Rollouts,
         confidence: Confidence::Cause,
-        cases: vec![case("R56", there_and_back(), &["I11", "I19"])],
+        cases: vec![
+            case("R56", there_and_back(), &["I11", "I19"]),
+            case("R56/conflicts", conflicts(), &[]),
+        ],
         open: "",
     }
 }
 
+fn taints(node: &str, are: Value) -> Condition {
+    field("Node", node, "/spec/taints", are)
+}
+
+fn clean(node: &str) -> Condition {
+    any([Value::Null, json!([])].map(|are| taints(node, are)))
+}
+
+/// A pool that has a class to roll to.
+fn with_another_class(story: Scenario, usual: &Pool) -> Scenario {
+    settled(story.step(class("class-b", "z1")), std::slice::from_ref(usual))
+}
+
 fn there_and_back() -> Scenario {
     let usual = pool(3);
-    let clean = |name: &String| {
-        let taints = |is: Value| field("Node", name, "/spec/taints", is);
-        any([taints(Value::Null), taints(json!([]))])
-    };
     let story = story(
         "r56-there-and-back",
         "A rollout is taken back after its first machine: no node keeps the taint of an old set.",
-    )
-    .step(class("class-b", "z1"));
-    settled(story, std::slice::from_ref(&usual))
+    );
+    with_another_class(story, &usual)
         .step(to_class("class-b"))
-        .eventually(slack(), all([updated(1), not(clean(&"md-a-1".to_owned()))]))
+        .eventually(slack(), all([updated(1), not(clean("md-a-1"))]))
         .step(to_class("class-a"))
         .eventually(seconds(3600), at_size(3))
-        .eventually(slack(), all(usual.names().iter().map(clean)))
+        .eventually(slack(), all(usual.names().iter().map(|name| clean(name))))
+        .quiet_end(joining())
+}
+
+/// The same while no taint can be written, and a node has a taint of a person's.
+fn conflicts() -> Scenario {
+    let usual = pool(3);
+    let of_a_person = json!([{ "key": "example.com/noisy", "effect": "PreferNoSchedule" }]);
+    let story = story(
+        "r56-conflicts",
+        "A rollout is taken back while nodes cannot be written: the taint of an old set goes when they can, and a person's stays.",
+    );
+    with_another_class(story, &usual)
+        .step(merge(
+            "Node",
+            "md-a-1",
+            json!({ "spec": { "taints": of_a_person.clone() } }),
+        ))
+        .step(to_class("class-b"))
+        .eventually(slack(), all([updated(1), not(clean("md-a-2"))]))
+        .step(api_trouble(&[Verb::Patch], "nodes", refusal(409)))
+        .step(to_class("class-a"))
+        .step(wait(seconds(300)))
+        .eventually(seconds(1), struck("api", 2))
+        .step(api_recovers())
+        .eventually(seconds(3600), at_size(3))
+        .eventually(
+            slack(),
+            all([taints("md-a-1", of_a_person), clean("md-a-2"), clean("md-a-3")]),
+        )
         .quiet_end(joining())
 }

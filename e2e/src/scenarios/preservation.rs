@@ -242,7 +242,7 @@ fn early_release() -> Scenario {
         1,
     )
     .step(preserve("Machine", "m-3", "now"))
-    .eventually(slack(), phase("m-3", Phase::RunningPreserved))
+    .eventually(slack(), all([phase("m-3", Phase::RunningPreserved), node_says_so("m-3")]))
     .step(preserve("Node", "m-3", "false"))
     .eventually(slack(), forgotten("m-3"))
     .step(kubelet("m-1", KubeletAction::Stop))
@@ -252,6 +252,12 @@ fn early_release() -> Scenario {
     .eventually(joining(), field("MachineSet", SET, "/status/readyReplicas", 3))
     .step(kubelet("m-2", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-2"))
+}
+
+/// The Node has the condition `Preserved`, which is written after the machine's phase.
+pub(super) fn node_says_so(machine: &str) -> Condition {
+    let condition = |position: u32| format!("/status/conditions/{position}/type");
+    any((0..6).map(|position| field("Node", machine, &condition(position), "Preserved")))
 }
 
 fn recovers() -> Scenario {

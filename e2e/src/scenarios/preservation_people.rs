@@ -13,7 +13,7 @@ use mcm_api::{Phase, keys};
 use serde_json::json;
 
 use super::joining;
-use super::preservation::{SET, failing, kept, pool, preserve};
+use super::preservation::{SET, failing, kept, node_says_so, pool, preserve};
 
 /// All scenarios about those who ask.
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -70,7 +70,7 @@ fn consumer() -> Scenario {
     .step(refused(patch_spec("MachineSet", SET, json!({ "replicas": 0 }))))
     .step(refused(annotate("MachineSet", SET, keys::PRESERVE_ANNOTATION, "now")))
     .step(allowed(preserve("Node", "m-1", "now")))
-    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
+    .eventually(slack(), all([phase("m-1", Phase::RunningPreserved), node_says_so("m-1")]))
     .step(allowed(preserve("Node", "m-1", "false")))
     .eventually(slack(), phase("m-1", Phase::Running))
     .eventually(slack(), all([exists("Machine", "m-1"), exists("Machine", "m-2")]));

@@ -4,13 +4,15 @@
 
 use harness::Scenario;
 use harness::scenario::builder::{
-    all, any, apply, boot_delay, budget, delete, deployment as workload_of, exists, field, not, observed, pods, slack,
-    workload,
+    all, any, apply, boot_delay, budget, delete, deployment as workload_of, exists, field, medium_retry, not, observed,
+    pods, slack, workload,
 };
 use harness::scenario::expect::PodState;
 use harness::scenario::step::Patch;
 use harness::scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
+
+use crate::regressions::worlds::{drains_end, drains_take_long};
 
 /// The deployment of all these scenarios.
 const NAME: &str = "md-a";
@@ -306,8 +308,8 @@ fn half_frozen() -> Scenario {
     .eventually(batches(2), rolled_out(4, "1"))
 }
 
-/// Upstream's integration specs 4 to 9: 0 to 1 with exactly two conditions, to 6, to 2, to 4 of another class, deleted. The
-/// seventh counts a freeze and its end, which a scale-down without drains does not need here.
+/// Upstream's integration specs 4 to 9: 0 to 1 with exactly two conditions, to 6, to 2 with a freeze and its end while VMs are
+/// slow to go, to 4 of another class, deleted.
 fn life_of_a_deployment() -> Scenario {
     let condition = |position: usize, name: &str, is: &str| {
         field(
@@ -317,6 +319,7 @@ fn life_of_a_deployment() -> Scenario {
             is,
         )
     };
+    let frozen = |is: Value| field("MachineDeployment", NAME, "/metadata/labels/freeze", is);
     Scenario::new(
         "life_of_a_deployment",
         "From nothing to one machine, to six, to two, to four of another class, to nothing.",
@@ -336,8 +339,14 @@ fn life_of_a_deployment() -> Scenario {
     )
     .step(scale(6))
     .eventually(batches(2), rolled_out(6, "1"))
+    .step(drains_take_long())
     .step(scale(2))
-    .eventually(batches(2), rolled_out(2, "1"))
+    .eventually(2 * slack(), frozen(json!("True")))
+    .step(drains_end())
+    .eventually(
+        medium_retry() + batches(2),
+        all([rolled_out(2, "1"), frozen(Value::Null)]),
+    )
     .step(spec(
         json!({ "replicas": 4, "template": { "spec": { "class": { "name": "class-b" } } } }),
     ))

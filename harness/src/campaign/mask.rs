@@ -192,8 +192,15 @@ fn sorts(pointer: &str, one: &Value, other: &Value) -> Option<BTreeSet<Sort>> {
     let (Value::String(one), Value::String(other)) = (one, other) else {
         return None;
     };
-    // A machine's mark stands as `set~time`.
-    let words = |text: &'_ str| -> Vec<String> { text.split([' ', '~']).map(str::to_owned).collect() };
+    // A machine's mark stands as `set~time`; the stop that ends a sentence is no word's.
+    let words = |text: &'_ str| -> Vec<String> {
+        let words = text.split_inclusive([' ', '~']).flat_map(|word| {
+            let bare = word.trim_end_matches([' ', '~']);
+            let bare = bare.strip_suffix(['.', ',', ';']).unwrap_or(bare);
+            [bare, &word[bare.len()..]]
+        });
+        words.map(str::to_owned).collect()
+    };
     let (one, other) = (words(one), words(other));
     if one.len() != other.len() {
         return None;
@@ -332,5 +339,15 @@ mod tests {
         let says = |text: &str| end(&json!({ "says": text }));
         let mask = Mask::learn(&says("it joined in 15m9s"), &says("it joined in 3m"));
         assert_eq!(mask.unwrap().lines().collect::<Vec<_>>(), ["/says: time"]);
+    }
+
+    #[test]
+    fn a_time_may_end_a_sentence() {
+        let says = |text: &str| end(&json!({ "says": text }));
+        let until = |second: u32| says(&format!("Preserved until 2030-01-01T00:00:0{second}Z."));
+        let mask = Mask::learn(&until(1), &until(4)).unwrap();
+        assert_eq!(mask.lines().collect::<Vec<_>>(), ["/says: time"]);
+        let without_a_stop = says("Preserved until 2030-01-01T00:00:05Z");
+        assert!(mask.difference(&until(1), &without_a_stop).is_some());
     }
 }

@@ -105,15 +105,26 @@ fn without_steps(kind: &str, object: &Value) -> Value {
     object
 }
 
-/// What tells objects of drawn names apart: where one is, as far as it is anywhere, how it is, and what was last done with it.
-fn likeness(object: &Value) -> [&str; 4] {
+/// What tells objects of drawn names apart: where one is, as far as it is anywhere, how it is, what was last done with it, and
+/// what was written on it.
+fn likeness(object: &Value) -> Vec<&str> {
     let fields = [
         "/spec/nodeName",
         "/status/phase",
         "/status/currentStatus/phase",
         "/status/lastOperation/type",
     ];
-    fields.map(|field| text(object, field))
+    let mut likeness: Vec<&str> = fields.map(|field| text(object, field)).to_vec();
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    likeness.extend(annotations.into_iter().flatten().map(|(key, _)| key.as_str()));
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    likeness.extend(
+        conditions
+            .into_iter()
+            .flatten()
+            .map(|condition| text(condition, "/type")),
+    );
+    likeness
 }
 
 /// The names of the Secrets in a scenario's namespace; bootstrap tokens, which have random names, are counted.

@@ -112,7 +112,7 @@ pub struct Step<R> {
 ///
 /// The shell performs the steps in their order. The first that fails ends the list, unless it
 /// [may fail](Act::may_fail). When all were performed and there was one beside events, it decides again at once, with
-/// a view that has what was just written.
+/// a view that has what was just written; when one failed that may, after a while.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<R> {
     /// In this order.

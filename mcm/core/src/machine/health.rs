@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, creation, in_place, token};
+use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
 
 /// What the Node asks of a machine with a label `node` and a phase; `None`: nothing.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {
@@ -358,6 +358,10 @@ fn being_replaced(pass: &Pass) -> Option<String> {
     if planted!(pass.settings, A12) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
         return Some(pass.name().to_owned());
     }
+    // A place is kept for one that was about to fail when a process died: it goes first, and this one may need no place then.
+    let is_first = |sibling: &Sibling| {
+        sibling.phase == Some(Phase::Unknown) && !sibling.patient && pass.view.ledger.prefers(&sibling.name)
+    };
     let under_way = pass.view.siblings.iter().filter(|sibling| {
         let phase = sibling.phase.as_ref().map(Phase::base);
         // Nor do those count that wait themselves for what comes first: they would wait for each other.
@@ -366,7 +370,10 @@ fn being_replaced(pass: &Pass) -> Option<String> {
             Some(Phase::Running | Phase::Unknown | Phase::InPlaceUpdateFailed)
         ) || planted!(pass.settings, R19) && phase != Some(&Phase::Failed)
             || planted!(pass.settings, R19b) && phase == Some(&Phase::Terminating);
-        !settled && sibling.name != pass.name() && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
+        is_first(sibling)
+            || !settled
+                && sibling.name != pass.name()
+                && (!sibling.preserved || sibling.phase == Some(Phase::Terminating))
     });
     under_way.map(|sibling| sibling.name.clone()).min()
 }

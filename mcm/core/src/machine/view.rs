@@ -128,6 +128,8 @@ pub struct Sibling {
     pub phase: Option<Phase>,
     /// Whether it is preserved.
     pub preserved: bool,
+    /// Whether it may be Unknown for as long as it is: its health timeout is disabled.
+    pub patient: bool,
     /// When its node joined; `None`: it has not, or something happened to it since.
     pub joined: Option<Timestamp>,
 }
@@ -142,6 +144,7 @@ impl Sibling {
         Self {
             name,
             phase: current.phase.clone(),
+            patient: false,
             preserved: status.is_preserved(),
             joined: current.last_update_time.as_ref().map(|time| time.0).filter(|_| joined),
         }

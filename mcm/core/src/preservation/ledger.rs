@@ -49,6 +49,8 @@ pub enum Standing {
         rolling: bool,
         /// The machine's own entry.
         entry: Option<PreservationEntry>,
+        /// The names of the other machines that are in the list.
+        others: BTreeSet<String>,
     },
 }
 
@@ -64,6 +66,11 @@ impl Standing {
 
     pub(crate) fn is_rolling(&self) -> bool {
         matches!(self, Self::Known { rolling: true, .. })
+    }
+
+    /// Whether another machine of that name is in the list, and this one is not.
+    pub(crate) fn prefers(&self, other: &str) -> bool {
+        matches!(self, Self::Known { entry: None, others, .. } if others.contains(other))
     }
 
     pub(crate) fn entry(&self) -> Option<&PreservationEntry> {
@@ -120,7 +127,9 @@ impl Ledger<'_> {
 
     /// What the machine of that uid has to know.
     pub fn standing(&self, uid: &str) -> Standing {
+        let others = self.entries().iter().filter(|entry| entry.uid != uid);
         Standing::Known {
+            others: others.map(|entry| entry.name.clone()).collect(),
             maximum: self.maximum(),
             rolling: self.is_rolling(),
             entry: self.entry(uid).cloned(),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{GoDuration, Operation, Phase, State, keys};
+use mcm_api::{GoDuration, Operation, Phase, PreservationEntry, State, keys};
 use mcm_core::machine::{Action, Failure, NodeView, Reason, Sibling, View};
+use mcm_core::preservation::Standing;
 use rstest::rstest;
 
 use crate::fixtures::*;
@@ -305,6 +306,34 @@ fn one_machine_of_a_deployment_fails_at_a_time(
         assert_eq!(plan.reason, Reason::OthersBeingReplaced("worker-other".to_owned()));
         assert_eq!((plan.status, plan.wake), (None, Some(secs(5))));
     }
+}
+
+/// It was entered in the list of those that are kept, and the process died before it said that it is Failed.
+#[rstest]
+#[case::it_is_unknown(Phase::Unknown, false, false, false)]
+#[case::it_runs_again(Phase::Running, false, false, true)]
+#[case::it_has_no_timeout(Phase::Unknown, true, false, true)]
+#[case::this_one_is_entered_too(Phase::Unknown, false, true, true)]
+fn one_for_which_a_place_is_kept_fails_first(
+    #[case] phase: Phase,
+    #[case] patient: bool,
+    #[case] entered: bool,
+    #[case] fails: bool,
+) {
+    let mut view = unknown();
+    view.siblings = vec![Sibling {
+        patient,
+        ..sibling(Some(phase))
+    }];
+    view.ledger = Standing::Known {
+        maximum: 2,
+        rolling: false,
+        entry: entered.then(PreservationEntry::default),
+        others: ["worker-other".to_owned()].into(),
+    };
+    let plan = decided(&view, minute(10));
+    let waits = plan.reason == Reason::OthersBeingReplaced("worker-other".to_owned());
+    assert_eq!(waits, !fails, "{:?}", plan.reason);
 }
 
 #[rstest]

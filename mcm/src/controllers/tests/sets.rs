@@ -49,6 +49,13 @@ fn condition(stage: &Stage) -> (Value, String) {
     (condition["reason"].clone(), message)
 }
 
+/// Whether a warning of that reason was recorded whose text begins so.
+fn warned(stage: &Stage, reason: &str, text: &str) -> bool {
+    let events = stage.server.all("/api/v1/namespaces/default/events").into_iter();
+    let mut told = events.filter(|event| event["type"] == "Warning" && event["reason"] == reason);
+    told.any(|event| event["message"].as_str().unwrap_or_default().starts_with(text))
+}
+
 fn machines(stage: &Stage) -> usize {
     stage.server.all(&format!("{MACHINES}/")).len()
 }
@@ -78,6 +85,7 @@ async fn machines_are_made_slowly_at_first(
     }
     run_sets(&stage).await;
     assert_eq!((creations(&stage), machines(&stage)), (tried, made));
+    assert_eq!(warned(&stage, "FailedCreate", "Error creating: "), refused);
     let (reason, message) = condition(&stage);
     assert_eq!(reason == json!("FailedCreate"), refused);
     assert_eq!(message.contains("Forbidden"), refused, "{message}");
@@ -111,6 +119,25 @@ async fn a_surplus_machine_is_deleted_or_the_set_says_why_not(#[case] forbidden:
     let (reason, message) = condition(&stage);
     assert_eq!(reason == json!("FailedDelete"), !goes);
     assert_eq!(message.contains("m-old: Forbidden"), !goes, "{message}");
+    assert_eq!(warned(&stage, "FailedDelete", "Error deleting: "), !goes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_whose_set_is_refused_says_so() {
+    let stage = Stage::new();
+    let deployment = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinedeployments/pool";
+    let mut wanted = set(1);
+    wanted["kind"] = json!("MachineDeployment");
+    stage.server.put(deployment, wanted);
+    stage.server.forbid(SETS);
+    run_sets(&stage).await;
+    assert!(warned(
+        &stage,
+        "MachineSetCreateError",
+        "Failed to create new machine set: "
+    ));
+    let conditions = stage.server.get(deployment).unwrap()["status"]["conditions"].to_string();
+    assert!(conditions.contains("MachineSetCreateError"), "{conditions}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! A machine that nobody preserves is reconciled exactly as with preservation switched off.
 
+use std::collections::BTreeSet;
+
 use jiff::SignedDuration;
 use mcm_api::{Phase, PreservationEntry, keys};
 use mcm_core::machine::{Plan, Settings, View, decide};
@@ -28,6 +30,7 @@ fn owned(mut view: View, maximum: usize, entry: Option<PreservationEntry>) -> Vi
         maximum,
         rolling: false,
         entry,
+        others: BTreeSet::new(),
     };
     view
 }

@@ -1,6 +1,6 @@
 //! Preservation as a machine lives it: plans are carried out on a view until nothing is left to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{NodeCondition, NodeSpec};
@@ -33,6 +33,7 @@ impl Lab {
             maximum: 1,
             rolling: false,
             entry: None,
+            others: BTreeSet::new(),
         };
         Self {
             view,
@@ -485,6 +486,7 @@ fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_re
         maximum: 1,
         rolling: true,
         entry: None,
+        others: BTreeSet::new(),
     };
     lab.reports(unhealthy());
     lab.settle();
