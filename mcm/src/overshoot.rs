@@ -83,6 +83,7 @@ impl Controllers {
                     Ended::NotLeading => return outcome.again(self.settings.retry.short),
                     Ended::Failed(_) => trouble = Some(Trouble::Failure),
                     Ended::Conflict => trouble = trouble.or(Some(Trouble::Conflict)),
+                    Ended::Partly(other) => trouble = trouble.or(Some(other)),
                     Ended::Done(_) | Ended::Taken(_) => {}
                 }
             }
