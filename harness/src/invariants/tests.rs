@@ -2,6 +2,8 @@
 
 mod allowances;
 mod coherence;
+mod limits;
+mod pods;
 mod preserved;
 
 use std::collections::BTreeSet;
@@ -330,55 +332,6 @@ fn a_preserved_machine_lives(#[case] change: Value, #[case] replicas: u32, #[cas
     assert_eq!(found, broken);
 }
 
-fn pod(owner: &str) -> Value {
-    json!({
-        "metadata": { "name": "p", "namespace": "shop", "ownerReferences": [{ "kind": owner, "controller": true }] },
-        "spec": { "nodeName": "n" },
-        "status": { "phase": "Running" },
-    })
-}
-
-/// A machine that is deleted while a pod runs on its Node; nothing disturbs.
-fn draining(change: Value, owner: &str, node_change: Value) -> Story {
-    drained(Story::new(), change, owner, node_change)
-}
-
-fn drained(story: Story, change: Value, owner: &str, node_change: Value) -> Story {
-    story
-        .apply("Node", node(node_change))
-        .apply("Machine", machine("Running"))
-        .apply("Machine", with(with(machine("Terminating"), deleted_at(1)), change))
-        .apply("Pod", pod(owner))
-}
-
-#[rstest]
-#[case::a_pod_that_could_be_evicted(json!({}), "ReplicaSet", json!({}), Some("I6"))]
-#[case::a_pod_of_a_daemon_set(json!({}), "DaemonSet", json!({}), None)]
-#[case::the_label(json!({ "metadata": { "labels": { "force-deletion": "True" } } }), "ReplicaSet", json!({}), None)]
-#[case::a_dead_node(json!({}), "ReplicaSet", json!({ "status": { "conditions": [
-    { "type": "Ready", "status": "Unknown", "lastTransitionTime": "1969-12-31T23:00:00Z" }] } }), None)]
-fn a_vm_waits_for_its_pods(
-    #[case] change: Value,
-    #[case] owner: &str,
-    #[case] node_change: Value,
-    #[case] broken: Option<&str>,
-) {
-    draining(change, owner, node_change)
-        .see(call("DeleteMachine", ""))
-        .breaks(broken);
-}
-
-#[rstest]
-#[case::that_nobody_drained_unseen(json!({}), false, None)]
-#[case::that_nobody_drained(json!({}), true, Some("I6"))]
-#[case::that_is_being_drained(json!({ "spec": { "unschedulable": true } }), false, Some("I6"))]
-fn a_vm_waits_for_the_pods_of_a_node(#[case] change: Value, #[case] calm: bool, #[case] broken: Option<&str>) {
-    let story = if calm { Story::new() } else { Story::new().disturbed() };
-    drained(story, json!({}), "ReplicaSet", change)
-        .see(call("DeleteMachine", ""))
-        .breaks(broken);
-}
-
 fn request(verb: &str, resource: &str, name: &str) -> Seen {
     Seen::Request(Request {
         verb: verb.to_owned(),
@@ -387,26 +340,6 @@ fn request(verb: &str, resource: &str, name: &str) -> Seen {
         name: name.to_owned(),
         code: 200,
     })
-}
-
-#[rstest]
-#[case::deleted("delete", "pods", Some("I6"))]
-#[case::evicted("create", "pods/eviction", None)]
-fn a_pod_leaves_by_eviction(#[case] verb: &str, #[case] resource: &str, #[case] broken: Option<&str>) {
-    draining(json!({}), "ReplicaSet", json!({}))
-        .see(request(verb, resource, "p"))
-        .breaks(broken);
-}
-
-#[rstest]
-#[case::as_old_as_the_request("1970-01-01T00:00:00Z", None)]
-#[case::older("1969-12-31T23:00:00Z", Some("I6"))]
-fn a_pod_that_was_made_just_now_is_not_the_one_that_was_deleted(#[case] made: &str, #[case] broken: Option<&str>) {
-    let made = json!({ "metadata": { "creationTimestamp": made } });
-    draining(json!({}), "ReplicaSet", json!({}))
-        .apply("Pod", with(pod("ReplicaSet"), made))
-        .see(request("delete", "pods", "p"))
-        .breaks(broken);
 }
 
 fn named(name: &str, machine: Value) -> Value {
@@ -553,77 +486,6 @@ fn one_machine_is_replaced_at_a_time(#[case] sibling: &str, #[case] broken: Opti
         .apply("Machine", own("x", "Unknown"))
         .after(minutes(10))
         .apply("Machine", own("x", "Failed"))
-        .breaks(broken);
-}
-
-#[rstest]
-#[case::in_time(10, "Failed", None)]
-#[case::too_early(5, "Failed", Some("I13"))]
-#[case::too_late(13, "Unknown", Some("I13"))]
-#[case::it_recovers(5, "Running", None)]
-fn the_health_timeout_holds(#[case] minute: u64, #[case] phase: &str, #[case] broken: Option<&str>) {
-    Story::new()
-        .apply("Machine", machine("Running"))
-        .apply("Machine", machine("Unknown"))
-        .after(minutes(minute))
-        .apply("Machine", machine(phase))
-        .breaks(broken);
-}
-
-#[rstest]
-#[case::in_time(19, None)]
-#[case::too_late(32, Some("I13"))]
-fn the_creation_timeout_holds(#[case] minute: u64, #[case] broken: Option<&str>) {
-    Story::new()
-        .apply("Machine", machine("Pending"))
-        .after(minutes(minute))
-        .breaks(broken);
-}
-
-#[test]
-fn nobody_is_late_who_is_kept_from_working() {
-    let story = Story::new().disturbed().apply("Machine", machine("Pending"));
-    story.after(minutes(60)).breaks(None);
-}
-
-#[rstest]
-#[case::within_the_creation_timeout(10, Some("I13"))]
-#[case::after_it(25, None)]
-fn a_bootstrap_token_lasts_as_long_as_the_machine_may_join(#[case] minute: u64, #[case] broken: Option<&str>) {
-    Story::new()
-        .disturbed()
-        .apply("Machine", machine("Pending"))
-        .after(minutes(minute))
-        .see(Seen::Cloud(CloudEvent::Kubelet(Kubelet {
-            machine: "m".to_owned(),
-            what: "Refused".to_owned(),
-            message: "its bootstrap token has expired".to_owned(),
-        })))
-        .breaks(broken);
-}
-
-#[rstest]
-#[case::it_is_asked_for(true, None)]
-#[case::it_waits(false, Some("I14"))]
-fn a_new_machine_is_taken_care_of(#[case] asked: bool, #[case] broken: Option<&str>) {
-    let new = json!({ "metadata": { "name": "m", "uid": "u", "creationTimestamp": "1970-01-01T00:00:00Z" } });
-    let story = Story::new().apply("Machine", new);
-    let story = if asked {
-        story.see(call("GetMachineStatus", ""))
-    } else {
-        story
-    };
-    story.after(minutes(5)).breaks(broken);
-}
-
-#[rstest]
-#[case::it_begins("Terminating", None)]
-#[case::it_waits("Running", Some("I14"))]
-fn a_deletion_begins_soon(#[case] phase: &str, #[case] broken: Option<&str>) {
-    Story::new()
-        .apply("Machine", machine("Running"))
-        .apply("Machine", with(machine(phase), deleted_at(0)))
-        .after(minutes(5))
         .breaks(broken);
 }
 
