@@ -124,7 +124,11 @@ impl Hands {
             if !self.may_act() {
                 return Ended::NotLeading;
             }
-            let counts = matches!(step.act, Act::Delete { .. } | Act::CreateMachines(_));
+            let counts = match (owner, &step.act) {
+                (_, Act::Delete { .. } | Act::CreateMachines(_)) => true,
+                (Owner::Deployment(_), Act::Patch { kind, .. }) => *kind == Kind::Set,
+                _ => false,
+            };
             if counts && self.is_outdated(owner) {
                 return Ended::Conflict;
             }
@@ -415,11 +419,15 @@ impl Hands {
 }
 
 /// The event that tells of a refused step, and how its text begins. Machines that are refused are told of one by one.
-fn when_refused(owner: Owner<'_>, act: &Act) -> Option<(&'static str, &'static str)> {
+fn when_refused(owner: Owner<'_>, act: &Act) -> Option<(&'static str, String)> {
     match (owner, act) {
-        (Owner::Set(_), Act::Delete { .. }) => Some(("FailedDelete", "Error deleting")),
-        (Owner::Deployment(_), Act::CreateSet(_)) => {
-            Some(("MachineSetCreateError", "Failed to create new machine set"))
+        (Owner::Set(_), Act::Delete { .. }) => Some(("FailedDelete", "Error deleting".to_owned())),
+        (Owner::Deployment(_), Act::CreateSet(set)) => {
+            let name = set.metadata.name.as_deref().unwrap_or_default();
+            Some((
+                "MachineSetCreateError",
+                format!("Failed to create new machine set {name:?}"),
+            ))
         }
         _ => None,
     }

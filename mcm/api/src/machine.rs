@@ -140,11 +140,15 @@ impl MachineStatus {
         self.current_status.preserve_expiry_time.is_some() || self.preservation.as_ref().is_some_and(draining)
     }
 
-    /// Whether it failed and is preserved. One whose preservation ends is not: it is replaced as any other that failed.
-    pub fn is_kept_failed(&self) -> bool {
+    /// Whether it is preserved and stays so. One whose preservation ends is not kept: it is like any other.
+    pub fn is_kept(&self) -> bool {
         let ends = |record: &Preservation| record.stage == PreservationStage::Releasing;
-        let stays = !self.preservation.as_ref().is_some_and(ends);
-        stays && self.is_preserved() && self.current_status.base() == Some(&Phase::Failed)
+        self.is_preserved() && !self.preservation.as_ref().is_some_and(ends)
+    }
+
+    /// Whether it failed and is kept.
+    pub fn is_kept_failed(&self) -> bool {
+        self.is_kept() && self.current_status.base() == Some(&Phase::Failed)
     }
 }
 

@@ -24,7 +24,8 @@ pub struct Preservation {
     /// The annotation's value that asked for it; empty: nobody did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub request: String,
-    /// Why it ends; of the stage Releasing alone.
+    /// Why it ends, in the stage Releasing; `Relapse` while the pods of a machine leave that failed once more, and has an
+    /// expiry from before.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

@@ -92,7 +92,13 @@ pub enum Reason {
         /// Machines of the set.
         count: i64,
     },
-    /// Label and condition disagree.
+    /// The label is gone, and the condition is there yet.
+    #[error("{count} machines are there: the thaw is completed")]
+    HalfThawed {
+        /// Machines of the set.
+        count: i64,
+    },
+    /// The label is there, and the condition is not yet.
     #[error("{count} machines are there, the limit is {limit}: the freeze is completed")]
     Half {
         /// Machines of the set, those that are going among them.
@@ -165,6 +171,13 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         let condition = deployment.status.conditions.iter().any(|one| one.type_ == FROZEN);
         let labelled = is_labelled(&deployment.metadata);
         let asked = annotation(&deployment.metadata).is_some();
+        // What a person asks for is forgotten when it was done, and not before.
+        let of_it = |set: &MachineSet| is_controlled_by(&set.metadata, &deployment.metadata);
+        let stays = |set: &MachineSet| set.metadata.deletion_timestamp.is_none() && of_it(set);
+        let holds = |set: &Arc<MachineSet>| stays(set) && is_frozen(&set.metadata, has_condition(set));
+        if asked && view.sets.iter().any(holds) {
+            continue;
+        }
         if (wanted, wanted) != (condition, labelled) || asked {
             let why = texts.remove(&deployment.metadata.uid);
             let plan = deployment_plan(deployment, wanted, why, now);
@@ -202,6 +215,10 @@ fn judge(
     if asked {
         return (held || annotation(&set.metadata).is_some()).then_some((false, Reason::Asked));
     }
+    // The label goes first: what has the condition alone is half thawed, and whoever began that had reason to.
+    if held && !labelled {
+        return Some((false, Reason::HalfThawed { count }));
+    }
     if held && planted!(settings, R23 | R23b) {
         return None;
     }
@@ -212,7 +229,7 @@ fn judge(
     if held && surplus_is_old(set, size, &machines, settings, now) {
         return Some((false, Reason::Quiet { count }));
     }
-    if held && condition != labelled {
+    if held && !condition {
         return Some((true, Reason::Half { count, limit: upper }));
     }
     (view.may_freeze && !held && count >= upper).then_some((true, Reason::TooMany { count, limit: upper }))
@@ -287,7 +304,7 @@ fn annotation(metadata: &ObjectMeta) -> Option<&String> {
     metadata.annotations.as_ref()?.get(keys::UNFREEZE_ANNOTATION)
 }
 
-/// The label first: it is what stops the set. Thawing ends with it.
+/// The label first, both ways: it is what stops the set.
 fn set_plan(set: &MachineSet, freeze: bool, reason: Reason, now: Timestamp) -> Plan<Reason> {
     let name = set.metadata.name.clone().unwrap_or_default();
     let mut status = MachineSetStatus::clone(&set.status);

@@ -100,12 +100,19 @@ impl SetDraft {
     /// How many would be available if the set had that size.
     pub fn available_of(&self, size: i64, now: Timestamp) -> i64 {
         let seconds = self.set.spec.min_ready_seconds;
+        self.count_of(size, |machine| is_available(machine, seconds, now).is_ok())
+    }
+
+    /// How many would serve if the set had that size.
+    pub fn serving_of(&self, size: i64, now: Timestamp) -> i64 {
+        self.count_of(size, |machine| self.serves(machine, now))
+    }
+
+    fn count_of(&self, size: i64, counts: impl Fn(&Machine) -> bool) -> i64 {
         let active: Vec<_> = self.machines.iter().filter(|machine| is_active(machine)).collect();
         let surplus = active.len().saturating_sub(usize::try_from(size).unwrap_or_default());
         let staying = active.into_iter().skip(surplus);
-        staying
-            .filter(|machine| is_available(machine, seconds, now).is_ok())
-            .count() as i64
+        staying.filter(|machine| counts(machine)).count() as i64
     }
 }
 
@@ -179,10 +186,9 @@ impl<'a> Desk<'a> {
         self.events.push((type_, word, message, why));
     }
 
-    /// How many machines of these sets failed and are preserved.
-    pub fn kept_failed(&self, positions: &[usize]) -> i64 {
-        let sets = positions.iter().filter_map(|position| self.sets.get(*position));
-        let machines = sets.flat_map(|set| &set.machines);
+    /// How many machines failed and are preserved: they serve nobody until they go, and nobody waits for them.
+    pub fn kept_failed(&self) -> i64 {
+        let machines = self.sets.iter().flat_map(|set| &set.machines);
         machines
             .filter(|machine| is_active(machine) && machine.status.is_kept_failed())
             .count() as i64

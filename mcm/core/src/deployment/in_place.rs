@@ -323,8 +323,7 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     if busy + new >= wanted {
         return;
     }
-    // Failed machines that are kept serve nobody, and nobody waits for them.
-    let least = (wanted - desk.bounds().unavailable - desk.kept_failed(old)).max(0);
+    let least = (wanted - desk.bounds().unavailable - desk.kept_failed()).max(0);
     // A selected machine that still serves will not for long; after a template came back the newest set has such, too.
     let serving = |position: &usize| desk.sets[*position].serving(desk.now);
     let (serving_new, serving_old): (i64, i64) = (serving(&newest), old.iter().map(serving).sum());

@@ -276,7 +276,7 @@ pub(super) fn label_adopted(desk: &mut Desk) -> bool {
         if !in_template {
             let labels = draft.set.spec.template.metadata.labels.get_or_insert_default();
             labels.insert(key.to_owned(), value.clone());
-        } else if bare.is_empty() {
+        } else if bare.is_empty() && is_all_labelled(&draft.set) {
             draft
                 .set
                 .metadata
@@ -298,4 +298,11 @@ pub(super) fn label_adopted(desk: &mut Desk) -> bool {
         }
     }
     waiting
+}
+
+/// Whether the set knows its template, and has no machine without the template's labels, nor one under way.
+fn is_all_labelled(set: &MachineSet) -> bool {
+    let status = &set.status;
+    let observed = status.observed_generation >= set.metadata.generation.unwrap_or_default();
+    observed && status.fully_labeled_replicas == status.replicas
 }

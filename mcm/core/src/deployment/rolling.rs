@@ -93,8 +93,8 @@ impl Leaving {
 pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     let now = desk.now;
     let available: i64 = desk.sets.iter().map(|set| set.serving(now)).sum();
-    // Failed machines that are kept serve nobody until they go, which they do last: nobody waits for them.
-    let least = (i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed(old)).max(0);
+    // Those of old sets go last; those of the newest one, kept in a pause or before a rollback, stay to their end.
+    let least = (i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed()).max(0);
     let ordered: i64 = desk.sets.iter().map(|set| i64::from(set.replicas())).sum();
     let missing = desk
         .sets

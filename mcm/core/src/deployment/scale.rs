@@ -151,21 +151,29 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
     numbers(sizes)
 }
 
-/// Neither rounding nor age takes machines that are needed while others are there that serve nobody.
+/// Neither rounding nor age takes machines that are needed while others are there that serve nobody. Those come next that
+/// are available, and chosen for an update: they serve again when it has ended.
 fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
-    let kept = |position: usize, size: i64| desk.sets[position].available_of(size, desk.now);
+    let kept = |position: usize, size: i64| {
+        let set = &desk.sets[position];
+        (set.serving_of(size, desk.now), set.available_of(size, desk.now))
+    };
     for _ in 0..desk.replicas() {
-        let available: i64 = sizes.iter().map(|(position, size)| kept(*position, *size)).sum();
-        if available >= least {
+        let serving: i64 = sizes.iter().map(|(position, size)| kept(*position, *size).0).sum();
+        if serving >= least {
             return;
         }
+        let ordered = |position: usize| i64::from(desk.sets[position].replicas());
         let gains = |(position, size): &(usize, i64)| {
-            *size < i64::from(desk.sets[*position].replicas()) && kept(*position, size + 1) > kept(*position, *size)
+            let (now, then) = (kept(*position, *size), kept(*position, size + 1));
+            (*size < ordered(*position)).then_some((then.0 - now.0, then.1 - now.1))
         };
         let loses_nothing =
             |(position, size): &(usize, i64)| *size > 0 && kept(*position, size - 1) == kept(*position, *size);
-        let (Some(to), Some(from)) = (sizes.iter().position(gains), sizes.iter().position(loses_nothing)) else {
+        let most = (0..sizes.len()).rev().max_by_key(|index| gains(&sizes[*index]));
+        let to = most.filter(|index| gains(&sizes[*index]).is_some_and(|gain| gain > (0, 0)));
+        let (Some(to), Some(from)) = (to, sizes.iter().position(loses_nothing)) else {
             return;
         };
         sizes[to].1 += 1;

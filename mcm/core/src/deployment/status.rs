@@ -196,7 +196,7 @@ fn begun(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatu
 
 /// The set of a new template could not be made.
 pub(super) fn not_created(desk: &Desk, status: &mut MachineDeploymentStatus, error: &str) {
-    let text = format!("Failed to create new machine set: {error}");
+    let text = format!("Failed to create new machine set {error}");
     put(status, PROGRESSING, "False", "MachineSetCreateError", &text, desk.now);
 }
 

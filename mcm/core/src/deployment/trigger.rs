@@ -28,10 +28,6 @@ pub(super) fn mark(desk: &mut Desk) {
                     .entry(keys::MARKED_ANNOTATION.to_owned())
                     .or_insert_with(|| time.clone());
                 desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
-                if machine.status.is_preserved() {
-                    let reason = Reason::ChosenAndPreserved(name.clone());
-                    desk.event(EventType::Normal, "PreservedMachineStays", reason.to_string(), reason);
-                }
             }
             // A priority without a mark is a person's.
             None if annotations.contains_key(keys::MARKED_ANNOTATION) && !planted!(desk.settings, R43) => {
@@ -48,7 +44,8 @@ pub(super) fn mark(desk: &mut Desk) {
 }
 
 /// The list's machines with their times. Entries without a time get that of the last scaling; those that mean no machine
-/// of the deployment, or one that goes anyway, are dropped.
+/// of the deployment, or one that goes anyway, are dropped. So are preserved ones, and an event says so: another machine
+/// goes instead, and a mark that stayed would take this one as well when its preservation ends.
 fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
     let annotations = desk.deployment.metadata.annotations.clone().unwrap_or_default();
     let Some(list) = annotations.get(keys::TRIGGER_DELETION_ANNOTATION) else {
@@ -61,14 +58,20 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
     let goes_on = |name: &str| {
         let machines = desk.sets.iter().flat_map(|set| &set.machines);
         let mut named = machines.filter(|machine| machine.metadata.name.as_deref() == Some(name));
-        named.any(|machine| is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed))
+        named.find(|machine| is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed))
     };
     let mut named = Vec::new();
+    let mut kept = Vec::new();
     for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
         let (name, time) = entry.split_once('~').unwrap_or((entry, &fallback));
-        if time.parse::<Timestamp>().is_ok() && goes_on(name) {
-            named.push((name.to_owned(), time.to_owned()));
+        match goes_on(name).filter(|_| time.parse::<Timestamp>().is_ok()) {
+            Some(machine) if machine.status.is_kept() => kept.push(Reason::ChosenAndPreserved(name.to_owned())),
+            Some(_) => named.push((name.to_owned(), time.to_owned())),
+            None => {}
         }
+    }
+    for reason in kept {
+        desk.event(EventType::Normal, "PreservedMachineStays", reason.to_string(), reason);
     }
     let text = named
         .iter()

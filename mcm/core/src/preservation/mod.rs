@@ -13,6 +13,7 @@ mod shown;
 pub use dialect::Dialect;
 pub(crate) use ledger::sweep;
 pub use ledger::{Claim, Ledger, Standing};
+pub(crate) use request::AUTOMATIC;
 pub use request::{Asked, Origin, Request, Resolved, resolve};
 pub use rule::{Expiry, Failure, Gate, Release, Situation, Step, Track, on_failure, on_recovery, standing};
 pub use shown::shown;

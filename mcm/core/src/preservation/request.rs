@@ -15,7 +15,7 @@ const NOW: &str = "now";
 const WHEN_FAILED: &str = "when-failed";
 const REFUSED: &str = "false";
 /// What upstream writes to a Machine that is preserved automatically.
-pub(super) const AUTOMATIC: &str = "auto-preserved";
+pub(crate) const AUTOMATIC: &str = "auto-preserved";
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,10 +114,15 @@ enum Given<'a> {
 /// than the machine had when it was preserved.
 pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, same_node: bool, dialect: Dialect) -> Resolved {
     if dialect == Dialect::Off {
-        return Resolved {
+        let mut resolved = Resolved {
             request: Request::Refused,
             ..Resolved::default()
         };
+        // It is no person's, and a set waits for what becomes of it.
+        if matches!(given(machine), Given::Automatic) {
+            resolved.put(machine, keys::PRESERVE_ANNOTATION, None);
+        }
+        return resolved;
     }
     let last = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).filter(|value| !value.is_empty());
     let mut resolved = Resolved::default();

@@ -68,6 +68,10 @@ pub struct Situation {
     pub marked: bool,
     /// Whether its release is one by expiry, whose request has still to be removed.
     pub expired_before: bool,
+    /// Whether its pods leave once more: it failed with an expiry from before.
+    pub relapse: bool,
+    /// Whether it failed, and nothing but another controller's word says that it is kept: that one was about to.
+    pub adopted: bool,
     /// Whether it has a VM that can be kept.
     pub vm: bool,
 }
@@ -98,6 +102,9 @@ impl Situation {
         }
         if self.marked && self.is_automatic() && asked.is_none() {
             return Some(Release::MaximumLowered);
+        }
+        if self.track == Track::Draining && self.relapse && self.expiry == Expiry::None {
+            return Some(Release::ExpiryRemoved);
         }
         None
     }
@@ -249,6 +256,7 @@ fn start(now: &Situation) -> Step {
     match now.request {
         Request::Now | Request::WhenFailed if now.is_failed() => Step::StartFailed,
         Request::Now => Step::Start,
+        Request::None if now.adopted => Step::StartFailed,
         _ => Step::Nothing,
     }
 }

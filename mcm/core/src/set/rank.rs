@@ -22,7 +22,7 @@ pub fn rank(machines: &mut [Arc<Machine>]) {
 }
 
 fn compare(a: &Machine, b: &Machine) -> Ordering {
-    let kept = |machine: &Machine| machine.status.is_preserved();
+    let kept = |machine: &Machine| machine.status.is_kept();
     kept(a)
         .cmp(&kept(b))
         .then_with(|| {

@@ -9,6 +9,7 @@ use mcm_api::{GoDuration, Machine, MachineSet, Phase, keys};
 use super::rank::{is_active, marked, priority, rank};
 use super::{BURST, Reason, View};
 use crate::ownership::reference;
+use crate::preservation::AUTOMATIC;
 
 /// What becomes of the number of machines.
 pub(super) enum Change {
@@ -74,7 +75,7 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
         });
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
         let expires = machine.status.current_status.preserve_expiry_time.is_some();
-        let kept = machine.status.is_preserved() && (expires || !planted!(view, R76));
+        let kept = machine.status.is_preserved() && (expires || !planted!(view, R76)) || is_adopted(&machine);
         let reason = if position < surplus {
             Reason::TooMany {
                 there,
@@ -93,6 +94,14 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
     #[cfg(feature = "mutants")]
     victims.retain(|(machine, _)| is_active(machine));
     victims
+}
+
+/// Whether a machine failed that another controller had chosen to be kept, and had not come to keep yet: the machine's
+/// controller does, or takes the word away.
+fn is_adopted(machine: &Machine) -> bool {
+    let annotations = machine.metadata.annotations.as_ref();
+    let word = annotations.and_then(|all| all.get(keys::PRESERVE_ANNOTATION));
+    machine.status.preservation.is_none() && word.is_some_and(|word| word == AUTOMATIC)
 }
 
 /// How planted defects rank.

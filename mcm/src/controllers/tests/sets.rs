@@ -134,7 +134,7 @@ async fn a_deployment_whose_set_is_refused_says_so() {
     assert!(warned(
         &stage,
         "MachineSetCreateError",
-        "Failed to create new machine set: "
+        "Failed to create new machine set \"pool-"
     ));
     let conditions = stage.server.get(deployment).unwrap()["status"]["conditions"].to_string();
     assert!(conditions.contains("MachineSetCreateError"), "{conditions}");

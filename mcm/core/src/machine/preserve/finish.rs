@@ -14,20 +14,27 @@ use crate::preservation::Release;
 
 /// The first write.
 pub(super) fn release(pass: &Pass, facts: &Facts, why: Release) -> Plan {
-    let status = MachineStatus {
-        preservation: Some(Preservation {
-            reason: why.word().to_owned(),
-            by: facts.now.by.clone().unwrap_or_else(|| facts.by()),
-            ..facts.entering(pass, PreservationStage::Releasing)
-        }),
-        ..pass.machine().status.clone()
+    let record = Preservation {
+        reason: why.word().to_owned(),
+        by: facts.now.by.clone().unwrap_or_else(|| facts.by()),
+        ..facts.entering(pass, PreservationStage::Releasing)
     };
+    let status = ended(pass, pass.machine().status.clone(), record);
     let message = format!("the preservation of {} ends: {why}", pass.name());
     Plan {
         status: Some(status),
         ..Plan::new(Reason::Preservation(message.clone())).after(Duration::ZERO)
     }
     .act(event(EventType::Normal, "PreservationEnded", message))
+}
+
+/// The status with the record of an end. Who removed the expiry meant now: with one, nothing begins anew before the end.
+pub(super) fn ended(pass: &Pass, mut status: MachineStatus, record: Preservation) -> MachineStatus {
+    if record.reason == Release::ExpiryRemoved.word() {
+        status.current_status.preserve_expiry_time = Some(pass.stamp());
+    }
+    status.preservation = Some(record);
+    status
 }
 
 /// The next step to the end.

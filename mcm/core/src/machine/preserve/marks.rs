@@ -11,14 +11,12 @@ use mcm_api::keys;
 use super::super::pass::Pass;
 use super::super::{Action, MachinePatch, NodePatch};
 use super::Facts;
-use crate::preservation::Asked;
+use crate::preservation::{AUTOMATIC, Asked};
 
 const NO_SCHEDULE: &str = "NoSchedule";
 const STOPPED: &str = "Preservation stopped.";
 const BY_US: &str = "Preserved by MCM.";
 const BY_USER: &str = "Preserved by user.";
-/// The word of upstream's for an automatic preservation.
-const AUTOMATIC: &str = "auto-preserved";
 const TRUE: &str = "true";
 
 /// What a Node is to carry.

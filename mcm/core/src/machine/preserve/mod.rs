@@ -9,6 +9,8 @@ mod keep;
 mod marks;
 mod turn;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, PreservedBy};
@@ -36,15 +38,28 @@ pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
     };
     if let Some(status) = &mut plan.status {
         status.current_status.phase = shown(status, pass.settings.preservation);
-        // Whatever the status waits for, the expiry is not to be missed.
-        if let Some(ends) = &status.current_status.preserve_expiry_time
-            && !planted!(pass.settings, A22)
-        {
-            let left = std::time::Duration::try_from(ends.0.duration_since(pass.now)).unwrap_or_default();
-            plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
-        }
+    }
+    if let Some(left) = until_expiry(pass, &plan) {
+        plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
     }
     plan
+}
+
+/// How long the expiry is ahead, which is not to be missed, whatever the plan waits for. A status that is written with one
+/// that is over is looked at again at once.
+fn until_expiry(pass: &Pass, plan: &Plan) -> Option<Duration> {
+    if planted!(pass.settings, A22) {
+        return None;
+    }
+    let left = |status: &MachineStatus| {
+        let ends = status.current_status.preserve_expiry_time.as_ref()?;
+        Some(Duration::try_from(ends.0.duration_since(pass.now)).unwrap_or_default())
+    };
+    match &plan.status {
+        Some(status) => left(status),
+        None if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(plan) || asks(plan) => None,
+        None => left(&pass.machine().status).filter(|left| !left.is_zero()),
+    }
 }
 
 fn is_deletion(plan: &Plan) -> bool {
@@ -73,7 +88,7 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
     }
     if !plan.actions.is_empty() {
         // Both may change the Node: one after the other.
-        return plan.after(std::time::Duration::ZERO);
+        return plan.after(Duration::ZERO);
     }
     Plan { wake, ..own }
 }
@@ -91,10 +106,10 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     let plan = match step {
         Step::Nothing => None,
         Step::Start => Some(keep::start(pass, facts)),
-        // Where it may not be kept again, what the preservation before left is taken back all the same.
+        // Where it may not be kept, what the preservation before left is taken back all the same.
         Step::StartFailed => turn::start_failed(pass, facts).or_else(|| {
-            let releasing = facts.now.track == Track::Releasing;
-            releasing.then(|| finish::finish(pass, facts))
+            let left = facts.now.adopted || facts.now.track == Track::Releasing;
+            left.then(|| finish::finish(pass, facts))
         }),
         Step::Drain => Some(drain::decide(pass, facts)),
         Step::Keep => Some(keep::keep(pass, facts)),
@@ -155,11 +170,7 @@ fn counted(pass: &Pass, facts: &Facts) -> Option<Plan> {
         },
     };
     let text = "the list of the machine's owner follows it".to_owned();
-    Some(
-        Plan::new(Reason::Preservation(text))
-            .act(action)
-            .after(std::time::Duration::ZERO),
-    )
+    Some(Plan::new(Reason::Preservation(text)).act(action).after(Duration::ZERO))
 }
 
 /// A phase that another dialect or controller wrote is shown as this one shows it.
@@ -168,9 +179,12 @@ fn rewritten(pass: &Pass, written: Option<&Phase>) -> Option<Plan> {
     let wanted = shown(status, pass.settings.preservation);
     (wanted.as_ref() != written && wanted.is_some()).then(|| Plan {
         status: Some(status.clone()),
-        ..Plan::new(Reason::Preservation("the phase is shown anew".to_owned())).after(std::time::Duration::ZERO)
+        ..Plan::new(Reason::Preservation("the phase is shown anew".to_owned())).after(Duration::ZERO)
     })
 }
+
+/// The record's reason while the pods of a machine leave once more.
+const RELAPSE: &str = "Relapse";
 
 /// What is known of the machine's preservation.
 #[derive(Clone)]
@@ -225,9 +239,13 @@ impl Facts {
             expiry,
             request: resolved.request,
             marked: pass.view.ledger.entry().is_some_and(|entry| entry.released),
-            expired_before: record
-                .as_ref()
-                .is_some_and(|record| record.reason == Release::Expired.word()),
+            expired_before: record.as_ref().is_some_and(|record| {
+                [Release::Expired, Release::ExpiryRemoved]
+                    .iter()
+                    .any(|why| record.reason == why.word())
+            }),
+            relapse: record.as_ref().is_some_and(|record| record.reason == RELAPSE),
+            adopted: failed && record.is_none() && resolved.automatic,
             vm: !machine.spec.provider_id.is_empty(),
         };
         Self { resolved, now, record }
@@ -281,7 +299,7 @@ impl Facts {
             ..MachinePatch::default()
         };
         let text = "the machine's annotations follow those of its Node".to_owned();
-        let mut plan = Plan::new(Reason::Preservation(text)).after(std::time::Duration::ZERO);
+        let mut plan = Plan::new(Reason::Preservation(text)).after(Duration::ZERO);
         for (type_, reason, message) in &self.resolved.events {
             plan = plan.act(event(*type_, reason, message.clone()));
         }

@@ -6,7 +6,7 @@ use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 
 use super::super::pass::Pass;
 use super::super::{Action, EventType, Plan, Reason};
-use super::{Facts, event, known_gate, text, with_expiry};
+use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
 use crate::preservation::{Expiry, Failure, Gate, Origin, Release, on_failure, on_recovery};
 
 /// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.
@@ -35,17 +35,21 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
     }
 }
 
-/// A machine that has failed before it was asked for: `None`: nothing comes of it.
+/// A machine that has failed before it was asked for, or before another controller could keep it: `None`: nothing comes
+/// of it.
 pub(super) fn start_failed(pass: &Pass, facts: &Facts) -> Option<Plan> {
-    match known_gate(pass, true) {
-        None => Some(claim(facts, true)),
+    let asked = !facts.now.adopted;
+    match known_gate(pass, asked) {
+        _ if !asked && !facts.now.vm => None,
+        None => Some(claim(facts, asked)),
+        Some(Gate::Full | Gate::Nobody) if !asked => None,
         Some(Gate::RollingOut) => None,
         Some(_) => {
             let plan = Plan {
                 status: Some(pass.machine().status.clone()),
                 ..Plan::new(Reason::Preservation("the failed machine is kept after all".to_owned()))
             };
-            Some(draining(pass, facts, plan, true))
+            Some(draining(pass, facts, plan, asked))
         }
     }
 }
@@ -61,6 +65,9 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
     let mut record = facts.entering(pass, PreservationStage::Draining);
     if !asked {
         record.by = PreservedBy::Auto;
+    }
+    if facts.now.expiry != Expiry::None {
+        record.reason = RELAPSE.to_owned();
     }
     let message = format!(
         "{} failed and is preserved ({}): its pods leave first",
@@ -86,7 +93,8 @@ fn released(pass: &Pass, facts: &Facts, plan: Plan, why: Release) -> Plan {
         ..facts.entering(pass, PreservationStage::Releasing)
     };
     let message = format!("the preservation of {} ends: {why}", pass.name());
-    with_record(plan, Some(record))
+    let status = plan.status.map(|status| super::finish::ended(pass, status, record));
+    Plan { status, ..plan }
         .after(Duration::ZERO)
         .act(event(EventType::Normal, "PreservationEnded", message))
 }

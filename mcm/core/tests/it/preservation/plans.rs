@@ -425,6 +425,86 @@ fn a_relapse_is_drained_again_and_keeps_its_expiry() {
     );
 }
 
+/// A relapse whose pods leave, and take long.
+fn relapsing() -> Lab {
+    let mut lab = Lab::new(with_conditions(with_vm(Phase::Running), &healthy()));
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.now = minute(60);
+    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
+    lab.settle();
+    lab.view.pods = Some(vec![mcm_core::machine::Pod {
+        ends: Some(minute(500)),
+        ..pod("web")
+    }]);
+    lab.now = minute(71);
+    let done = lab.settle();
+    assert_eq!(lab.phase(), "Failed", "{done:?}");
+    lab
+}
+
+#[test]
+fn the_expiry_of_a_relapse_is_waited_for_while_its_pods_leave() {
+    let mut lab = relapsing();
+    let ends = Time(minute(72));
+    lab.view.machine.status.current_status.preserve_expiry_time = Some(ends);
+    lab.settle();
+    let plan = decide(&lab.view, &lab.settings, lab.now);
+    assert_eq!(plan.wake, Some(std::time::Duration::from_secs(60)));
+}
+
+#[test]
+fn the_removed_expiry_of_a_relapse_ends_it_while_its_pods_leave() {
+    let mut lab = relapsing();
+    lab.view.machine.status.current_status.preserve_expiry_time = None;
+    let done = lab.settle();
+    let record = lab.machine().status.preservation.clone().unwrap();
+    assert_eq!(record.stage, PreservationStage::Releasing, "{done:?}");
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+}
+
+#[rstest]
+#[case::of_one_that_serves(true, "Running")]
+#[case::of_one_that_failed(false, "Failed")]
+fn who_removes_an_expiry_ends_the_preservation_with_its_request(#[case] serves: bool, #[case] phase: &str) {
+    let mut lab = if serves {
+        Lab::new(with_conditions(with_vm(Phase::Running), &healthy()))
+    } else {
+        failing()
+    };
+    lab.ask("Node", "now");
+    lab.settle();
+    assert!(lab.phase().ends_with(":Preserved"));
+    lab.view.machine.status.current_status.preserve_expiry_time = None;
+    let done = lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), (phase, None), "{done:?}");
+    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION), None, "{done:?}");
+    assert!(!lab.machine().status.is_preserved());
+}
+
+#[rstest]
+#[case::there_is_room(Dialect::V2, Ok(()), "Failed:Preserved")]
+#[case::there_is_none(Dialect::V2, Err(Gate::Full), "Failed")]
+#[case::a_rollout_is_under_way(Dialect::V2, Err(Gate::RollingOut), "Failed")]
+#[case::upstreams_dialect(Dialect::Upstream, Ok(()), "Failed")]
+#[case::off(Dialect::Off, Ok(()), "Failed")]
+fn what_another_controller_was_about_to_keep_is_kept_if_it_may_be(
+    #[case] dialect: Dialect,
+    #[case] answer: Result<(), Gate>,
+    #[case] phase: &str,
+) {
+    let mut lab = Lab::new(with_conditions(with_vm(Phase::Failed), &unhealthy()));
+    (lab.settings.preservation, lab.answer) = (dialect, answer);
+    lab.annotate("Machine", keys::PRESERVE_ANNOTATION, Some("auto-preserved"));
+    let done = lab.settle();
+    let kept = dialect != Dialect::Off && answer.is_ok();
+    assert_eq!(lab.phase(), phase, "{done:?}");
+    assert_eq!(lab.expiry().is_some(), kept, "{done:?}");
+    let annotations = lab.machine().metadata.annotations.clone().unwrap_or_default();
+    let word = annotations.contains_key(keys::PRESERVE_ANNOTATION);
+    assert_eq!(word, dialect == Dialect::Upstream, "{done:?}");
+}
+
 #[test]
 fn a_failed_machine_whose_time_is_over_waits_for_its_owner() {
     let mut lab = kept();

@@ -71,6 +71,8 @@ fn situation(cell: &Cell<'_>) -> Situation {
         request: resolved.request,
         marked: false,
         expired_before: false,
+        relapse: false,
+        adopted: false,
         vm: true,
     }
 }

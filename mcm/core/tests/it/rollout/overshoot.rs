@@ -171,7 +171,7 @@ fn a_surplus_that_is_not_growing_is_thawed_so_that_it_can_go() {
 #[rstest]
 #[case::only_the_label(true)]
 #[case::only_the_condition(false)]
-fn half_a_freeze_is_completed_or_taken_back(#[case] label: bool) {
+fn half_a_freeze_is_completed_and_half_a_thaw_as_well(#[case] label: bool) {
     let mut world = world(6);
     world.edit("fewer", |one| one.spec.replicas = 3);
     look(&mut world);
@@ -184,7 +184,7 @@ fn half_a_freeze_is_completed_or_taken_back(#[case] label: bool) {
     let name = half.metadata.name.clone().unwrap();
     world.sets.insert(name, Arc::new(half));
     look(&mut world);
-    assert_eq!(frozen(&world), [true; 4]);
+    assert_eq!(frozen(&world), [label; 4]);
     world.edit("more", |one| one.spec.replicas = 6);
     look(&mut world);
     assert_eq!(frozen(&world), [false; 4]);
@@ -199,8 +199,20 @@ fn a_person_ends_a_freeze() {
         let annotations = one.metadata.annotations.get_or_insert_default();
         annotations.insert(keys::UNFREEZE_ANNOTATION.to_owned(), "True".to_owned());
     });
-    let decisions = decide(&view(&world), Settings::default(), world.now);
-    assert_eq!(decisions[0].1.steps[0].reason, Reason::Asked);
+    let reasons = look(&mut world);
+    assert_eq!(reasons[0], Reason::Asked);
+    assert_eq!(frozen(&world), [false; 4], "{reasons:?}");
+    let asks = |one: &MachineDeployment| {
+        one.metadata
+            .annotations
+            .clone()
+            .unwrap_or_default()
+            .contains_key(keys::UNFREEZE_ANNOTATION)
+    };
+    assert!(
+        !asks(world.deployment.as_ref().unwrap()),
+        "what was done is asked for no more"
+    );
 }
 
 #[rstest]

@@ -2,7 +2,7 @@
 
 use jiff::ToSpan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Phase, Preservation, PreservationStage, PreservedBy, keys};
+use mcm_api::{Phase, Preservation, PreservationEntry, PreservationStage, PreservedBy, keys};
 use mcm_core::deployment::{Settings, decide};
 use mcm_core::steps::Act;
 use serde_json::json;
@@ -83,6 +83,90 @@ fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
     let after = names(&world);
     assert!(after.contains(&before[0]) && after.len() == 2, "{}", world.tail());
     assert_eq!(events(&world), 0, "it is told once");
+    world.edit_machine(&before[0], |machine| {
+        machine.status.current_status.preserve_expiry_time = None;
+        machine.status.preservation = None;
+    });
+    world.settle();
+    assert_eq!(
+        names(&world),
+        after,
+        "its replica went with another one: {}",
+        world.tail()
+    );
+}
+
+/// Three machines of class a, and one of class b that failed and is kept while the rollout was paused.
+fn kept_in_a_pause() -> World {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    let before = names(&world);
+    world.edit("class b", |one| {
+        one.spec.template.spec.class.name = "class-b".to_owned();
+    });
+    let newest = |world: &World| names(world).into_iter().find(|name| !before.contains(name));
+    while newest(&world).is_none() {
+        for actor in world.actors() {
+            world.act(&actor);
+        }
+    }
+    world.edit("pause", |one| one.spec.paused = true);
+    let name = newest(&world).unwrap();
+    preserve(&mut world, &name, PreservedBy::Auto);
+    world.enter(&name, Phase::Failed);
+    world
+}
+
+#[test]
+fn a_rollout_goes_on_beside_a_machine_of_the_new_template_that_failed_in_a_pause_and_is_kept() {
+    let mut world = kept_in_a_pause();
+    world.edit("on", |one| one.spec.paused = false);
+    world.settle();
+    let of_b = |world: &World| {
+        let mut machines = world.machines.values();
+        machines.all(|machine| machine.spec.class.name == "class-b")
+    };
+    assert!(of_b(&world) && world.machines.len() == 3, "{}", world.tail());
+}
+
+#[test]
+fn a_rollback_goes_on_beside_a_failed_machine_of_its_template_that_is_kept() {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    let before = names(&world);
+    preserve(&mut world, &before[0], PreservedBy::Auto);
+    world.enter(&before[0], Phase::Failed);
+    let uid = world.machines[&before[0]].metadata.uid.clone().unwrap();
+    world.edit("it is counted", |one| {
+        one.status.preservations.push(PreservationEntry {
+            uid: uid.clone(),
+            name: before[0].clone(),
+            by: PreservedBy::Auto,
+            ..PreservationEntry::default()
+        });
+    });
+    let is = |world: &World, class: &str| {
+        let mut machines = world.machines.values();
+        machines.all(|machine| machine.spec.class.name == class)
+    };
+    world.edit("class b", |one| {
+        one.spec.template.spec.class.name = "class-b".to_owned();
+    });
+    while world.machines.len() < 4 || is(&world, "class-a") {
+        for actor in world.actors() {
+            world.act(&actor);
+        }
+    }
+    world.edit("class a again", |one| {
+        one.spec.template.spec.class.name = "class-a".to_owned();
+    });
+    world.settle();
+    assert!(is(&world, "class-a") && world.machines.len() == 3, "{}", world.tail());
+    assert!(
+        names(&world).contains(&before[0]),
+        "it stays to its end: {}",
+        world.tail()
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sets by their cases: how many machines, which of them go, and what a new one is.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Machine, Phase, keys};
+use mcm_api::{Machine, Phase, Preservation, PreservationStage, keys};
 use mcm_core::set::{Reason, decide, rank};
 use mcm_core::steps::{Act, Plan};
 use rstest::rstest;
@@ -83,6 +83,17 @@ fn made(minutes: i64) -> Machine {
     machine
 }
 
+/// The machine, older than others, while its preservation ends.
+fn released(machine: Machine) -> Machine {
+    let mut machine = preserved(machine);
+    machine.metadata.creation_timestamp = made(-60).metadata.creation_timestamp;
+    machine.status.preservation = Some(Preservation {
+        stage: PreservationStage::Releasing,
+        ..Preservation::default()
+    });
+    machine
+}
+
 /// Unknown stands after Pending here; upstream has it the other way round.
 #[rstest]
 #[case::priority_one_before_none(with_priority("1"), in_phase(Phase::Running))]
@@ -100,6 +111,7 @@ fn made(minutes: i64) -> Machine {
     preserved(in_phase(Phase::FailedPreserved)),
     preserved(in_phase(Phase::RunningPreserved))
 )]
+#[case::released_before_running(released(in_phase(Phase::Running)), in_phase(Phase::Running))]
 #[case::running_before_failed_and_preserved(in_phase(Phase::Running), preserved(in_phase(Phase::FailedPreserved)))]
 fn one_machine_goes_before_another(#[case] first: Machine, #[case] second: Machine) {
     let named = |mut machine: Machine, name: &str| {

@@ -240,6 +240,20 @@ fn a_frozen_set_deletes_nothing_and_tells_its_status() {
     assert_eq!(status(&plan)["replicas"], 1);
 }
 
+#[rstest]
+#[case::upstreams_word("auto-preserved", false)]
+#[case::a_request_that_came_too_late("when-failed", true)]
+fn a_failed_machine_that_another_controller_was_about_to_keep_is_not_the_sets_to_delete(
+    #[case] word: &str,
+    #[case] goes: bool,
+) {
+    let mut failed = machine("m-1", Phase::Failed);
+    let annotations = failed.metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), word.to_owned());
+    let plan = plan(&view(set(1), vec![failed]));
+    assert_eq!(!deleted(&plan).is_empty(), goes);
+}
+
 /// The machine with an expiry in an hour.
 pub fn preserved(mut machine: Machine) -> Machine {
     machine.status.current_status.preserve_expiry_time = Some(Time(at(60)));
