@@ -157,6 +157,20 @@ pub fn place(object: &mut Value, namespace: &str) {
     }
 }
 
+/// The user name of a service account of the files' namespace, as it is in another one; other names are what they are.
+pub fn account_in(user: &str, namespace: &str) -> String {
+    let account = |user: &str| {
+        user.strip_prefix("system:serviceaccount:")?
+            .strip_prefix(NAMESPACE)?
+            .strip_prefix(':')
+            .map(str::to_owned)
+    };
+    account(user).map_or_else(
+        || user.to_owned(),
+        |name| format!("system:serviceaccount:{namespace}:{name}"),
+    )
+}
+
 /// A client for the kind of an object, in the namespace that it names.
 ///
 /// # Errors

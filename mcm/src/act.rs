@@ -278,13 +278,27 @@ impl Hands {
     ) -> kube::Result<()> {
         let api: Api<Node> = Api::all(self.target()?);
         let now = Time(self.clock.now());
+        let value = if status { "True" } else { "False" };
+        let known = self
+            .world
+            .target
+            .as_ref()
+            .and_then(|target| target.nodes.get(&Key::new("", node)));
+        let conditions = known
+            .as_ref()
+            .and_then(|node| node.status.as_ref()?.conditions.as_ref());
+        let same = conditions
+            .into_iter()
+            .flatten()
+            .find(|one| one.type_ == type_ && one.status == value);
+        let since = same.and_then(|same| same.last_transition_time.clone());
         let condition = NodeCondition {
             type_: type_.to_owned(),
-            status: if status { "True" } else { "False" }.to_owned(),
+            status: value.to_owned(),
             reason: Some(reason.to_owned()),
             message: Some(message.to_owned()),
             last_heartbeat_time: Some(now.clone()),
-            last_transition_time: Some(now),
+            last_transition_time: Some(since.unwrap_or(now)),
         };
         let patch = json!({ "status": { "conditions": [condition] } });
         let written = api

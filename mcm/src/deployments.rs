@@ -55,7 +55,7 @@ impl Controllers {
                 }
                 #[cfg(feature = "mutants")]
                 Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::R71) => {
-                    return outcome.again(std::time::Duration::ZERO);
+                    return outcome.again(self.settings.retry.conflict);
                 }
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
                 Ended::Failed(_) => return outcome.troubled(Trouble::Failure),

@@ -74,9 +74,14 @@ impl Controllers {
 
 #[cfg(feature = "mutants")]
 impl Controllers {
-    /// By a planted defect the preservation of a machine whose Node is not found is not seen.
+    /// By a planted defect the preservation of a machine whose Node is not found is not seen; by another one a set that
+    /// selects nothing sees all that nobody has.
     fn machines_with_nodes(&self, set: &MachineSet) -> Vec<std::sync::Arc<Machine>> {
         let mut machines = self.hands.world.machines_for(set);
+        if self.settings.mutant == Some(mcm_core::machine::Mutant::Q30) {
+            let all = self.hands.world.machines.all().into_iter();
+            machines.extend(all.filter(|machine| mcm_core::ownership::controller(&machine.metadata).is_none()));
+        }
         let blind = self.settings.mutant == Some(mcm_core::machine::Mutant::R76b);
         let Some(target) = self.hands.world.target.as_ref().filter(|_| blind) else {
             return machines;

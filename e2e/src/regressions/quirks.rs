@@ -1,4 +1,4 @@
-//! Q04, Q06, Q07, Q08, Q11, Q16, Q28, Q29: defects that the reference has, and nobody has reported.
+//! Q04, Q06, Q07, Q08, Q11, Q16, Q28, Q29, Q30: defects that the reference has, and nobody has reported.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
@@ -14,7 +14,7 @@ use super::worlds::{
 };
 use super::{POOL, joining, story};
 
-pub(super) fn entries() -> [Entry; 8] {
+pub(super) fn entries() -> [Entry; 10] {
     let entry = |id, name, origin, case| Entry {
         id,
         name,
@@ -36,6 +36,12 @@ pub(super) fn entries() -> [Entry; 8] {
             "in-place-never-scales",
             "the reference's scaling",
             case("Q06", scaled_in_place(), &[EXPECTED]),
+        ),
+        entry(
+            "Q06/recreate",
+            "recreate-never-scales",
+            "the reference's scaling",
+            case("Q06/recreate", scaled_while_recreated(), &[]),
         ),
         entry(
             "Q07",
@@ -72,6 +78,12 @@ pub(super) fn entries() -> [Entry; 8] {
             "old-set-not-sized",
             "the reference's rollout, which goes on when an old set could not be sized",
             case("Q29", sizes_are_refused(), &[EXPECTED]),
+        ),
+        entry(
+            "Q30",
+            "empty-selector-takes-all",
+            "the reference's adoption by a selector without labels",
+            case("Q30", empty_selector(), &[EXPECTED]),
         ),
     ]
 }
@@ -235,4 +247,81 @@ fn sizes_are_refused() -> Scenario {
         .step(wait(seconds(300)))
         .step(api_recovers())
         .eventually(seconds(1800), rolled(3))
+}
+
+/// While old machines of a deployment that recreates drain, another one is wanted.
+fn scaled_while_recreated() -> Scenario {
+    let usual = Pool {
+        strategy: json!({ "type": "Recreate" }),
+        ..pool(2)
+    };
+    let story = story(
+        "q06-scaled-while-recreated",
+        "Machines are recreated, and another one is wanted while the old ones go: all three are made.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, std::slice::from_ref(&usual))
+        .step(drains_take_long())
+        .step(to_class("class-b"))
+        .step(wait(seconds(60)))
+        .step(scale(3))
+        .step(wait(seconds(60)))
+        .step(drains_end())
+        .eventually(2 * joining(), rolled(3))
+}
+
+/// Rules of the schema would refuse the set: they are from a time before them.
+fn empty_selector() -> Scenario {
+    let name = "machinesets.machine.sapcloud.io";
+    let mut definition = mcm_api::crd::all()
+        .into_iter()
+        .map(|one| json!(one))
+        .find(|one| one["metadata"]["name"] == name)
+        .unwrap_or_default();
+    without_rules(&mut definition);
+    let usual = pool(3);
+    let set = json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineSet",
+        "metadata": { "name": "takes-all" },
+        "spec": {
+            "replicas": 3,
+            "selector": { "matchLabels": {} },
+            "template": {
+                "metadata": { "labels": { "name": "takes-all" } },
+                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+            },
+        },
+    });
+    let names = usual.names();
+    let alone = all(names.iter().flat_map(|name| {
+        [
+            phase(name, Phase::Running),
+            field("Machine", name, "/metadata/ownerReferences", Value::Null),
+        ]
+    }));
+    story(
+        "q30-empty-selector",
+        "A set selects nothing, as one that is from a time before the schema's rules may: no machine is its.",
+    )
+    .step(merge(
+        "CustomResourceDefinition",
+        name,
+        json!({ "spec": { "versions": definition["spec"]["versions"] } }),
+    ))
+    .steps(names.iter().map(|name| usual.machine(name, usual.class)))
+    .eventually(joining(), alone.clone())
+    .step(apply(set))
+    .always(seconds(1800), alone)
+}
+
+fn without_rules(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("x-kubernetes-validations");
+            fields.values_mut().for_each(without_rules);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_rules),
+        _ => {}
+    }
 }

@@ -3,10 +3,12 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{seconds, wait};
-use serde_json::json;
+use harness::scenario::builder::{all, api_fault_by, field, seconds, wait};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use serde_json::{Value, json};
 
-use super::worlds::{at_size, case, merge, pool, scale, settled};
+use super::worlds::{api_recovers, at_size, case, drains_end, drains_take_long, merge, pool, refusal, scale, settled};
 use super::{POOL, story};
 
 pub(super) fn entry() -> Entry {
@@ -19,6 +21,7 @@ pub(super) fn entry() -> Entry {
         cases: vec![
             case("R22", half_a_set(), &["I11"]),
             case("R22/b", half_a_deployment(), &["I11"]),
+            case("R22/conflicts", conflicts(), &[]),
         ],
         open: "",
     }
@@ -53,4 +56,70 @@ fn half_a_deployment() -> Scenario {
         .step(wait(seconds(180)))
         .step(scale(4))
         .eventually(seconds(300), at_size(4))
+}
+
+/// A set is frozen and thawed sixteen times, and each time another one of the writes to it or to its deployment conflicts.
+fn conflicts() -> Scenario {
+    let usual = pool(6);
+    let set = usual.set();
+    let both = |label: Value, of_set: &str, of_deployment: &str, is: Value| {
+        all([
+            field("MachineSet", &set, "/metadata/labels/freeze", label.clone()),
+            field("MachineDeployment", POOL, "/metadata/labels/freeze", label),
+            field("MachineSet", &set, of_set, is.clone()),
+            field("MachineDeployment", POOL, of_deployment, is),
+        ])
+    };
+    // Beside Available and Progressing a deployment has no other condition but that.
+    let frozen = || {
+        both(
+            json!("True"),
+            "/status/machineSetCondition/0/type",
+            "/status/conditions/2/type",
+            json!("Frozen"),
+        )
+    };
+    let thawed = || {
+        both(
+            Value::Null,
+            "/status/machineSetCondition/0",
+            "/status/conditions/2",
+            Value::Null,
+        )
+    };
+    let conflict = |resource: &str, skip: u32| {
+        let rule = Rule {
+            matches: Match {
+                verbs: vec![Verb::Patch],
+                resource: Some(Pattern::new(resource)),
+                skip,
+                times: Some(1),
+                ..Match::default()
+            },
+            ..Rule::new("api", refusal(409))
+        };
+        api_fault_by(Client::Mcm, rule)
+    };
+    let mut story = settled(
+        story(
+            "r22-conflicts",
+            "A set is frozen and thawed sixteen times, and each time another write conflicts: it is thawed, and grows.",
+        ),
+        std::slice::from_ref(&usual),
+    );
+    for resource in ["machinesets*", "machinedeployments*"] {
+        for skip in 0..8 {
+            story = story
+                .step(conflict(resource, skip))
+                .step(drains_take_long())
+                .step(scale(2))
+                .eventually(seconds(120), frozen())
+                .step(drains_end())
+                .eventually(seconds(20 * 60), all([thawed(), at_size(2)]))
+                .step(api_recovers())
+                .step(scale(6))
+                .eventually(seconds(300), at_size(6));
+        }
+    }
+    story
 }

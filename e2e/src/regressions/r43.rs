@@ -1,7 +1,7 @@
 //! R43 `ca-trigger-double-scale-down`: a priority that a broken request had left on a machine was honoured at the next,
 //! unrelated scale-down.
 
-use harness::regression::{Confidence, Entry, Group};
+use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use harness::scenario::Scenario;
 use harness::scenario::builder::{all, field, machine_gone, seconds, slack, wait};
 use mcm_api::keys;
@@ -19,7 +19,8 @@ pub(super) fn entry() -> Entry {
         confidence: Confidence::Cause,
         cases: vec![
             case("R43", left_over(), &["I15", "I7"]),
-            case("R43/repeated", repeated(), &[]),
+            case("R43/b", repeated(), &["I15", "I7", EXPECTED]),
+            case("R43/old-protocol", old_protocol(), &[]),
         ],
         open: "",
     }
@@ -64,7 +65,7 @@ fn priority() -> String {
 /// The answer to the request was lost, and it is sent again.
 fn repeated() -> Scenario {
     let story = story(
-        "r43-repeated",
+        "r43-b-repeated",
         "A request that names a machine and lowers the number is sent twice: one machine goes.",
     );
     let stay = ["md-a-1", "md-a-2", "md-a-3", "md-a-4", "md-a-5"];
@@ -76,4 +77,22 @@ fn repeated() -> Scenario {
         .step(autoscaler("md-a-6", TIMES[0], 5))
         .eventually(seconds(600), all([machine_gone("md-a-6"), at_size(5)]))
         .eventually(seconds(1), all(stay.map(well)))
+}
+
+/// A priority that nobody marked is a person's: it stays, and the next scale-down names another machine all the same.
+fn old_protocol() -> Scenario {
+    let chosen = json!({ "metadata": { "annotations": { keys::PRIORITY_ANNOTATION: "1" } } });
+    let story = story(
+        "r43-old-protocol",
+        "A machine got the lowest priority and the number stayed; later another one is named: that one goes alone.",
+    );
+    settled(story, &[pool(6)])
+        .step(merge("Machine", "md-a-1", chosen))
+        .step(wait(seconds(600)))
+        .step(autoscaler("md-a-6", TIMES[2], 5))
+        .eventually(seconds(600), all([machine_gone("md-a-6"), at_size(5)]))
+        .eventually(
+            seconds(1),
+            all([well("md-a-1"), field("Machine", "md-a-1", &priority(), "1")]),
+        )
 }

@@ -2,7 +2,7 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{field, seconds, strip};
+use harness::scenario::builder::{field, seconds, strip, told};
 use mcm_api::keys;
 use serde_json::json;
 
@@ -32,6 +32,8 @@ fn labels_go() -> Scenario {
     settled(story, std::slice::from_ref(&usual))
         .step(scale(4))
         .eventually(seconds(120), frozen)
+        .meanwhile()
+        .eventually(seconds(120), told("MachineSet", &usual.set(), "ReleasedMachine", 1))
         .meanwhile()
         .step(strip(keys::DEPLOYMENT_LABEL, POOL, seconds(1200)))
         .eventually(seconds(3600) + joining(), at_size(4))

@@ -3,10 +3,12 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{all, seconds, wait};
+use harness::scenario::builder::{all, fail_calls, lift, seconds, slow_call, struck, wait};
+use harness::scenario::step::CloudCall;
+use mcm_api::Code;
 
-use super::story;
-use super::worlds::{at_size, bad_class, case, pool, settled, to_class};
+use super::worlds::{at_size, bad_class, case, class, pool, settled, to_class};
+use super::{joining, story};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -15,7 +17,10 @@ pub(super) fn entry() -> Entry {
         origin: "karpenter; CAPI#4497",
         group: Group::Rollouts,
         confidence: Confidence::Guess,
-        cases: vec![case("R60", never_joins(), &["I7", "I9"])],
+        cases: vec![
+            case("R60", never_joins(), &["I7", "I9"]),
+            case("R60/b", never_made(), &["I9", "I18"]),
+        ],
         open: "",
     }
 }
@@ -28,9 +33,30 @@ fn never_joins() -> Scenario {
     )
     .steps(bad_class());
     settled(story, std::slice::from_ref(&usual))
+        // One VM each twenty minutes, in six hours.
+        .step(slow_call("made", CloudCall::CreateMachine, "md-a-*-*", seconds(1)))
         .step(to_class("class-bad"))
+        .never(seconds(6 * 3600), struck("made", 20))
+        .meanwhile()
         .step(wait(seconds(6 * 3600)))
         .eventually(seconds(1), usual.runs())
+        .step(lift("made"))
         .step(to_class("class-a"))
         .eventually(seconds(30 * 60), all([at_size(3), usual.runs()]))
+}
+
+/// The cloud refuses each creation for an hour: it is asked now and then.
+fn never_made() -> Scenario {
+    let usual = pool(3);
+    let story = story(
+        "r60-b-never-made",
+        "The cloud refuses each machine of a new class for an hour: it is asked now and then, and every old one stays.",
+    )
+    .step(class("class-b", "z1"));
+    settled(story, std::slice::from_ref(&usual))
+        .step(fail_calls("made", CloudCall::CreateMachine, "md-a-*-*", Code::Internal))
+        .step(to_class("class-b"))
+        .always(seconds(3600), usual.runs())
+        .step(lift("made"))
+        .eventually(seconds(1800) + 3 * joining(), at_size(3))
 }

@@ -2,13 +2,19 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use harness::scenario::Scenario;
-use harness::scenario::builder::{medium_retry, seconds, struck, wait};
-use harness::scenario::disturb::api::{Action, Verb};
+use harness::scenario::builder::{
+    api_fault_by, delete, exists, field, force_delete, kubelet, medium_retry, not, seconds, struck, wait,
+};
+use harness::scenario::disturb::Client;
+use harness::scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
+use harness::scenario::step::KubeletAction;
+use serde_json::json;
 
 use super::worlds::{
-    api_recovers, api_trouble, at_size, case, drains_end, drains_take_long, pool, refusal, scale, settled,
+    Pool, api_recovers, api_trouble, at_size, case, drains_end, drains_take_long, merge, pool, refusal, scale, settled,
+    status,
 };
-use super::{joining, story};
+use super::{POOL, joining, story};
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -21,6 +27,8 @@ pub(super) fn entry() -> Entry {
             case("R71", refused("r71-refused", refusal(500)), &["I18"]),
             case("R71/b", refused("r71-b-conflicts", refusal(409)), &["I18"]),
             case("R71/not-frozen", not_frozen(), &[]),
+            case("R71/others", others(), &[]),
+            case("R71/gone", gone(), &[]),
         ],
         open: "",
     }
@@ -58,5 +66,55 @@ fn not_frozen() -> Scenario {
         .step(api_recovers())
         .step(drains_end())
         .eventually(medium_retry() + 2 * joining(), at_size(2))
+        .quiet_end(joining())
+}
+
+/// While no write of one deployment succeeds another one grows, and a third one comes and goes.
+fn others() -> Scenario {
+    let named = |name| Pool { name, ..pool(1) };
+    let rule = Rule {
+        matches: Match {
+            verbs: vec![Verb::Patch],
+            resource: Some(Pattern::new("machinedeployments*")),
+            object: Some(Pattern::new(POOL)),
+            ..Match::default()
+        },
+        ..Rule::new("api", refusal(500))
+    };
+    let third = named("md-c");
+    let story = story(
+        "r71-others",
+        "For ten minutes no write of a deployment succeeds: others grow, come and go meanwhile.",
+    );
+    settled(story, &[pool(2), named("md-b")])
+        .step(api_fault_by(Client::Mcm, rule))
+        .step(scale(3))
+        .step(merge("MachineDeployment", "md-b", json!({ "spec": { "replicas": 2 } })))
+        .eventually(joining(), status("md-b", "availableReplicas", 2))
+        .step(third.deployment())
+        .eventually(joining(), status("md-c", "availableReplicas", 1))
+        .step(delete("MachineDeployment", "md-c"))
+        .eventually(joining(), not(exists("MachineDeployment", "md-c")))
+        .eventually(seconds(1), struck("api", 2))
+        .step(api_recovers())
+        .eventually(seconds(60), field("MachineSet", &pool(2).set(), "/spec/replicas", 3))
+        .eventually(joining(), at_size(3))
+        .quiet_end(joining())
+}
+
+/// A machine is taken from the store, whatever holds it, while its status cannot be written.
+fn gone() -> Scenario {
+    let story = story(
+        "r71-gone",
+        "A machine vanishes while its status cannot be written: nobody goes on with it, and another one comes.",
+    );
+    settled(story, &[pool(2)])
+        .step(api_trouble(&[Verb::Patch], "machines/status", refusal(500)))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .step(wait(seconds(120)))
+        .step(force_delete("Machine", "md-a-1"))
+        .step(wait(seconds(600)))
+        .step(api_recovers())
+        .eventually(joining(), at_size(2))
         .quiet_end(joining())
 }

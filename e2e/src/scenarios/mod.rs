@@ -39,6 +39,7 @@ mod node_deleted;
 mod node_template;
 mod nodes_only;
 mod preservation;
+mod preservation_dialect;
 mod preservation_limits;
 mod preservation_owners;
 mod preservation_people;
@@ -140,6 +141,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("preservation", preservation_limits::scenarios()))
         .chain(suite("preservation", preservation_owners::scenarios()))
         .chain(suite("preservation", preservation_people::scenarios()))
+        .chain(suite("preservation", preservation_dialect::scenarios()))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use harness::scenario::builder::{
     all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase, seconds,
-    slack, wait,
+    slack, told, vm_count, wait,
 };
 use harness::scenario::someone::{Deed, Someone};
 use harness::scenario::step::{KubeletAction, ZoneFailure};
@@ -15,7 +15,8 @@ use super::joining;
 use super::preservation::{failing, kept, preserve};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{
-    Pool, TIMES, at_size, autoscaler, class, merge, over_zones, pool, rolled, settled, spec, status, to_class, updated,
+    Pool, TIMES, at_size, autoscaler, class, merge, over_zones, pool, rolled, scale, settled, spec, status, to_class,
+    updated,
 };
 
 /// All scenarios about deployments.
@@ -27,6 +28,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         zone_outage(),
         zone_outage_anywhere(),
         autoscaler_does_not_get_it(),
+        scaled_down_in_order(),
         raised_while_full(),
         in_place(),
     ]
@@ -169,9 +171,10 @@ fn zone_outage() -> Scenario {
          replaced: preserve_at_most_two_in_an_outage",
     );
     ten_of_a_zone(story)
+        .never(failing() + 3 * slack(), any((3..=10).map(preserved)))
+        .meanwhile()
         .eventually(failing() + slack(), preserved(2))
-        .step(wait(2 * slack()))
-        .eventually(seconds(1), preserved(2))
+        .always(2 * slack(), preserved(2))
         .step(mend_zone("z1"))
         .eventually(
             node_grace() + health_timeout() + 4 * joining(),
@@ -219,7 +222,38 @@ fn autoscaler_does_not_get_it() -> Scenario {
                 phase("md-a-1", Phase::RunningPreserved),
             ]),
         )
+        .eventually(slack(), told("MachineDeployment", POOL, "PreservedMachineStays", 1))
         .always(slack(), phase("md-a-1", Phase::RunningPreserved))
+        // Its replica went with another one: when its preservation ends it is as any other.
+        .step(preserve("Node", "md-a-1", "false"))
+        .eventually(slack(), phase("md-a-1", Phase::Running))
+        .always(slack(), all([phase("md-a-1", Phase::Running), at_size(2)]))
+}
+
+/// Machines are taken by fewer and fewer replicas: first those that nobody keeps, then the one that was chosen
+/// automatically, and last the one that somebody asked for.
+fn scaled_down_in_order() -> Scenario {
+    let usual = long(Pool { maximum: 1, ..pool(4) });
+    let story = Scenario::new(
+        "preserve_scaled_down_in_order",
+        "Of fewer and fewer replicas first those machines go that nobody keeps, then the one kept automatically, and last the one asked for.",
+    );
+    settled(story, &[usual])
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(failing() + slack(), kept("md-a-2"))
+        .step(preserve("Node", "md-a-1", "now"))
+        .eventually(slack(), phase("md-a-1", Phase::RunningPreserved))
+        .step(scale(2))
+        .eventually(2 * slack() + joining(), all(["md-a-3", "md-a-4"].map(machine_gone)))
+        .always(slack(), all([phase("md-a-1", Phase::RunningPreserved), kept("md-a-2")]))
+        .step(scale(1))
+        .eventually(2 * slack() + joining(), machine_gone("md-a-2"))
+        .always(slack(), phase("md-a-1", Phase::RunningPreserved))
+        .step(scale(0))
+        .eventually(
+            2 * slack() + joining(),
+            all([machine_gone("md-a-1"), vm_count("md-a-1", 0)]),
+        )
 }
 
 fn raised_while_full() -> Scenario {

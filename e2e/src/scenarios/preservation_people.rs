@@ -1,5 +1,6 @@
 //! Preservation for those who ask: a disk that is full, and an account that may do nothing but annotate nodes.
 
+use harness::Scenario;
 use harness::scenario::Step;
 use harness::scenario::builder::{
     all, annotate, apply, by, daemon_set, delete, deployment, exists, kubelet, patch_spec, phase, pods, refused_to,
@@ -8,12 +9,13 @@ use harness::scenario::builder::{
 use harness::scenario::expect::PodState;
 use harness::scenario::step::KubeletAction;
 use harness::stage::NAMESPACE;
-use harness::{Scenario, StageKind};
 use mcm_api::{Phase, keys};
 use serde_json::json;
 
 use super::joining;
 use super::preservation::{SET, failing, kept, node_says_so, pool, preserve};
+
+const BINDING: &str = "preservation-consumer";
 
 /// All scenarios about those who ask.
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -47,7 +49,7 @@ fn rights() -> Step {
     apply(json!({
         "apiVersion": format!("{group}/v1"),
         "kind": "ClusterRoleBinding",
-        "metadata": { "name": "preservation-consumer" },
+        "metadata": { "name": BINDING },
         "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": format!("{NAMESPACE}:preservation-consumer") },
         "subjects": [{ "kind": "ServiceAccount", "name": "consumer", "namespace": NAMESPACE }],
     }))
@@ -57,7 +59,7 @@ fn consumer() -> Scenario {
     let user = format!("system:serviceaccount:{NAMESPACE}:consumer");
     let allowed = |step: Step| by(&user, step);
     let refused = |step: Step| refused_to(&user, step);
-    let story = pool(
+    pool(
         "preserve_by_a_consumer",
         "A service account that may only annotate nodes asks for a preservation, and takes that back; it can do nothing to machines.",
         &["m-1", "m-2"],
@@ -73,9 +75,6 @@ fn consumer() -> Scenario {
     .eventually(slack(), all([phase("m-1", Phase::RunningPreserved), node_says_so("m-1")]))
     .step(allowed(preserve("Node", "m-1", "false")))
     .eventually(slack(), phase("m-1", Phase::Running))
-    .eventually(slack(), all([exists("Machine", "m-1"), exists("Machine", "m-2")]));
-    story.only_on(
-        [StageKind::Sim, StageKind::Embedded, StageKind::Envtest],
-        "it names the role as it is called where the namespace is known beforehand",
-    )
+    .eventually(slack(), all([exists("Machine", "m-1"), exists("Machine", "m-2")]))
+    .step(delete("ClusterRoleBinding", BINDING))
 }

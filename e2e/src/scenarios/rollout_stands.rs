@@ -29,7 +29,7 @@ fn without_capacity() -> Scenario {
         ))
         .step(to_class("class-b"))
         .eventually(slack(), struck("full", 1))
-        .always(slack(), usual.runs())
+        .always(creation_timeout() + 2 * slack(), usual.runs())
         .step(lift("full"))
         .eventually(long_retry() + 4 * joining(), at_size(2))
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::workloads;
 use super::world::{WorldState, text};
-use crate::scenario::expect::{Condition, Expectation, FieldIs, FieldOf, History, Temporal};
+use crate::scenario::expect::{Condition, Expectation, FieldIs, FieldOf, History, Temporal, Told};
 use crate::scenario::{PhaseChange, Timeouts};
 
 /// Whether `condition` holds in `world`.
@@ -40,6 +40,7 @@ pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> 
             attached.at_most,
         ),
         Condition::VolumesOf(volumes) => workloads::volumes_for(&volumes.claim, world).count() == volumes.is,
+        Condition::Told(told) => workloads::within(told_so_often(told, world), told.at_least, told.at_most),
         Condition::Struck(struck) => struck_so_often(&struck.fault, world) >= struck.at_least,
         // What was is known where an expectation began, which has put it in their place.
         Condition::Unchanged(_) | Condition::SamePods(_) => false,
@@ -77,6 +78,18 @@ fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
         .get(&(call.to_owned(), machine.to_owned()))
         .copied()
         .unwrap_or_default()
+}
+
+fn told_so_often(told: &Told, world: &WorldState) -> usize {
+    let tells = |event: &&Value| {
+        let of = |field: &str| event.pointer(field).and_then(Value::as_str).unwrap_or_default();
+        of("/reason") == told.reason
+            && of("/involvedObject/kind") == told.kind
+            && of("/involvedObject/name") == told.name
+    };
+    let times = |event: &Value| event["count"].as_u64().unwrap_or(1).max(1);
+    let all: u64 = world.of_kind("Event").filter(tells).map(times).sum();
+    usize::try_from(all).unwrap_or(usize::MAX)
 }
 
 fn struck_so_often(fault: &str, world: &WorldState) -> u64 {
@@ -188,6 +201,7 @@ pub fn describe(condition: &Condition, world: &WorldState) -> String {
         Condition::Unchanged(field) => there(&field.kind, &field.name, world),
         Condition::Attached(attached) => workloads::describe_volumes(&attached.claim, world),
         Condition::VolumesOf(volumes) => workloads::describe_volumes(&volumes.claim, world),
+        Condition::Told(told) => format!("{} event(s) {} are there", told_so_often(told, world), told.reason),
         Condition::Struck(struck) => {
             let times = struck_so_often(&struck.fault, world);
             format!("fault {} struck {times} times", struck.fault)

@@ -12,6 +12,7 @@ use super::autoscaler::Actor;
 use super::evictor::Evictor;
 use super::world::{WorldState, text};
 use super::{flap, kinds, strip};
+use crate::deploy;
 use crate::invariants::label;
 use crate::scenario::step::{ActAs, Annotate, Answer, Deletion, ProcessAction};
 use crate::scenario::{Step, Timeouts};
@@ -135,8 +136,9 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
 
 /// Performs a step as another user. One that must be refused fails where it is not.
 async fn act_as(handles: &Handles, step: &ActAs, world: &WorldState) -> Result<(), String> {
+    let user = deploy::account_in(&step.user, &handles.namespace);
     let acting = Handles {
-        clusters: handles.clusters.as_user(&step.user)?,
+        clusters: handles.clusters.as_user(&user)?,
         ..handles.clone()
     };
     let refused = match Box::pin(perform(acting, &step.step, world)).await {
@@ -304,6 +306,10 @@ fn verb(action: impl std::fmt::Debug) -> String {
 
 /// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
 pub(crate) async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), String> {
+    // What names an account or a role of `deploy/` means that of this run.
+    let mut placed = object.clone();
+    deploy::place(&mut placed, namespace);
+    let object = &placed;
     let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
     let namespace = match text(object, "/metadata/namespace") {
         "" => namespace,

@@ -143,8 +143,7 @@ impl Timeouts {
             pod_toleration: Duration::from_mins(5),
             orphan_period: Duration::from_mins(30),
             api_timeout: Duration::from_secs(30),
-            // Less than the 72 h of production: all leases are renewed meanwhile.
-            preserve: Duration::from_hours(1),
+            preserve: Duration::from_hours(72),
             slack: Duration::from_mins(1),
         }
     }

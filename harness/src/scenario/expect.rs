@@ -96,6 +96,8 @@ pub enum Condition {
     Attached(Attached),
     /// So many volumes were made for a claim and are still there.
     VolumesOf(VolumesOf),
+    /// Events told of an object.
+    Told(Told),
     /// A fault rule has struck.
     Struck(Struck),
     /// All of them.
@@ -291,6 +293,24 @@ pub struct VolumesOf {
     pub is: usize,
 }
 
+/// So many Kubernetes Events tell of an object; one that counts repetitions counts as often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Told {
+    /// The object's kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The event's reason.
+    pub reason: String,
+    /// No fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<usize>,
+    /// No more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<usize>,
+}
+
 /// A fault rule, of the cloud's or of the API server's, has struck.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -406,6 +426,10 @@ impl fmt::Display for Condition {
                 )
             }
             Self::Field(FieldIs { kind, name, field, is }) => write!(f, "{kind} {name} has {field} = {is}"),
+            Self::Told(told) => {
+                bounds(f, told.at_least, told.at_most)?;
+                write!(f, "event(s) {} tell of {} {}", told.reason, told.kind, told.name)
+            }
             Self::Struck(Struck { fault, at_least }) => write!(f, "fault {fault} struck at least {at_least} times"),
             Self::All(list) => join(f, list, " and "),
             Self::Any(list) => join(f, list, " or "),

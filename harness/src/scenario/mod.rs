@@ -77,12 +77,31 @@ pub struct World {
     /// Who keeps machines beside the steps; absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeper: Option<disturb::Keeper>,
-    /// Whether mcm preserves nothing (`--preservation-dialect=off`); on stage `sim`.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub preservation_off: bool,
+    /// What mcm is told with `--preservation-dialect`; others than its default on stage `sim` alone.
+    #[serde(skip_serializing_if = "Dialect::is_default")]
+    pub preservation: Dialect,
     /// Whether there are agents on nodes that carry out updates in place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
+}
+
+/// Whose words and habits preservation follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Dialect {
+    /// The second proposal's.
+    #[default]
+    V2,
+    /// The reference's.
+    Upstream,
+    /// Nothing is preserved.
+    Off,
+}
+
+impl Dialect {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Default for World {
@@ -94,7 +113,7 @@ impl Default for World {
             no_target: false,
             neighbour: None,
             keeper: None,
-            preservation_off: false,
+            preservation: Dialect::default(),
             agents: false,
         }
     }

@@ -7,7 +7,7 @@ use crate::scenario::disturb::{
     ApiFault, Autoscaler, Client, Flap, Keep, Keeper, Pause, QuietEnd, SlowCreation, Strip,
 };
 use crate::scenario::duration::DurationExpression;
-use crate::scenario::expect::{Condition, Struck};
+use crate::scenario::expect::{Condition, Struck, Told};
 use crate::scenario::step::{FailZone, MakeVm, Patch, Process, Step, ZoneFailure};
 use crate::scenario::{DuplicateCreates, Scenario};
 
@@ -141,6 +141,28 @@ pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
         namespace: None,
         merge: serde_json::json!({ "spec": merge }),
         status: false,
+    })
+}
+
+/// Events of that reason told of an object so often or more.
+pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
+    Condition::Told(Told {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+        at_least: Some(at_least),
+        at_most: None,
+    })
+}
+
+/// The same, and no more often than that.
+pub fn told_at_most(kind: &str, name: &str, reason: &str, at_most: usize) -> Condition {
+    Condition::Told(Told {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+        at_least: Some(1),
+        at_most: Some(at_most),
     })
 }
 

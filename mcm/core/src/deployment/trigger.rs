@@ -67,6 +67,7 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
         match goes_on(name).filter(|_| time.parse::<Timestamp>().is_ok()) {
             Some(machine) if machine.status.is_kept() => kept.push(Reason::ChosenAndPreserved(name.to_owned())),
             Some(_) => named.push((name.to_owned(), time.to_owned())),
+            None if planted!(desk.settings, R43b) => desk.deployment.spec.replicas -= 1,
             None => {}
         }
     }

@@ -443,6 +443,7 @@ pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
     let retry = &settings.retry;
     match code {
         Code::ResourceExhausted if planted!(settings, R09b) => NEVER,
+        _ if planted!(settings, R60b) => Duration::ZERO,
         Code::ResourceExhausted => retry.resource_exhausted,
         _ if is_transient(code) => retry.short,
         _ => retry.medium,

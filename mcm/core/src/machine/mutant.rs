@@ -126,6 +126,8 @@ pub enum Mutant {
     R42,
     /// A priority that came with the list of named machines stays when the list goes.
     R43,
+    /// Each repetition of a scale-down by cluster-autoscaler lowers the number again.
+    R43b,
     /// Among machines of a set the oldest goes, in whatever phase.
     R44b,
     /// A named machine is deleted before the number is lowered.
@@ -162,6 +164,8 @@ pub enum Mutant {
     R59,
     /// New machines count as available as soon as they boot.
     R60,
+    /// A creation that failed is tried again without a wait.
+    R60b,
     /// Nobody keeps cluster-autoscaler away from a replacement whose predecessor still drains.
     R61,
     /// A deletion knows the machine's node by the machine's label alone.
@@ -244,6 +248,8 @@ pub enum Mutant {
     Q28,
     /// A set that could not be sized counts as sized.
     Q29,
+    /// A set whose selector names nothing takes every machine that nobody has.
+    Q30,
     /// An outage of an API server that is over counts as begun when another one comes.
     A01,
     /// A drain that may evict nothing asks no pod with volumes to go.
@@ -266,7 +272,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 127] = [
+    pub const ALL: [Self; 130] = [
         Self::R01,
         Self::R01b,
         Self::R02,
@@ -326,6 +332,7 @@ impl Mutant {
         Self::R41,
         Self::R42,
         Self::R43,
+        Self::R43b,
         Self::R44b,
         Self::R45,
         Self::R46,
@@ -344,6 +351,7 @@ impl Mutant {
         Self::R58,
         Self::R59,
         Self::R60,
+        Self::R60b,
         Self::R61,
         Self::R62,
         Self::R63,
@@ -385,6 +393,7 @@ impl Mutant {
         Self::Q16,
         Self::Q28,
         Self::Q29,
+        Self::Q30,
         Self::A01,
         Self::A02,
         Self::A02b,
@@ -458,6 +467,7 @@ impl Mutant {
             Self::R41 => "R41",
             Self::R42 => "R42",
             Self::R43 => "R43",
+            Self::R43b => "R43/b",
             Self::R44b => "R44/b",
             Self::R45 => "R45",
             Self::R46 => "R46",
@@ -476,6 +486,7 @@ impl Mutant {
             Self::R58 => "R58",
             Self::R59 => "R59",
             Self::R60 => "R60",
+            Self::R60b => "R60/b",
             Self::R61 => "R61",
             Self::R62 => "R62",
             Self::R63 => "R63",
@@ -516,6 +527,7 @@ impl Mutant {
             Self::Q11 => "Q11",
             Self::Q28 => "Q28",
             Self::Q29 => "Q29",
+            Self::Q30 => "Q30",
             Self::Q16 => "Q16",
             Self::A01 => "A01",
             Self::A02 => "A02",

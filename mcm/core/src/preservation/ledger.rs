@@ -246,7 +246,8 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, by: PreservedBy) -> PreservationEntry {
-        let age = i64::from(name.bytes().last().unwrap_or_default());
+        // Who comes last by name is the oldest.
+        let age = 1_000 - i64::from(name.bytes().last().unwrap_or_default());
         PreservationEntry {
             uid: format!("uid-{name}"),
             name: name.to_owned(),
@@ -338,7 +339,7 @@ mod tests {
     #[rstest]
     #[case::not_used(None, None, &[], "", None)]
     #[case::first_seen(Some(1), None, &[("a", AUTO), ("b", AUTO)], "", Some(1))]
-    #[case::lowered(Some(1), Some(3), &[("c", AUTO), ("a", AUTO), ("b", AUTO)], "a b", Some(1))]
+    #[case::lowered(Some(1), Some(3), &[("c", AUTO), ("a", AUTO), ("b", AUTO)], "b c", Some(1))]
     #[case::lowered_with_room(Some(2), Some(3), &[("a", AUTO)], "", Some(2))]
     #[case::asked_for_ones_stay(Some(0), Some(2), &[("a", ASKED), ("b", AUTO)], "b", Some(0))]
     #[case::above_for_another_reason(Some(1), Some(1), &[("a", ASKED), ("b", AUTO)], "", Some(1))]

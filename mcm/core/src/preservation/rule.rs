@@ -252,6 +252,23 @@ pub fn standing(now: &Situation) -> Step {
     }
 }
 
+/// What is done about a machine that has failed before anybody kept it, as its owner's list says.
+pub fn started_late(now: &Situation, gate: Gate) -> Step {
+    let kept = match gate {
+        Gate::RollingOut => false,
+        _ if !now.adopted => true,
+        Gate::Open => now.vm,
+        Gate::Full | Gate::Nobody => false,
+    };
+    match now.track {
+        _ if kept => Step::StartFailed,
+        // What the preservation before left, or another controller's word, is taken back all the same.
+        Track::Releasing => Step::Finish,
+        _ if now.adopted => Step::Finish,
+        _ => Step::Nothing,
+    }
+}
+
 fn start(now: &Situation) -> Step {
     match now.request {
         Request::Now | Request::WhenFailed if now.is_failed() => Step::StartFailed,

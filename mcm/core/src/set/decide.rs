@@ -36,7 +36,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     }
     let leaving = set.metadata.deletion_timestamp.is_some();
     let problems = problems(set);
-    if !problems.is_empty() && !leaving {
+    if !problems.is_empty() && !leaving && !planted!(view, Q30) {
         let text = problems.join("; ");
         let reason = Reason::Invalid(text.clone());
         if write_status(&mut plan, set, invalid(set, &text, now), now, reason.clone()) {
@@ -81,7 +81,18 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
     let mut mine = Vec::new();
     for machine in &view.machines {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        match claim(owner, selector, &machine.metadata) {
+        let claim = claim(owner, selector, &machine.metadata);
+        #[cfg(feature = "mutants")]
+        let claim = match claim {
+            Claim::Foreign | Claim::Release if planted!(view, Q30) && crate::selector::is_empty(selector) => {
+                match crate::ownership::controller(&machine.metadata) {
+                    None => Claim::Adopt,
+                    Some(_) => Claim::Mine,
+                }
+            }
+            claim => claim,
+        };
+        match claim {
             Claim::Mine => mine.push(Arc::clone(machine)),
             Claim::Adopt => {
                 let patch = welcome(machine, adoption(&machine.metadata, "MachineSet", owner));

@@ -106,11 +106,7 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     let plan = match step {
         Step::Nothing => None,
         Step::Start => Some(keep::start(pass, facts)),
-        // Where it may not be kept, what the preservation before left is taken back all the same.
-        Step::StartFailed => turn::start_failed(pass, facts).or_else(|| {
-            let left = facts.now.adopted || facts.now.track == Track::Releasing;
-            left.then(|| finish::finish(pass, facts))
-        }),
+        Step::StartFailed => turn::start_failed(pass, facts),
         Step::Drain => Some(drain::decide(pass, facts)),
         Step::Keep => Some(keep::keep(pass, facts)),
         Step::Release(why) => Some(finish::release(pass, facts, why)),
@@ -245,7 +241,7 @@ impl Facts {
                     .any(|why| record.reason == why.word())
             }),
             relapse: record.as_ref().is_some_and(|record| record.reason == RELAPSE),
-            adopted: failed && record.is_none() && resolved.automatic,
+            adopted: failed && record.is_none() && resolved.automatic && resolved.request == Request::None,
             vm: !machine.spec.provider_id.is_empty(),
         };
         Self { resolved, now, record }

@@ -7,7 +7,7 @@ use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 use super::super::pass::Pass;
 use super::super::{Action, EventType, Plan, Reason};
 use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
-use crate::preservation::{Expiry, Failure, Gate, Origin, Release, on_failure, on_recovery};
+use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, on_failure, on_recovery, started_late};
 
 /// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.
 pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
@@ -39,18 +39,21 @@ pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
 /// of it.
 pub(super) fn start_failed(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let asked = !facts.now.adopted;
-    match known_gate(pass, asked) {
-        _ if !asked && !facts.now.vm => None,
-        None => Some(claim(facts, asked)),
-        Some(Gate::Full | Gate::Nobody) if !asked => None,
-        Some(Gate::RollingOut) => None,
-        Some(_) => {
+    let gate = match known_gate(pass, asked) {
+        Some(gate) => gate,
+        None if started_late(&facts.now, Gate::Open) == Step::StartFailed => return Some(claim(facts, asked)),
+        None => Gate::Nobody,
+    };
+    match started_late(&facts.now, gate) {
+        Step::StartFailed => {
             let plan = Plan {
                 status: Some(pass.machine().status.clone()),
                 ..Plan::new(Reason::Preservation("the failed machine is kept after all".to_owned()))
             };
             Some(draining(pass, facts, plan, asked))
         }
+        Step::Finish => Some(super::finish::finish(pass, facts)),
+        _ => None,
     }
 }
 

@@ -9,11 +9,14 @@
 pub struct Cell<'a> {
     /// `fails`: it becomes Failed now; `recovers`: it was Failed and is healthy; else its phase.
     pub phase: &'a str,
-    /// How far its preservation is, and who asked: `free`, `draining`, `auto`, `now`, `when-failed`, `releasing`.
+    /// How far its preservation is, and who asked. Not kept: `free`, `no-vm` (without a VM), `adopted` (it failed with
+    /// another controller's word on it). Its pods leave: `draining`, `auto-draining`, `relapsing` (not for the first
+    /// time). Kept: `auto`, `lowered` (the same, after the maximum was lowered below it), `now`, `when-failed`. At its
+    /// end: `releasing`, `expired` (its time was over).
     pub kept: &'a str,
     /// `none`, `ahead`, `over`.
     pub expiry: &'a str,
-    /// The annotation of the Node: `-` or its value.
+    /// The annotation of the Node: `-` or its value; `gone`: there is no Node.
     pub node: &'a str,
     /// The annotation of the Machine.
     pub machine: &'a str,
@@ -24,386 +27,86 @@ pub struct Cell<'a> {
 }
 
 /// The two annotations, what they ask for together, and who says so. The first row that matches decides.
-const ASKED: [(&str, &str, &str, &str); 3] = [
+const ASKED: [(&str, &str, &str, &str); 4] = [
     ("now|when-failed|false", "*", "node", "doc, points to note 6"),
+    ("gone", "*", "machine", "doc, points to note 5"),
     ("-", "*", "machine", "doc, points to note 5"),
     ("maybe", "*", "machine", "rule, An unknown value"),
 ];
 
 /// Phase, kept, expiry, asked, limit, rollout, outcome, citation. The first row that matches decides.
-type Row = (
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-    &'static str,
-);
+type Row = [&'static str; 8];
 
-const ROWS: [Row; 38] = [
+#[rustfmt::skip]
+const ROWS: [Row; 53] = [
     // What fails.
-    (
-        "fails",
-        "auto|now|when-failed",
-        "over",
-        "*",
-        "*",
-        "*",
-        "release",
-        "doc, proposal 5, After timeout",
-    ),
-    (
-        "fails",
-        "auto|now|when-failed",
-        "ahead",
-        "false",
-        "*",
-        "*",
-        "release",
-        "doc, proposal 8",
-    ),
-    (
-        "fails",
-        "now|when-failed",
-        "ahead",
-        "-",
-        "*",
-        "*",
-        "release",
-        "rule, The annotation is removed",
-    ),
-    (
-        "fails",
-        "auto|now|when-failed",
-        "ahead",
-        "*",
-        "*",
-        "rollout",
-        "release",
-        "doc, points to note 1",
-    ),
-    (
-        "fails",
-        "auto|now|when-failed",
-        "ahead",
-        "*",
-        "*",
-        "calm",
-        "keep-failed",
-        "doc, proposal 4, moved to Failed:Preserved",
-    ),
-    (
-        "fails",
-        "*",
-        "*",
-        "false",
-        "*",
-        "*",
-        "replace",
-        "rule, false on a machine that is not preserved",
-    ),
-    (
-        "fails",
-        "*",
-        "*",
-        "*",
-        "*",
-        "rollout",
-        "replace",
-        "doc, points to note 1",
-    ),
-    (
-        "fails",
-        "*",
-        "*",
-        "now|when-failed",
-        "*",
-        "calm",
-        "keep-failed",
-        "doc, proposal 5",
-    ),
-    (
-        "fails",
-        "*",
-        "*",
-        "-|maybe",
-        "room",
-        "calm",
-        "keep-failed",
-        "doc, proposal 6",
-    ),
-    (
-        "fails",
-        "*",
-        "*",
-        "-|maybe",
-        "full",
-        "calm",
-        "replace",
-        "doc, diagram 2, if autoPreserveFailedMax breached",
-    ),
+    ["fails", "auto|lowered|now|when-failed", "over", "*", "*", "*", "release", "doc, proposal 5, After timeout"],
+    ["fails", "auto|lowered|now|when-failed", "ahead", "false", "*", "*", "release", "doc, proposal 8"],
+    ["fails", "now|when-failed", "ahead", "-", "*", "*", "release", "rule, The annotation is removed"],
+    ["fails", "lowered", "ahead", "-|maybe", "*", "*", "release", "rule, When it is lowered, automatic ones end"],
+    ["fails", "auto|lowered|now|when-failed", "ahead", "*", "*", "rollout", "release", "doc, points to note 1"],
+    ["fails", "auto|lowered|now|when-failed", "ahead", "*", "*", "calm", "keep-failed", "doc, proposal 4, moved to Failed:Preserved"],
+    ["fails", "*", "*", "false", "*", "*", "replace", "rule, false on a machine that is not preserved"],
+    ["fails", "*", "*", "*", "*", "rollout", "replace", "doc, points to note 1"],
+    ["fails", "*", "*", "now|when-failed", "*", "calm", "keep-failed", "doc, proposal 5"],
+    ["fails", "no-vm", "*", "-|maybe", "*", "calm", "replace", "rule, A machine without a VM"],
+    ["fails", "*", "*", "-|maybe", "room", "calm", "keep-failed", "doc, proposal 6"],
+    ["fails", "*", "*", "-|maybe", "full", "calm", "replace", "doc, diagram 2, if autoPreserveFailedMax breached"],
     // What recovers.
-    (
-        "recovers",
-        "free|releasing",
-        "*",
-        "*",
-        "*",
-        "*",
-        "run",
-        "rule, Expired and healthy at once",
-    ),
-    (
-        "recovers",
-        "*",
-        "over",
-        "*",
-        "*",
-        "*",
-        "release",
-        "doc, proposal 7, After the timeout",
-    ),
-    ("recovers", "*", "*", "false", "*", "*", "release", "doc, proposal 8"),
-    (
-        "recovers",
-        "now|when-failed|draining",
-        "*",
-        "-",
-        "*",
-        "*",
-        "release",
-        "rule, The annotation is removed",
-    ),
-    ("recovers", "*", "*", "*", "*", "*", "run-preserved", "doc, proposal 7"),
+    ["recovers", "free|no-vm|releasing|expired", "*", "*", "*", "*", "run", "rule, Expired and healthy at once"],
+    ["recovers", "*", "over", "*", "*", "*", "release", "doc, proposal 7, After the timeout"],
+    ["recovers", "*", "*", "false", "*", "*", "release", "doc, proposal 8"],
+    ["recovers", "now|when-failed|draining|relapsing", "*", "-", "*", "*", "release", "rule, The annotation is removed"],
+    ["recovers", "relapsing", "none", "*", "*", "*", "release", "rule, Preserved means that the expiry is set"],
+    ["recovers", "lowered", "*", "-|maybe", "*", "*", "release", "rule, When it is lowered, automatic ones end"],
+    ["recovers", "*", "*", "*", "*", "*", "run-preserved", "doc, proposal 7"],
     // What is being deleted.
-    (
-        "Terminating",
-        "*",
-        "*",
-        "*",
-        "*",
-        "*",
-        "nothing",
-        "rule, now is honoured in every phase but Terminating",
-    ),
+    ["Terminating", "*", "*", "*", "*", "*", "nothing", "rule, now is honoured in every phase but Terminating"],
     // What is not preserved.
-    (
-        "Failed",
-        "free",
-        "*",
-        "now|when-failed",
-        "*",
-        "*",
-        "keep-failed",
-        "rule, A new now or when-failed",
-    ),
-    (
-        "*",
-        "free",
-        "*",
-        "now",
-        "*",
-        "*",
-        "start",
-        "doc, proposal 4; rule, now is honoured in every phase but Terminating",
-    ),
-    (
-        "*",
-        "free",
-        "*",
-        "*",
-        "*",
-        "*",
-        "nothing",
-        "doc, diagram 1, Running + Requested",
-    ),
+    ["Failed", "free|no-vm", "*", "now|when-failed", "*", "calm", "keep-failed", "rule, A new now or when-failed"],
+    ["Failed", "free|no-vm", "*", "now|when-failed", "*", "rollout", "nothing", "doc, points to note 1"],
+    ["*", "free|no-vm", "*", "now", "*", "*", "start", "doc, proposal 4; rule, now is honoured in every phase but Terminating"],
+    ["*", "free|no-vm", "*", "*", "*", "*", "nothing", "doc, diagram 1, Running + Requested"],
+    // What another controller was about to keep.
+    ["*", "adopted", "*", "now|when-failed", "*", "calm", "keep-failed", "rule, A new now or when-failed"],
+    ["*", "adopted", "*", "now|when-failed", "*", "rollout", "nothing", "doc, points to note 1"],
+    ["*", "adopted", "*", "false", "*", "*", "nothing", "rule, false on a machine that is not preserved"],
+    ["*", "adopted", "*", "*", "room", "calm", "keep-failed", "rule, is kept if there is"],
+    ["*", "adopted", "*", "*", "*", "*", "finish", "rule, is kept if there is"],
     // What drains.
-    (
-        "*",
-        "draining",
-        "over",
-        "*",
-        "*",
-        "*",
-        "release",
-        "rule, The expiry of a relapse passes",
-    ),
-    (
-        "*",
-        "draining",
-        "*",
-        "false",
-        "*",
-        "*",
-        "release",
-        "rule, false goes by the current phase",
-    ),
-    (
-        "*",
-        "draining",
-        "*",
-        "-",
-        "*",
-        "*",
-        "release",
-        "rule, The annotation is removed",
-    ),
-    (
-        "*",
-        "draining",
-        "*",
-        "*",
-        "*",
-        "*",
-        "drain",
-        "doc, proposal 5, The machine is drained",
-    ),
+    ["*", "draining|auto-draining|relapsing", "over", "*", "*", "*", "release", "rule, The expiry of a relapse passes"],
+    ["*", "draining|auto-draining|relapsing", "*", "false", "*", "*", "release", "rule, false goes by the current phase"],
+    ["*", "draining|relapsing", "*", "-", "*", "*", "release", "rule, The annotation is removed"],
+    ["*", "relapsing", "none", "*", "*", "*", "release", "rule, Preserved means that the expiry is set"],
+    ["*", "auto-draining", "*", "-", "*", "*", "drain", "rule, an automatic one goes on"],
+    ["*", "draining|auto-draining|relapsing", "*", "*", "*", "*", "drain", "doc, proposal 5, The machine is drained"],
     // What is preserved.
-    (
-        "*",
-        "auto|now|when-failed",
-        "over",
-        "*",
-        "*",
-        "*",
-        "release",
-        "doc, proposal 4 to 6, After timeout",
-    ),
-    (
-        "*",
-        "auto|now|when-failed",
-        "none",
-        "false",
-        "*",
-        "*",
-        "release",
-        "doc, proposal 8",
-    ),
-    (
-        "*",
-        "auto|now|when-failed",
-        "none",
-        "*",
-        "*",
-        "*",
-        "release",
-        "rule, Preserved means that the expiry is set",
-    ),
-    (
-        "*",
-        "auto|now|when-failed",
-        "*",
-        "false",
-        "*",
-        "*",
-        "release",
-        "doc, proposal 8, use case 4",
-    ),
-    (
-        "*",
-        "now|when-failed",
-        "*",
-        "-",
-        "*",
-        "*",
-        "release",
-        "rule, The annotation is removed",
-    ),
-    (
-        "Failed",
-        "now",
-        "*",
-        "when-failed",
-        "*",
-        "*",
-        "keep",
-        "rule, A new now or when-failed",
-    ),
-    (
-        "*",
-        "now",
-        "*",
-        "when-failed",
-        "*",
-        "*",
-        "release",
-        "rule, when-failed on a preservation that now asked for",
-    ),
-    (
-        "*",
-        "auto",
-        "*",
-        "-",
-        "*",
-        "*",
-        "keep",
-        "rule, an automatic one goes on",
-    ),
-    (
-        "*",
-        "auto",
-        "*",
-        "now|when-failed",
-        "*",
-        "*",
-        "keep",
-        "rule, it becomes manual",
-    ),
-    (
-        "*",
-        "when-failed",
-        "*",
-        "now",
-        "*",
-        "*",
-        "keep",
-        "rule, on any other changes nothing",
-    ),
-    (
-        "*",
-        "auto|now|when-failed",
-        "*",
-        "*",
-        "*",
-        "*",
-        "keep",
-        "doc, proposal 4 to 6",
-    ),
+    ["*", "auto|lowered|now|when-failed", "over", "*", "*", "*", "release", "doc, proposal 4 to 6, After timeout"],
+    ["*", "auto|lowered|now|when-failed", "none", "false", "*", "*", "release", "doc, proposal 8"],
+    ["*", "auto|lowered|now|when-failed", "none", "*", "*", "*", "release", "rule, Preserved means that the expiry is set"],
+    ["*", "auto|lowered|now|when-failed", "*", "false", "*", "*", "release", "doc, proposal 8, use case 4"],
+    ["*", "now|when-failed", "*", "-", "*", "*", "release", "rule, The annotation is removed"],
+    ["*", "lowered", "*", "-|maybe", "*", "*", "release", "rule, When it is lowered, automatic ones end"],
+    ["Failed", "now", "*", "when-failed", "*", "*", "keep", "rule, when-failed on a preservation that now asked for"],
+    ["*", "now", "*", "when-failed", "*", "*", "release", "rule, when-failed on a preservation that now asked for"],
+    ["*", "auto", "*", "-", "*", "*", "keep", "rule, an automatic one goes on"],
+    ["*", "auto|lowered", "*", "now|when-failed", "*", "*", "keep", "rule, it becomes manual"],
+    ["*", "when-failed", "*", "now", "*", "*", "keep", "rule, on any other changes nothing"],
+    ["*", "auto|now|when-failed", "*", "*", "*", "*", "keep", "doc, proposal 4 to 6"],
     // What ends.
-    (
-        "Failed",
-        "releasing",
-        "*",
-        "now|when-failed",
-        "*",
-        "*",
-        "keep-failed",
-        "rule, A new now or when-failed",
-    ),
-    (
-        "*",
-        "releasing",
-        "*",
-        "now",
-        "*",
-        "*",
-        "start",
-        "rule, A new now or when-failed",
-    ),
-    (
-        "*",
-        "releasing",
-        "*",
-        "*",
-        "*",
-        "*",
-        "finish",
-        "rule, Releasing never starts a preservation again",
-    ),
-    ("*", "*", "*", "*", "*", "*", "?", "no row decides"),
+    ["*", "expired", "ahead|over", "*", "*", "*", "finish", "rule, On expiry the annotation that asked is removed"],
+    ["Failed", "releasing|expired", "*", "now|when-failed", "*", "calm", "keep-failed", "rule, A new now or when-failed"],
+    ["Failed", "releasing|expired", "*", "now|when-failed", "*", "rollout", "finish", "doc, points to note 1"],
+    ["*", "releasing|expired", "*", "now", "*", "*", "start", "rule, A new now or when-failed"],
+    ["*", "releasing|expired", "*", "*", "*", "*", "finish", "rule, Releasing never starts a preservation again"],
+    ["*", "*", "*", "*", "*", "*", "?", "no row decides"],
 ];
+
+/// Every citation.
+pub fn citations() -> Vec<&'static str> {
+    let all = ROWS.iter().map(|row| row[7]).chain(ASKED.iter().map(|row| row.3));
+    all.flat_map(|cited| cited.split("; ")).collect()
+}
 
 /// The outcome and who says so.
 pub fn outcome(cell: &Cell<'_>) -> (&'static str, &'static str) {
@@ -414,15 +117,15 @@ pub fn outcome(cell: &Cell<'_>) -> (&'static str, &'static str) {
         cell.machine
     };
     let row = ROWS.iter().find(|row| {
-        is(row.0, cell.phase)
-            && is(row.1, cell.kept)
-            && is(row.2, cell.expiry)
-            && is(row.3, asked)
-            && is(row.4, cell.limit)
-            && is(row.5, cell.rollout)
+        is(row[0], cell.phase)
+            && is(row[1], cell.kept)
+            && is(row[2], cell.expiry)
+            && is(row[3], asked)
+            && is(row[4], cell.limit)
+            && is(row[5], cell.rollout)
     });
     let row = row.unwrap();
-    (row.6, row.7)
+    (row[6], row[7])
 }
 
 fn is(pattern: &str, word: &str) -> bool {

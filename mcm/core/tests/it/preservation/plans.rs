@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{NodeCondition, NodeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Machine, Phase, PreservationEntry, PreservationStage, PreservedBy, keys};
@@ -423,6 +423,23 @@ fn a_relapse_is_drained_again_and_keeps_its_expiry() {
         (lab.phase().as_str(), lab.expiry(), lab.is_tainted()),
         ("Failed:Preserved", ends, true)
     );
+}
+
+#[test]
+fn another_timeout_is_for_preservations_that_begin_later() {
+    let mut lab = kept();
+    let ends = lab.expiry();
+    lab.view.machine.spec.configuration.machine_preserve_timeout = Some("1h".parse().unwrap());
+    lab.settle();
+    assert_eq!(lab.expiry(), ends);
+    lab.now = ends.unwrap();
+    lab.reports(healthy());
+    lab.settle();
+    assert_eq!(lab.phase(), "Running");
+    let begins = lab.now;
+    lab.ask("Node", "now");
+    lab.settle();
+    assert_eq!(lab.expiry(), begins.checked_add(SignedDuration::from_hours(1)).ok());
 }
 
 /// A relapse whose pods leave, and take long.

@@ -78,6 +78,13 @@ impl World {
             bounds.surge,
             self.tail()
         );
+        let all = self.machines.len() as i64;
+        assert!(
+            !self.undisturbed || all <= replicas + bounds.surge,
+            "{all} machines with those that go, {replicas} wanted, surge {}:\n{}",
+            bounds.surge,
+            self.tail()
+        );
     }
 
     /// A machine that served was taken away, or was chosen for an update.

@@ -114,6 +114,25 @@ fn the_story_of_a_rollout_in_one_order() {
     insta::assert_snapshot!(world.narrative.join("\n"));
 }
 
+#[rstest]
+#[case::recreate(7, recreate(), 0)]
+#[case::in_place(7, in_place("Auto", 1, 0), 0)]
+#[case::in_place_by_hand(7, in_place("Manual", 0, 1), 1)]
+fn the_story_of_another_strategy_in_one_order(#[case] seed: u64, #[case] strategy: Value, #[case] by_hand: usize) {
+    let mut dice = Dice::new(seed);
+    let how = strategy["inPlaceUpdate"]["orchestrationType"]
+        .as_str()
+        .unwrap_or("Recreate")
+        .to_owned();
+    let mut world = World::new(deployment(3, strategy));
+    world.updates_at_a_time = by_hand;
+    world.settle_anyhow(&mut dice);
+    class(&mut world, "class-b");
+    world.settle_anyhow(&mut dice);
+    world.assert_settled("class-b");
+    insta::assert_snapshot!(how, world.narrative.join("\n"));
+}
+
 #[test]
 fn the_story_of_a_rollout_that_is_scaled_and_rolled_back() {
     let mut dice = Dice::new(11);

@@ -159,3 +159,19 @@ fn machines_that_are_ordered_take_up_the_surge() {
     decide_once(&mut world);
     assert_eq!(size(&world, "ms2"), 1);
 }
+
+/// Two sets of up to six machines each, and any number of replicas and surge up to six.
+#[test]
+fn whatever_the_sizes_a_changed_number_takes_no_machine_that_must_be_available() {
+    for (old, new, replicas, surge) in (0..7 * 7 * 7 * 7).map(|n: i32| (n / 343, n / 49 % 7, n / 7 % 7, n % 7)) {
+        let unavailable = i32::from(surge == 0);
+        let sets = [("class-x", old), ("class-a", new)];
+        let mut world = sized_for_five(replicas, rolling(surge, unavailable), &sets);
+        decide_once(&mut world);
+        let sizes: Vec<i32> = world.sets.keys().map(|name| size(&world, name)).collect();
+        let kept = sizes[0].min(old) + sizes[1].min(new);
+        let told = format!("{old} and {new} become {sizes:?} with {replicas} replicas and a surge of {surge}");
+        assert!(kept >= (replicas - unavailable).min(old + new), "{told}");
+        assert!(sizes.iter().sum::<i32>() <= (replicas + surge).max(old + new), "{told}");
+    }
+}

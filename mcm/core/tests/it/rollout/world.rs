@@ -53,6 +53,8 @@ pub struct World {
     pub made: usize,
     /// No bound is looked at.
     pub lenient: bool,
+    /// Nothing fails and nobody changes a number: machines that go count as long as they are there.
+    pub undisturbed: bool,
     pub taken: Option<String>,
     pub(super) lives: BTreeMap<String, Life>,
     pub(super) draining: BTreeMap<String, usize>,
@@ -82,6 +84,7 @@ impl World {
             updates_at_a_time: 0,
             made: 0,
             lenient: false,
+            undisturbed: false,
             taken: None,
             lives: BTreeMap::new(),
             draining: BTreeMap::new(),
