@@ -1,8 +1,8 @@
 //! Preservation in deployments: the maximum over their sets, rollouts, zones, and cluster-autoscaler.
 
 use harness::scenario::builder::{
-    all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase, seconds,
-    slack, told, vm_count, wait,
+    all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase, slack, told,
+    vm_count,
 };
 use harness::scenario::someone::{Deed, Someone};
 use harness::scenario::step::{KubeletAction, ZoneFailure};

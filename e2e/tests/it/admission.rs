@@ -154,6 +154,16 @@ fn refused() -> Vec<Refused> {
             "a selector without labels would take every machine of the namespace: name at least one label",
         ),
         case(
+            "a selector that the template's labels do not match",
+            deployment(&json!({ "template": { "metadata": { "labels": { "name": "b" } } } })),
+            "selector does not match template.metadata.labels: give the template the labels that are selected",
+        ),
+        case(
+            "a set whose template has no labels",
+            set(&json!({ "template": { "metadata": null } })),
+            "selector does not match template.metadata.labels",
+        ),
+        case(
             "two maxima that differ",
             deployment(&json!({ "autoPreserveFailedMax": 1, "autoPreserveFailedMachineMax": 2 })),
             "two names of one number: remove one of them",

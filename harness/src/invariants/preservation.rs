@@ -297,7 +297,8 @@ fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<Stri
         "Expired" => time(machine, EXPIRY).is_some_and(|expiry| expiry <= sight.at()),
         "Refused" => asked == Some("false"),
         "Removed" => asked.is_none(),
-        "NotFailed" => asked == Some("when-failed"),
+        // In the reference's dialect, of what was kept automatically as well.
+        "NotFailed" => asked.is_some_and(|asked| ["when-failed", "auto-preserved"].contains(&asked)),
         "MaximumLowered" => record("by") == Some("auto"),
         "RollingOut" | "ExpiryRemoved" => true,
         _ => false,

@@ -3,7 +3,9 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use serde_json::json;
 
-use super::machine::{HAS_SELECTOR, ONE_MAXIMUM, failed_machines, preservations, selector_that_names_labels, template};
+use super::machine::{
+    HAS_SELECTOR, ONE_MAXIMUM, SELECTS_ITS_OWN, failed_machines, preservations, selector_that_names_labels, template,
+};
 use super::schema::{Refine, boolean, int_or_string, int32, int64, list_of, object, string, time};
 use super::{Parts, age, column, status_and_scale};
 
@@ -99,6 +101,7 @@ fn spec() -> JSONSchemaProps {
     ])
     .required(&["template"])
     .rule(HAS_SELECTOR.0, HAS_SELECTOR.1)
+    .rule(SELECTS_ITS_OWN.0, SELECTS_ITS_OWN.1)
     .rule(ONE_MAXIMUM.0, ONE_MAXIMUM.1)
 }
 

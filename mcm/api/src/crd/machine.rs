@@ -113,7 +113,9 @@ pub(super) fn template() -> JSONSchemaProps {
     object([
         (
             "metadata",
-            any_object().described("Labels, annotations and finalizers of the machines."),
+            object([("labels", labels())])
+                .open()
+                .described("Labels, annotations and finalizers of the machines."),
         ),
         ("spec", machine_spec()),
     ])
@@ -185,6 +187,18 @@ pub(super) fn failed_machines() -> JSONSchemaProps {
     .described("Machines whose last operation failed.")
 }
 
+/// Labels as Kubernetes takes them, and fewer than anybody has: what rules say of them must be found out in bounded time.
+fn labels() -> JSONSchemaProps {
+    let value = JSONSchemaProps {
+        max_length: Some(63),
+        ..string()
+    };
+    JSONSchemaProps {
+        max_properties: Some(256),
+        ..map_of(value)
+    }
+}
+
 fn selector() -> JSONSchemaProps {
     let requirement = object([
         ("key", string()),
@@ -194,7 +208,7 @@ fn selector() -> JSONSchemaProps {
     .required(&["key", "operator"]);
     object([
         ("matchExpressions", list_of(requirement).list_type("atomic")),
-        ("matchLabels", map_of(string())),
+        ("matchLabels", labels()),
     ])
     .atomic_map()
 }
@@ -211,6 +225,15 @@ pub(super) fn selector_that_names_labels() -> JSONSchemaProps {
 pub(super) const HAS_SELECTOR: (&str, &str) = (
     "has(self.selector)",
     "selector is missing: name the labels of template.metadata.labels",
+);
+
+/// New machines would not be those of the set or deployment that makes them.
+pub(super) const SELECTS_ITS_OWN: (&str, &str) = (
+    "!has(self.selector) || !has(self.selector.matchLabels) || size(self.selector.matchLabels) == 0 || \
+     has(self.template) && has(self.template.metadata) && has(self.template.metadata.labels) && \
+     self.selector.matchLabels.all(key, key in self.template.metadata.labels && \
+     self.template.metadata.labels[key] == self.selector.matchLabels[key])",
+    "selector does not match template.metadata.labels: give the template the labels that are selected",
 );
 
 /// The two names of one number do not contradict each other.

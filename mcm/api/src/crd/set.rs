@@ -3,8 +3,8 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 
 use super::machine::{
-    HAS_SELECTOR, ONE_MAXIMUM, class_spec, failed_machines, last_operation, preservations, selector_that_names_labels,
-    template,
+    HAS_SELECTOR, ONE_MAXIMUM, SELECTS_ITS_OWN, class_spec, failed_machines, last_operation, preservations,
+    selector_that_names_labels, template,
 };
 use super::schema::{Refine, int32, int64, list_of, object, string, time};
 use super::{Parts, age, column, status_and_scale};
@@ -73,6 +73,7 @@ fn spec() -> JSONSchemaProps {
     ])
     .required(&["template"])
     .rule(HAS_SELECTOR.0, HAS_SELECTOR.1)
+    .rule(SELECTS_ITS_OWN.0, SELECTS_ITS_OWN.1)
     .rule(ONE_MAXIMUM.0, ONE_MAXIMUM.1)
 }
 
