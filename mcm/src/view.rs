@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
-use mcm_api::{Machine, MachineClass, MachineStatus, PreservationStage, keys};
+use mcm_api::{Machine, MachineClass, MachineStatus, Phase, PreservationStage, keys};
 use mcm_core::class::secret_key;
 use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
 
@@ -164,10 +164,22 @@ fn merge(data: &mut SecretData, secret: &v1::Secret) {
     data.0.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
 }
 
+/// The others of its deployment, where what becomes of the machine depends on them: of the many that are well it does not.
 fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling> {
+    let well = [
+        Phase::Pending,
+        Phase::CrashLoopBackOff,
+        Phase::Running,
+        Phase::Available,
+        Phase::Terminating,
+    ];
+    let phase = machine.status.current_status.base();
     let Some(deployment) = machine.labels().get(keys::DEPLOYMENT_LABEL) else {
         return Vec::new();
     };
+    if phase.is_none_or(|phase| well.contains(phase)) {
+        return Vec::new();
+    }
     let others = world.machines_of_deployment(deployment).into_iter();
     others
         .filter(|other| other.name_any() != machine.name_any())
@@ -188,7 +200,7 @@ fn siblings(world: &World, intents: &Intents, machine: &Machine) -> Vec<Sibling>
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use mcm_api::{Phase, Preservation};
+    use mcm_api::Preservation;
     use mcm_core::machine::{DrainMemory, EvictionOutcome, Reason, Settings, decide};
     use rstest::rstest;
     use serde_json::json;
@@ -241,7 +253,7 @@ mod tests {
         if let Some((phase, preserved)) = intended {
             intents.set(Key::of(&*other), in_phase(phase, preserved));
         }
-        let seen = siblings(&world, &intents, &machine("b", MachineStatus::default()));
+        let seen = siblings(&world, &intents, &machine("b", in_phase(Phase::Unknown, false)));
         let seen: Vec<bool> = seen.iter().map(|sibling| sibling.preserved).collect();
         assert_eq!(seen, expected);
     }

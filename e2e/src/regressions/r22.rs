@@ -23,7 +23,7 @@ pub(super) fn entry() -> Entry {
             case("R22/b", half_a_deployment(), &["I11"]),
             case("R22/conflicts", conflicts(), &[]),
         ],
-        open: "",
+        open: "a crash after each write: `drydock crash too_many_machines` does that",
     }
 }
 

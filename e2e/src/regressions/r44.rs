@@ -20,7 +20,7 @@ pub(super) fn entry() -> Entry {
             case("R44/b", late("r44-b-late", 1290), &["I15", "I7"]),
             case("R44/at-once", late("r44-at-once", 1200), &[]),
         ],
-        open: "",
+        open: "a look in each second of two minutes: three offsets; a scripted autoscaler that takes Failed for alive",
     }
 }
 

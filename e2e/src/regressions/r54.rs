@@ -16,7 +16,7 @@ pub(super) fn entry() -> Entry {
         group: Group::Rollouts,
         confidence: Confidence::Cause,
         cases: vec![case("R54", slow_drains(), &["I7"])],
-        open: "",
+        open: "a quota of four, and drains of half an hour one after another: the invariant counts VMs that go",
     }
 }
 

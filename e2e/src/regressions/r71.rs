@@ -30,7 +30,7 @@ pub(super) fn entry() -> Entry {
             case("R71/others", others(), &[]),
             case("R71/gone", gone(), &[]),
         ],
-        open: "",
+        open: "answers of 403: a run takes each of them for a missing right",
     }
 }
 

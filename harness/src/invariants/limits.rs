@@ -7,6 +7,7 @@
 //! preservation begins to end within a pass of its expiry, once somebody leads; that it does not earlier is I5's. The ends of detaching are not
 //! timed here.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -50,6 +51,15 @@ pub(super) struct Limits {
     running: BTreeMap<String, Running>,
     /// Of preserved Machines: when their time is over.
     expiries: BTreeMap<String, Expiry>,
+    /// The first moment at which one of them is due, with what it depends on besides; `None`: it is not known.
+    first: Cell<Option<Due>>,
+}
+
+/// Since when all is calm, and what is due first then.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    calm_since: Option<Timestamp>,
+    at: Option<Timestamp>,
 }
 
 /// The end of a preservation.
@@ -72,6 +82,7 @@ impl Expiry {
 impl Check for Limits {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.deleted("Machine") {
+            self.first.take();
             self.running.remove(uid(machine));
             self.expiries.remove(uid(machine));
         }
@@ -91,6 +102,7 @@ impl Check for Limits {
             });
         }
         let machine = sight.applied("Machine")?;
+        self.first.take();
         match expiry(machine) {
             Some(at) if self.expiries.get(uid(machine)).is_some_and(|known| known.at == at) => {}
             Some(at) => {
@@ -135,13 +147,20 @@ impl Check for Limits {
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        let calm_since = terms.calm_since;
+        if let Some(known) = self.first.get().filter(|known| known.calm_since == calm_since) {
+            return known.at;
+        }
         let running = self.running.values().filter_map(|running| running.due(terms));
         let expiries = self.expiries.values().filter_map(|expiry| expiry.due(terms));
-        running.chain(expiries).min()
+        let at = running.chain(expiries).min();
+        self.first.set(Some(Due { calm_since, at }));
+        at
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
         // One that waits for its turn is looked at again when its turn may have come.
+        self.first.take();
         self.wait_for_turns(now, world);
         let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
         if let Some(Expiry { machine, at, .. }) = self.expiries.values().find(over) {
