@@ -65,11 +65,7 @@ fn conflicts() -> Scenario {
         "A rollout is taken back while nodes cannot be written: the taint of an old set goes when they can, and a person's stays.",
     );
     with_another_class(story, &usual)
-        .step(merge(
-            "Node",
-            "md-a-1",
-            json!({ "spec": { "taints": of_a_person.clone() } }),
-        ))
+        .step(merge("Node", "md-a-1", json!({ "spec": { "taints": of_a_person } })))
         .step(to_class("class-b"))
         .eventually(slack(), all([updated(1), not(clean("md-a-2"))]))
         .step(api_trouble(&[Verb::Patch], "nodes", refusal(409)))

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::bounds::{Bounds, IN_PLACE_UPDATE, RECREATE};
+use super::in_place::is_updated;
 use super::{Reason, Settings, View};
 use crate::machine::EventType;
 use crate::merge::difference;
@@ -69,10 +70,16 @@ impl SetDraft {
 
     /// Machines that stay when the set has deleted what it is told to, in the order in which they would go next.
     pub fn staying(&self) -> Vec<&Arc<Machine>> {
-        let active: Vec<_> = self.machines.iter().filter(|machine| is_active(machine)).collect();
-        let wanted = usize::try_from(self.replicas()).unwrap_or_default();
-        let surplus = active.len().saturating_sub(wanted);
-        active.into_iter().skip(surplus).collect()
+        self.staying_of(i64::from(self.replicas()))
+    }
+
+    /// The same if the set had that size. Those that are updated go to another set with their places, not to nobody.
+    fn staying_of(&self, size: i64) -> Vec<&Arc<Machine>> {
+        let active = self.machines.iter().filter(|machine| is_active(machine));
+        let moves = |machine: &&Arc<Machine>| self.is_chosen(machine) && is_updated(machine);
+        let (moving, others): (Vec<_>, Vec<_>) = active.partition(moves);
+        let surplus = (moving.len() + others.len()).saturating_sub(usize::try_from(size).unwrap_or_default());
+        others.into_iter().chain(moving).skip(surplus).collect()
     }
 
     /// Whether the machine's node is chosen for an update in place.
@@ -109,9 +116,7 @@ impl SetDraft {
     }
 
     fn count_of(&self, size: i64, counts: impl Fn(&Machine) -> bool) -> i64 {
-        let active: Vec<_> = self.machines.iter().filter(|machine| is_active(machine)).collect();
-        let surplus = active.len().saturating_sub(usize::try_from(size).unwrap_or_default());
-        let staying = active.into_iter().skip(surplus);
+        let staying = self.staying_of(size).into_iter();
         staying.filter(|machine| counts(machine)).count() as i64
     }
 }

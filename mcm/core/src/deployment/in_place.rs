@@ -101,7 +101,7 @@ fn result(node: &Node) -> Option<&str> {
 }
 
 /// Whether the machine's copy of the node's conditions says that the update worked.
-fn is_updated(machine: &Machine) -> bool {
+pub(super) fn is_updated(machine: &Machine) -> bool {
     machine.status.conditions.iter().any(|condition| {
         condition.type_ == keys::IN_PLACE_UPDATE_CONDITION
             && condition.reason.as_deref() == Some(keys::UPDATE_SUCCESSFUL_REASON)

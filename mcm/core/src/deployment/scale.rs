@@ -172,12 +172,16 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
         let loses_nothing =
             |(position, size): &(usize, i64)| *size > 0 && kept(*position, size - 1) == kept(*position, *size);
         let most = (0..sizes.len()).rev().max_by_key(|index| gains(&sizes[*index]));
-        let to = most.filter(|index| gains(&sizes[*index]).is_some_and(|gain| gain > (0, 0)));
-        let (Some(to), Some(from)) = (to, sizes.iter().position(loses_nothing)) else {
+        let Some(to) = most.filter(|index| gains(&sizes[*index]).is_some_and(|gain| gain > (0, 0))) else {
             return;
         };
+        match sizes.iter().position(loses_nothing) {
+            Some(from) => sizes[from].1 -= 1,
+            // All others serve, or will when their update has ended: until then this one stays beside them.
+            None if gains(&sizes[to]).is_some_and(|gain| gain.0 > 0) => {}
+            None => return,
+        }
         sizes[to].1 += 1;
-        sizes[from].1 -= 1;
     }
 }
 
