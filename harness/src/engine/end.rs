@@ -77,7 +77,7 @@ fn without_drawn_end(kind: &str, name: &str, object: &Value) -> Option<String> {
 }
 
 /// Less what tells only which of several alike was made first, or took which pods: the addresses of a Node and of a Pod,
-/// which are given from rows, and the images that a Node has run.
+/// which are given from rows, and the images that a Node has run. Conditions stand in the order of their types.
 fn without_order_of_creation(kind: &str, object: &Value) -> Value {
     let rows: &[&str] = match kind {
         "Node" => &["addresses", "images"],
@@ -87,6 +87,9 @@ fn without_order_of_creation(kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         status.retain(|field, _| !rows.contains(&field.as_str()));
+        if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+            conditions.sort_by_key(|condition| text(condition, "/type").to_owned());
+        }
     }
     object
 }
