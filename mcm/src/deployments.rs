@@ -5,7 +5,6 @@
 use kube::ResourceExt;
 use mcm_api::{MachineDeployment, keys};
 use mcm_core::deployment::{Reason, View, decide};
-use mcm_core::steps::Act;
 
 use crate::backoff::Trouble;
 use crate::cache::Key;
@@ -30,10 +29,6 @@ impl Controllers {
             log("deployment", key, &plan, Reason::name);
             let wake = plan.wake;
             let nothing = plan.steps.is_empty();
-            let made = plan.steps.iter().find_map(|step| match &step.act {
-                Act::CreateSet(set) => set.metadata.name.clone(),
-                _ => None,
-            });
             let ended = self
                 .hands
                 .perform_steps(&self.names, Owner::Deployment(&deployment), plan, &mut outcome.triggers)
@@ -50,15 +45,13 @@ impl Controllers {
                 Ended::Taken(name) => taken = Some(name),
                 #[cfg(feature = "mutants")]
                 Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::Q29) => return outcome,
-                Ended::Failed(text) if failure.is_none() && made.is_some() => {
-                    failure = Some(format!("{:?}: {text}", made.unwrap_or_default()));
-                }
+                Ended::NotMade(text) if failure.is_none() => failure = Some(text),
                 #[cfg(feature = "mutants")]
                 Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::R71) => {
                     return outcome.again(self.settings.retry.conflict);
                 }
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+                Ended::NotMade(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)

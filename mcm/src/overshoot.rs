@@ -81,7 +81,7 @@ impl Controllers {
                 // What cannot be written holds up none of the others.
                 match ended {
                     Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                    Ended::Failed(_) => trouble = Some(Trouble::Failure),
+                    Ended::NotMade(_) | Ended::Failed(_) => trouble = Some(Trouble::Failure),
                     Ended::Conflict => trouble = trouble.or(Some(Trouble::Conflict)),
                     Ended::Partly(other) => trouble = trouble.or(Some(other)),
                     Ended::Done(_) | Ended::Taken(_) => {}

@@ -51,7 +51,7 @@ impl Controllers {
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Failed(text) if failure.is_none() => failure = Some(text),
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),
-                Ended::Taken(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+                Ended::Taken(_) | Ended::NotMade(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
             }
         }
         outcome.again(self.settings.retry.conflict)

@@ -55,7 +55,9 @@ pub(crate) enum Ended {
     Conflict,
     /// A set of that name is there already.
     Taken(String),
-    /// A step failed.
+    /// A set could not be made: its name, and why.
+    NotMade(String),
+    /// Another step failed.
     Failed(String),
 }
 
@@ -156,7 +158,11 @@ impl Hands {
                         let text = format!("{what}: {}", brief(&error));
                         drop(self.tell(owner, EventType::Warning, reason, &text).await);
                     }
-                    return Ended::Failed(brief(&error));
+                    let text = brief(&error);
+                    return match set {
+                        Some(set) => Ended::NotMade(format!("{set:?}: {text}")),
+                        None => Ended::Failed(text),
+                    };
                 }
             }
         }

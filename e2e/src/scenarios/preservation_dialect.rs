@@ -1,6 +1,6 @@
 //! Preservation as the reference has it, for those who move over from it.
 
-use harness::scenario::Dialect;
+use harness::scenario::PreservationDialect;
 use harness::scenario::builder::{all, field, kubelet, machine_gone, not, phase, preserve_timeout, slack};
 use harness::scenario::step::KubeletAction;
 use harness::{Scenario, StageKind};
@@ -36,7 +36,7 @@ fn as_upstream() -> Scenario {
         1,
     )
     .only_on([StageKind::Sim], "mcm is started with --preservation-dialect=upstream");
-    story.world.preservation = Dialect::Upstream;
+    story.world.preservation = PreservationDialect::Upstream;
     story
         .step(kubelet("m-1", KubeletAction::Stop))
         .eventually(

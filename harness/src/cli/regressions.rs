@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use mcm::PreservationDialect;
 
 use super::output::say;
 use super::stage::StageArguments;
@@ -10,7 +11,6 @@ use super::{Ended, Outcome, Usage, jobs};
 use crate::invariants::inert::difference;
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
 use crate::runner::{FailureResult, Job, RunResult};
-use crate::scenario::Dialect;
 use crate::stage::StageKind;
 
 /// What is particular about a run of a case.
@@ -127,7 +127,7 @@ impl Regressions {
                         from_plan: true,
                         ..job.clone()
                     };
-                    other.plan.scenario.world.preservation = Dialect::Off;
+                    other.plan.scenario.world.preservation = PreservationDialect::Off;
                     planned.push((case.id, With::NoPreservation, other));
                 }
                 planned.push((case.id, With::Nothing, job));

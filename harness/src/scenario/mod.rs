@@ -16,6 +16,7 @@ pub mod workload;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+pub use mcm::PreservationDialect;
 use serde::{Deserialize, Serialize};
 
 pub use self::duration::{DurationExpression, Named, Timeouts};
@@ -78,30 +79,11 @@ pub struct World {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keeper: Option<disturb::Keeper>,
     /// What mcm is told with `--preservation-dialect`; others than its default on stage `sim` alone.
-    #[serde(skip_serializing_if = "Dialect::is_default")]
-    pub preservation: Dialect,
+    #[serde(skip_serializing_if = "is_default")]
+    pub preservation: PreservationDialect,
     /// Whether there are agents on nodes that carry out updates in place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub agents: bool,
-}
-
-/// Whose words and habits preservation follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Dialect {
-    /// The second proposal's.
-    #[default]
-    V2,
-    /// The reference's.
-    Upstream,
-    /// Nothing is preserved.
-    Off,
-}
-
-impl Dialect {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl Default for World {
@@ -113,10 +95,14 @@ impl Default for World {
             no_target: false,
             neighbour: None,
             keeper: None,
-            preservation: Dialect::default(),
+            preservation: PreservationDialect::default(),
             agents: false,
         }
     }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn is_one(number: &u32) -> bool {

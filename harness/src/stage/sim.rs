@@ -36,7 +36,7 @@ use crate::engine::{Told, perform};
 use crate::plan::{Limits, effects, hits, is_disturbing, schedule};
 use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
-use crate::scenario::{Cloud, Dialect, DuplicateCreates, Step, Timeouts};
+use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
 
 /// Another mcm that serves the same cluster.
 const NEIGHBOUR: &str = "neighbour";
@@ -209,11 +209,7 @@ impl SimStage {
             Process::Fakecloud => kubelets.gate.clone(),
         });
         let mut options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.plan.mutant.as_deref())?;
-        options.preservation.dialect = match job.plan.scenario.world.preservation {
-            Dialect::V2 => mcm::PreservationDialect::V2,
-            Dialect::Upstream => mcm::PreservationDialect::Upstream,
-            Dialect::Off => mcm::PreservationDialect::Off,
-        };
+        options.preservation.dialect = job.plan.scenario.world.preservation;
         let mut mcm = Supervised::new(group.clone());
         for name in names_of_mcm(job.plan.scenario.world.replicas) {
             let replica = Incarnations {

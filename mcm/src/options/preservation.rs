@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use mcm_api::GoDuration;
 use mcm_core::preservation::Dialect;
+use serde::{Deserialize, Serialize};
 
 use super::seconds;
 
@@ -20,7 +21,8 @@ pub struct PreservationOptions {
 }
 
 /// A value of `--preservation-dialect`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PreservationDialect {
     /// Running:Preserved and Failed:Preserved are phases.
     #[default]

@@ -155,17 +155,6 @@ pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition 
     })
 }
 
-/// The same, and no more often than that.
-pub fn told_at_most(kind: &str, name: &str, reason: &str, at_most: usize) -> Condition {
-    Condition::Told(Told {
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        reason: reason.to_owned(),
-        at_least: Some(1),
-        at_most: Some(at_most),
-    })
-}
-
 /// A fault rule has struck so often or more.
 pub fn struck(fault: &str, at_least: u64) -> Condition {
     Condition::Struck(Struck {

@@ -253,7 +253,10 @@ fn preservation() -> JSONSchemaProps {
             "request",
             string().described("The annotation's value that asked for it."),
         ),
-        ("reason", string().described("Why it ends.")),
+        (
+            "reason",
+            string().described("Why it ends; Relapse: its pods leave once more."),
+        ),
     ])
     .described("Who keeps the machine; absent: it is not preserved.")
 }

@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::bounds::{Bounds, IN_PLACE_UPDATE, RECREATE};
-use super::in_place::is_updated;
 use super::{Reason, Settings, View};
 use crate::machine::EventType;
 use crate::merge::difference;
@@ -358,6 +357,14 @@ fn is_chosen(view: &View, machine: &Machine) -> bool {
     let node = name.and_then(|name| view.nodes.as_ref()?.get(name));
     let labels = node.and_then(|node| node.metadata.labels.as_ref());
     labels.is_some_and(|labels| labels.contains_key(keys::SELECTED_FOR_UPDATE_LABEL))
+}
+
+/// Whether the machine's copy of the node's conditions says that the update worked.
+pub(super) fn is_updated(machine: &Machine) -> bool {
+    machine.status.conditions.iter().any(|condition| {
+        condition.type_ == keys::IN_PLACE_UPDATE_CONDITION
+            && condition.reason.as_deref() == Some(keys::UPDATE_SUCCESSFUL_REASON)
+    })
 }
 
 /// Older ones first, then by name.

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use mcm_api::{Machine, Phase, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, MANUAL};
-use super::desk::Desk;
+use super::desk::{Desk, is_updated};
 use super::nodes::machines;
 use super::{Reason, nodes, revision, rolling};
 use crate::ownership::{controller, reference};
@@ -98,14 +98,6 @@ fn label<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 
 fn result(node: &Node) -> Option<&str> {
     label(node, keys::UPDATE_RESULT_LABEL)
-}
-
-/// Whether the machine's copy of the node's conditions says that the update worked.
-pub(super) fn is_updated(machine: &Machine) -> bool {
-    machine.status.conditions.iter().any(|condition| {
-        condition.type_ == keys::IN_PLACE_UPDATE_CONDITION
-            && condition.reason.as_deref() == Some(keys::UPDATE_SUCCESSFUL_REASON)
-    })
 }
 
 fn is_handed_over(machine: &Machine) -> bool {
