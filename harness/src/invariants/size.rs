@@ -1,8 +1,9 @@
 //! I7: size bounds of a MachineDeployment.
 //!
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
-//! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one. (c) When a controller removes a
-//! Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
+//! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one,
+//! resized the deployment, or paused it in the midst of a Recreate: its last set gets the whole number back at once
+//! (mcd-mcs.md 2.7, scaling while paused). (c) When a controller removes a Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
 //! of that, by the smaller number: an order of before may still be carried out.
 //!
 //! Nothing to judge while no MachineDeployment of the Machine's label exists.
@@ -81,7 +82,8 @@ impl Check for Size {
             let before = sight.before?;
             self.limit_changed(sight, before, deployment);
             self.note_told(sight, deployment);
-            if before["spec"]["replicas"] != deployment["spec"]["replicas"] {
+            let resized = before["spec"]["replicas"] != deployment["spec"]["replicas"];
+            if resized || interrupts_recreate(before, deployment) {
                 self.disturbed.insert(name(deployment).to_owned());
             }
             self.promise_changed(sight, before, deployment);
@@ -306,6 +308,12 @@ fn is_preferred(sight: &Sight, machine: &Value) -> bool {
     let priority = annotation(machine, keys::PRIORITY_ANNOTATION);
     let preferred = priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY);
     preferred && sight.terms.is_by_user("Machine", name(machine))
+}
+
+/// Whether a person pauses a deployment that may have taken all its machines to make others.
+fn interrupts_recreate(before: &Value, deployment: &Value) -> bool {
+    let recreates = deployment["spec"]["strategy"]["type"] == "Recreate";
+    recreates && before["spec"]["paused"] != true && deployment["spec"]["paused"] == true
 }
 
 /// How many are to be available. Recreate promises nothing, and neither does a deployment that goes.

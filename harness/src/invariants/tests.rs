@@ -5,6 +5,7 @@ mod coherence;
 mod limits;
 mod pods;
 mod preserved;
+mod size;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
