@@ -97,9 +97,9 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Whether anything is to be known of sets and deployments.
+    /// Whether anything is to be known of sets and deployments. Machines look there which of them are preserved.
     pub(crate) fn owners(self) -> bool {
-        self.sets || self.deployments
+        self.machines || self.sets || self.deployments
     }
 
     pub(crate) fn runs(self, work: &Work) -> bool {

@@ -1,6 +1,7 @@
 //! What a change means for others, and what is remembered of what went.
 
 use kube::runtime::watcher::Event;
+use mcm_core::preservation::Standing;
 use serde_json::json;
 
 use super::*;
@@ -80,4 +81,38 @@ fn a_node_that_this_process_chose_for_an_update_in_place_wakes_its_machine() {
     target.nodes.wrote(chosen);
     let works: Vec<Work> = world.own_triggers().into_iter().map(|trigger| trigger.work).collect();
     assert_eq!(works, [Work::Machine(Key::new("default", "m1"))]);
+}
+
+/// A set without a deployment whose list has machine `m`, and a machine of it.
+fn listed(released: bool) -> (MachineSet, Machine) {
+    let set = json!({
+        "metadata": { "name": "ms", "namespace": "default", "uid": "s", "resourceVersion": "1" },
+        "spec": { "autoPreserveFailedMax": 1 },
+        "status": { "preservations": [{ "uid": "m", "name": "m1", "by": "auto", "released": released }] },
+    });
+    let mut machine = machine_on("n1");
+    let owner = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "ms", "uid": "s", "controller": true });
+    machine.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+    (serde_json::from_value(set).unwrap(), machine)
+}
+
+#[test]
+fn a_process_with_the_machine_controller_alone_knows_the_lists_of_preserved_machines() {
+    let chosen = Chosen {
+        machines: true,
+        sets: false,
+        deployments: false,
+    };
+    let world = World::new("default", true, chosen);
+    let (set, machine) = listed(true);
+    world.sets.apply(Event::Apply(set.clone()));
+    assert!(matches!(world.standing(&machine), Standing::Known { entry: Some(entry), .. } if entry.released));
+    let change = Change {
+        old: Some(Arc::new(listed(false).0)),
+        new: Some(Arc::new(set)),
+        first_list: false,
+    };
+    let woken = world.all(vec![change], World::set_changed);
+    assert_eq!(woken.len(), 1, "nothing that it does not run: {woken:?}");
+    assert_eq!(woken[0].work, Work::Machine(Key::new("default", "m1")));
 }

@@ -126,9 +126,21 @@ pub(super) fn progress(desk: &Desk, newest: Option<usize>, status: &mut MachineD
 
 /// Whether every machine is there, of the newest template and available.
 pub(super) fn is_complete(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
+    has_settled(desk, status) && status.available_replicas == desk.replicas()
+}
+
+/// Whether the template was rolled out before, and all are available but failed machines that are kept.
+pub(super) fn misses_only_what_is_kept(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
+    let rolled_out = status.rolled_out == template_hash(&desk.deployment.spec.template);
+    let there = i64::from(status.available_replicas) + desk.kept_failed();
+    rolled_out && has_settled(desk, status) && there == i64::from(desk.replicas())
+}
+
+/// Whether there are as many machines as are wanted, all of the newest template.
+fn has_settled(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
     let wanted = desk.replicas();
     let leftover = desk.sets.iter().filter(|set| set.size() > 0).count() > usize::from(wanted > 0);
-    status.updated_replicas == wanted && status.replicas == wanted && status.available_replicas == wanted && !leftover
+    status.updated_replicas == wanted && status.replicas == wanted && !leftover
 }
 
 fn is_progressing(old: &MachineDeploymentStatus, new: &MachineDeploymentStatus) -> bool {

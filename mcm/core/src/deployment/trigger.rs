@@ -58,7 +58,9 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
     let goes_on = |name: &str| {
         let machines = desk.sets.iter().flat_map(|set| &set.machines);
         let mut named = machines.filter(|machine| machine.metadata.name.as_deref() == Some(name));
-        named.find(|machine| is_active(machine) && machine.status.current_status.phase != Some(Phase::Failed))
+        let stays =
+            |machine: &Machine| machine.status.current_status.phase != Some(Phase::Failed) || machine.status.is_kept();
+        named.find(|machine| is_active(machine) && stays(machine))
     };
     let mut named = Vec::new();
     let mut kept = Vec::new();

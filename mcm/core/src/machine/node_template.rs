@@ -17,14 +17,26 @@ use super::pass::Pass;
 type Texts = BTreeMap<String, String>;
 type Capacity = BTreeMap<String, Quantity>;
 
+/// What preservation writes and takes back while there is one. The template's own values count before it and after it, so
+/// that neither undoes what the other did.
+const OF_PRESERVATION: [&str; 3] = [
+    keys::PRESERVE_ANNOTATION,
+    keys::PRESERVE_WHEN_FAILED_ANNOTATION,
+    keys::SCALE_DOWN_DISABLED_ANNOTATION,
+];
+
 /// Adds to `patch` what the template wants of the Node, and takes the taint of nodes that are not ready from a Running
 /// machine's.
 pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
     let running = pass.phase() == Some(&Phase::Running);
-    let wanted = wanted(pass);
     let known = annotation(node, keys::LAST_APPLIED_TEMPLATE_ANNOTATION);
     let last: Option<NodeTemplateSpec> = known.and_then(|text| serde_json::from_str(text).ok());
     let last = last.map(|template| reduced(&template)).unwrap_or_default();
+    let mut wanted = wanted(pass);
+    let preserved = has_preservation(pass);
+    if preserved {
+        wanted.postpone(&last);
+    }
     let metadata = &node.metadata;
     patch
         .labels
@@ -34,6 +46,11 @@ pub(super) fn add(pass: &Pass, node: &Node, patch: &mut NodePatch) {
         &last.annotations,
         &wanted.annotations,
     ));
+    if preserved {
+        patch
+            .annotations
+            .retain(|key, _| !OF_PRESERVATION.contains(&key.as_str()));
+    }
     let there = taints_of(node);
     let mut taints = taints(&there, &last.taints, &wanted.taints);
     taints.retain(|taint| !running || taint.key != keys::INSTANCE_NOT_READY_TAINT);
@@ -87,6 +104,16 @@ struct Reduced {
 }
 
 impl Reduced {
+    /// Of preservation's annotations it remains what was wanted last.
+    fn postpone(&mut self, last: &Self) {
+        for key in OF_PRESERVATION {
+            match last.annotations.get(key) {
+                Some(value) => self.annotations.insert(key.to_owned(), value.clone()),
+                None => self.annotations.remove(key),
+            };
+        }
+    }
+
     fn template(&self) -> NodeTemplateSpec {
         let mut template = NodeTemplateSpec::default();
         template.metadata.labels = Some(self.labels.clone()).filter(|labels| !labels.is_empty());
@@ -94,6 +121,12 @@ impl Reduced {
         template.spec.taints = Some(self.taints.clone()).filter(|taints| !taints.is_empty());
         template
     }
+}
+
+/// Whether the machine is preserved, or its preservation is not quite over.
+fn has_preservation(pass: &Pass) -> bool {
+    let status = &pass.machine().status;
+    status.preservation.is_some() || status.current_status.preserve_expiry_time.is_some()
 }
 
 fn wanted(pass: &Pass) -> Reduced {

@@ -149,10 +149,12 @@ impl Ledger<'_> {
             return Claim::Entered;
         }
         let mut entries: Vec<_> = self.entries().to_vec();
-        let full = entry.by == PreservedBy::Auto && !again && entries.len() >= self.maximum();
+        let others = entries.iter().filter(|known| known.uid != entry.uid).count();
+        if entry.by == PreservedBy::Auto && !again && others >= self.maximum() {
+            return Claim::Refused(Gate::Full);
+        }
         match entries.iter_mut().find(|known| known.uid == entry.uid) {
             Some(known) => *known = entry.clone(),
-            None if full => return Claim::Refused(Gate::Full),
             None => entries.push(entry.clone()),
         }
         Claim::Enter(self.written(&entries))
@@ -277,6 +279,8 @@ mod tests {
     #[case::asked_for(0, &[], ASKED, "entered")]
     #[case::asked_for_and_full(1, &[("a", AUTO)], ASKED, "entered")]
     #[case::there_already(1, &[("m", AUTO)], AUTO, "known")]
+    #[case::there_and_nobody_asks_any_more(1, &[("m", ASKED)], AUTO, "entered")]
+    #[case::there_and_nobody_asks_any_more_but_full(1, &[("m", ASKED), ("a", AUTO)], AUTO, "Full")]
     #[case::asked_for_after_all(1, &[("m", AUTO)], ASKED, "entered")]
     fn the_maximum_is_for_those_that_nobody_asks_for(
         #[case] maximum: i32,

@@ -94,6 +94,8 @@ pub struct Resolved {
     pub request: Request,
     /// Where that stands.
     pub origin: Origin,
+    /// Whether the Node itself says so, and not only the Machine, to which it was written.
+    pub on_node: bool,
     /// Whether the Machine carries upstream's word for an automatic preservation.
     pub automatic: bool,
     /// Annotations of the Machine that change; `None` removes one.
@@ -132,6 +134,7 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, same_node: bool,
         Some(Given::Meant(request, value)) => {
             resolved.request = request;
             resolved.origin = Origin::Node;
+            resolved.on_node = true;
             resolved.put(machine, keys::PRESERVE_ANNOTATION, Some(value));
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION, Some(value));
             resolved.put(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION, None);

@@ -58,7 +58,7 @@ pub struct Situation {
     pub track: Track,
     /// Who asked for the preservation that there is; `None`: it is not recorded.
     pub by: Option<PreservedBy>,
-    /// With which word.
+    /// With which word. While it ends: the word that stands since then.
     pub asked: Option<Asked>,
     /// Its expiry.
     pub expiry: Expiry,
@@ -234,7 +234,9 @@ pub fn standing(now: &Situation) -> Step {
     match now.track {
         Track::Free => start(now),
         Track::Releasing => {
-            let new = !now.expired_before || now.expiry == Expiry::None;
+            // What asked for the preservation that ends asks for no other one.
+            let known = now.asked.is_some() && now.asked == now.request.asked();
+            let new = !known && (!now.expired_before || now.expiry == Expiry::None);
             match start(now) {
                 Step::Nothing => Step::Finish,
                 step if new => step,

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{AttachedVolume, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use mcm_api::{GoDuration, State};
+use mcm_api::{GoDuration, Phase, Preservation, PreservationStage, PreservedBy, State, keys};
 use mcm_core::machine::{
     Action, Answer, Budget, DrainMemory, EvictionOutcome, Failure, NodeView, Plan, Pod, Reason, Stage, View,
 };
@@ -148,6 +148,33 @@ impl Drain {
             answers: BTreeMap::new(),
             asked: Vec::new(),
         }
+    }
+
+    /// The same of a machine that failed and is kept: its kubelet still ends pods.
+    fn of_a_preservation(pods: &[Pod]) -> Self {
+        let mut drain = Self::new(pods);
+        let machine = &mut drain.view.machine;
+        machine.metadata.deletion_timestamp = None;
+        machine.status.current_status.phase = Some(Phase::Failed);
+        machine.status.preservation = Some(Preservation {
+            by: PreservedBy::Machine,
+            stage: PreservationStage::Draining,
+            since: Some(Time(start())),
+            request: "when-failed".to_owned(),
+            ..Preservation::default()
+        });
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "when-failed".to_owned());
+        let conditions = [condition("Ready", "True"), condition("DiskPressure", "True")];
+        drain.view = with_conditions(drain.view, &conditions);
+        if let NodeView::Present(node) = &mut drain.view.node {
+            node.spec.get_or_insert_default().taints = Some(vec![taint(keys::PRESERVED_TAINT)]);
+            node.metadata.annotations = Some(BTreeMap::from([
+                (keys::SCALE_DOWN_DISABLED_ANNOTATION.to_owned(), "true".to_owned()),
+                (keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), String::new()),
+            ]));
+        }
+        drain
     }
 
     fn refusing(mut self, pod: &str, times: usize) -> Self {
@@ -438,14 +465,18 @@ fn pods_with_volumes_go_one_after_another_the_most_important_first() {
     assert_eq!(drain.take_asked(), ["23 evict a"]);
 }
 
-#[test]
-fn the_next_pod_goes_when_a_volume_does_not_come_up_elsewhere_in_time() {
-    let mut drain = Drain::new(&[moving("a"), moving("b")]);
+#[rstest]
+#[case::of_a_machine_that_goes(Drain::new)]
+#[case::of_a_preservation(Drain::of_a_preservation)]
+fn the_next_pod_goes_when_a_volume_does_not_come_up_elsewhere_in_time(#[case] drain: fn(&[Pod]) -> Drain) {
+    let mut drain = drain(&[moving("a"), moving("b")]);
     drain.settle();
     drain.gone("a");
     drain.pass(secs(1));
     assert_eq!(drain.settle().wake, Some(secs(90)));
-    drain.pass(secs(90));
+    drain.pass(secs(40));
+    assert_eq!(drain.settle().wake, Some(secs(50)), "since it was detached");
+    drain.pass(secs(50));
     assert_eq!(drain.settle().status, None, "that is no error");
     assert_eq!(drain.take_asked(), ["0 evict a", "91 evict b"]);
 }
@@ -497,11 +528,13 @@ fn a_pod_with_volumes_that_is_refused_lets_the_next_one_go_first() {
     assert_eq!(drain.take_asked(), ["20 evict a"]);
 }
 
-#[test]
-fn a_new_process_waits_for_the_pod_that_its_predecessor_evicted() {
+#[rstest]
+#[case::of_a_machine_that_goes(Drain::new)]
+#[case::of_a_preservation(Drain::of_a_preservation)]
+fn a_new_process_waits_for_the_pod_that_its_predecessor_evicted(#[case] drain: fn(&[Pod]) -> Drain) {
     let mut first = moving("b");
     first.ends = Some(at(30));
-    let mut drain = Drain::new(&[moving("a"), first]);
+    let mut drain = drain(&[moving("a"), first]);
     drain.settle();
     assert!(drain.take_asked().is_empty());
     assert_eq!(drain.view.drain.moving.as_ref().unwrap().uid, "uid-b");

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use mcm_api::{MachineStatus, Phase, PreservationStage, keys};
+use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, keys};
 
 use super::super::drain::{Limit, concerned, deletions, is_dead, step};
 use super::super::pass::Pass;
@@ -47,8 +47,7 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
         return Plan::new(Reason::PodsUnknown).after(pass.settings.retry.short);
     };
     let pods = concerned(pods);
-    let timeout = pass.settings.drain_timeout_of(pass.machine());
-    let left = timeout.saturating_sub(pass.since(record.since.as_ref()));
+    let left = left(pass, record);
     if is_forced(pass) || is_dead(pass) {
         let mut plan = settle(pass, facts, Some(DRAINED));
         plan.actions.splice(0..0, deletions(pods));
@@ -79,6 +78,20 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     plan.actions.splice(0..0, step.actions);
     plan.drain = Some(step.memory);
     plan
+}
+
+/// The machine is kept as it is, whatever could not be written to its Node: the drain has had its time.
+pub(super) fn given_up(pass: &Pass, facts: &Facts) -> Option<Plan> {
+    let record = facts.record.as_ref()?;
+    let mut plan = settle(pass, facts, None);
+    plan.actions.retain(|action| action.node().is_none());
+    left(pass, record).is_zero().then_some(plan)
+}
+
+/// How long pods may still take to leave.
+fn left(pass: &Pass, record: &Preservation) -> Duration {
+    let timeout = pass.settings.drain_timeout_of(pass.machine());
+    timeout.saturating_sub(pass.since(record.since.as_ref()))
 }
 
 fn is_forced(pass: &Pass) -> bool {

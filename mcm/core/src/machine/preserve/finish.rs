@@ -49,19 +49,10 @@ pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
             ..Plan::new(reason()).after(Duration::ZERO)
         };
     }
+    if let Some(plan) = over(pass, facts) {
+        return plan;
+    }
     let failed = pass.phase() == Some(&Phase::Failed);
-    let known = &pass.machine().status;
-    let mut status = known.clone();
-    status.current_status.preserve_expiry_time = None;
-    if !failed {
-        status.preservation = None;
-    }
-    if status != *known {
-        return Plan {
-            status: Some(status),
-            ..Plan::new(Reason::Preservation("the preservation is over".to_owned())).after(Duration::ZERO)
-        };
-    }
     if failed && is_standalone(pass) {
         let text = "the machine failed, and its preservation is over: it is deleted".to_owned();
         return Plan::new(Reason::Preservation(text))
@@ -69,4 +60,22 @@ pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
             .after(pass.settings.retry.short);
     }
     Plan::new(Reason::Nothing)
+}
+
+/// The last write; `None`: it is written.
+pub(super) fn over(pass: &Pass, facts: &Facts) -> Option<Plan> {
+    let known = &pass.machine().status;
+    let mut status = known.clone();
+    status.current_status.preserve_expiry_time = None;
+    match &mut status.preservation {
+        _ if pass.phase() != Some(&Phase::Failed) => status.preservation = None,
+        // Whoever asks from now on asks for another one.
+        Some(record) if facts.resolved.request.asked().is_none() => record.request.clear(),
+        _ => {}
+    }
+    let plan = Plan::new(Reason::Preservation("the preservation is over".to_owned())).after(Duration::ZERO);
+    (status != *known).then(|| Plan {
+        status: Some(status),
+        ..plan
+    })
 }

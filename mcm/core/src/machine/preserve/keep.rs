@@ -85,11 +85,14 @@ fn renamed(pass: &Pass, facts: &Facts) -> Option<Preservation> {
     let wanted = facts.entering(pass, PreservationStage::Preserved);
     match &facts.record {
         None => Some(wanted),
-        Some(known) if known.by == wanted.by && known.request == wanted.request => None,
-        Some(known) => Some(Preservation {
-            by: wanted.by,
-            request: wanted.request,
-            ..known.clone()
-        }),
+        Some(known) => {
+            let renamed = Preservation {
+                by: wanted.by,
+                request: wanted.request,
+                node_uid: wanted.node_uid,
+                ..known.clone()
+            };
+            Some(renamed).filter(|renamed| renamed != known)
+        }
     }
 }

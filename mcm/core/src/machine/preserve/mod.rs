@@ -32,7 +32,7 @@ pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
             Some(Some(Phase::Failed)) if pass.phase() != Some(&Phase::Failed) => turn::failing(pass, &facts, plan),
             Some(Some(Phase::Running)) if pass.phase() == Some(&Phase::Failed) => turn::recovering(pass, &facts, plan),
             Some(_) => plan,
-            None if pass.view.failure.is_some() || asks(&plan) => plan,
+            None if asks(&plan) => plan,
             None => beside(pass, &facts, plan, written),
         }
     };
@@ -79,18 +79,39 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
     let Some(own) = own(pass, facts, written) else {
         return plan;
     };
-    let wake = match (plan.wake, own.wake) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
+    if let Some(failure) = &pass.view.failure {
+        let refused = !failure.conflict && own.actions.contains(&failure.action);
+        if let Some(despite) = despite(pass, facts).filter(|_| refused) {
+            return despite;
+        }
+        if refused || plan.after_failure {
+            return plan;
+        }
+    }
     if own.actions.is_empty() && own.status.is_none() {
-        return Plan { wake, ..plan };
+        let wakes = plan.wake.into_iter().chain(own.wake);
+        return Plan {
+            wake: wakes.min(),
+            drain: own.drain.or(plan.drain),
+            ..plan
+        };
     }
     if !plan.actions.is_empty() {
         // Both may change the Node: one after the other.
         return plan.after(Duration::ZERO);
     }
-    Plan { wake, ..own }
+    own
+}
+
+/// What does not wait for a write to the Node or to the annotations that the server refuses: an end that has come, and the
+/// time that a drain has.
+fn despite(pass: &Pass, facts: &Facts) -> Option<Plan> {
+    match standing(&facts.now) {
+        Step::Release(why) => Some(finish::release(pass, facts, why)),
+        Step::Finish if pass.phase() == Some(&Phase::Failed) => finish::over(pass, facts),
+        Step::Drain => drain::given_up(pass, facts),
+        _ => None,
+    }
 }
 
 /// What preservation does by itself; `None`: nothing.
@@ -118,9 +139,8 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     if !idle {
         return plan;
     }
-    let wake = plan.and_then(|plan| plan.wake);
     let todo = counted(pass, facts).or_else(|| rewritten(pass, written));
-    todo.or_else(|| wake.map(|wake| Plan::new(Reason::Nothing).after(wake)))
+    todo.or(plan)
 }
 
 /// What planted defects do for every machine, whether or not anybody preserves it.
@@ -269,17 +289,24 @@ impl Facts {
 
     /// The record of a stage that is entered now.
     fn entering(&self, pass: &Pass, stage: PreservationStage) -> Preservation {
-        let node = pass.view.node.present();
-        let uid = node.and_then(|node| node.metadata.uid.clone());
-        let before = self.record.as_ref().map(|record| record.node_uid.clone());
         Preservation {
             by: self.by(),
             stage,
-            node_uid: uid.or(before).unwrap_or_default(),
+            node_uid: self.node_uid(pass),
             since: Some(pass.stamp()),
             request: self.asked().map(|asked| asked.as_str().to_owned()).unwrap_or_default(),
             reason: String::new(),
         }
+    }
+
+    /// The Node that asks, or that the machine had when its preservation began: what another one does not say was never
+    /// removed from it.
+    fn node_uid(&self, pass: &Pass) -> String {
+        let node = pass.view.node.present();
+        let uid = node.and_then(|node| node.metadata.uid.clone()).unwrap_or_default();
+        let before = self.record.as_ref().map(|record| record.node_uid.clone());
+        let before = before.filter(|before| !self.resolved.on_node && !before.is_empty());
+        before.unwrap_or(uid)
     }
 
     /// The word that asks, or that asked where nothing that can be understood does now.
@@ -348,7 +375,7 @@ fn is_standalone(pass: &Pass) -> bool {
     controller(&pass.machine().metadata).is_none()
 }
 
-/// Whether the owner's list already says that a failing machine is replaced; otherwise the list has to be asked.
+/// Whether nothing can come of asking the owner's list; otherwise it has to be asked, which knows best of rollouts.
 fn known_gate(pass: &Pass, asked: bool) -> Option<Gate> {
     if let Some(claim) = pass.view.claim {
         return Some(claim.err().unwrap_or(Gate::Open));
@@ -356,7 +383,6 @@ fn known_gate(pass: &Pass, asked: bool) -> Option<Gate> {
     match &pass.view.ledger {
         _ if is_standalone(pass) => Some(Gate::Nobody),
         Standing::Nobody => Some(Gate::Nobody),
-        ledger if ledger.is_rolling() => Some(Gate::RollingOut),
         ledger if !asked && ledger.excludes_automatic() => Some(Gate::Full),
         _ => None,
     }

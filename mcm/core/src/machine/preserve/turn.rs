@@ -7,7 +7,7 @@ use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 use super::super::pass::Pass;
 use super::super::{Action, EventType, Plan, Reason};
 use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
-use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, on_failure, on_recovery, started_late};
+use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, Track, on_failure, on_recovery, started_late};
 
 /// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.
 pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
@@ -69,7 +69,9 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
     if !asked {
         record.by = PreservedBy::Auto;
     }
-    if facts.now.expiry != Expiry::None {
+    // The expiry of one that was ending has nothing to say of this one.
+    let relapse = facts.now.expiry != Expiry::None && facts.now.track != Track::Releasing;
+    if relapse {
         record.reason = RELAPSE.to_owned();
     }
     let message = format!(
@@ -82,9 +84,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
     if planted!(pass.settings, A21) && facts.resolved.origin == Origin::Node {
         plan = plan.after(pass.settings.retry.long);
     }
-    if facts.now.expiry == Expiry::None
-        && let Some(status) = &mut plan.status
-    {
+    if let Some(status) = plan.status.as_mut().filter(|_| !relapse) {
         status.current_status.preserve_expiry_time = None;
     }
     plan.act(event(EventType::Normal, "PreservationStarted", message))

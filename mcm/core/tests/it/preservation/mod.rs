@@ -1,7 +1,9 @@
 //! Preservation: the rule against a table, and what becomes of it in a machine's plans.
 
 mod drains;
+mod hindered;
 mod inert;
+mod lab;
 mod oracle;
 mod plans;
 mod table;

@@ -12,7 +12,8 @@ pub struct Cell<'a> {
     /// How far its preservation is, and who asked. Not kept: `free`, `no-vm` (without a VM), `adopted` (it failed with
     /// another controller's word on it). Its pods leave: `draining`, `auto-draining`, `relapsing` (not for the first
     /// time). Kept: `auto`, `lowered` (the same, after the maximum was lowered below it), `now`, `when-failed`. At its
-    /// end: `releasing`, `expired` (its time was over).
+    /// end: `releasing` (who asked for it asks no more), `releasing-now` (`now` asked for it), `expired` (its time was
+    /// over).
     pub kept: &'a str,
     /// `none`, `ahead`, `over`.
     pub expiry: &'a str,
@@ -38,7 +39,7 @@ const ASKED: [(&str, &str, &str, &str); 4] = [
 type Row = [&'static str; 8];
 
 #[rustfmt::skip]
-const ROWS: [Row; 53] = [
+const ROWS: [Row; 54] = [
     // What fails.
     ["fails", "auto|lowered|now|when-failed", "over", "*", "*", "*", "release", "doc, proposal 5, After timeout"],
     ["fails", "auto|lowered|now|when-failed", "ahead", "false", "*", "*", "release", "doc, proposal 8"],
@@ -53,7 +54,7 @@ const ROWS: [Row; 53] = [
     ["fails", "*", "*", "-|maybe", "room", "calm", "keep-failed", "doc, proposal 6"],
     ["fails", "*", "*", "-|maybe", "full", "calm", "replace", "doc, diagram 2, if autoPreserveFailedMax breached"],
     // What recovers.
-    ["recovers", "free|no-vm|releasing|expired", "*", "*", "*", "*", "run", "rule, Expired and healthy at once"],
+    ["recovers", "free|no-vm|releasing|releasing-now|expired", "*", "*", "*", "*", "run", "rule, Expired and healthy at once"],
     ["recovers", "*", "over", "*", "*", "*", "release", "doc, proposal 7, After the timeout"],
     ["recovers", "*", "*", "false", "*", "*", "release", "doc, proposal 8"],
     ["recovers", "now|when-failed|draining|relapsing", "*", "-", "*", "*", "release", "rule, The annotation is removed"],
@@ -95,10 +96,11 @@ const ROWS: [Row; 53] = [
     ["*", "auto|now|when-failed", "*", "*", "*", "*", "keep", "doc, proposal 4 to 6"],
     // What ends.
     ["*", "expired", "ahead|over", "*", "*", "*", "finish", "rule, On expiry the annotation that asked is removed"],
-    ["Failed", "releasing|expired", "*", "now|when-failed", "*", "calm", "keep-failed", "rule, A new now or when-failed"],
-    ["Failed", "releasing|expired", "*", "now|when-failed", "*", "rollout", "finish", "doc, points to note 1"],
-    ["*", "releasing|expired", "*", "now", "*", "*", "start", "rule, A new now or when-failed"],
-    ["*", "releasing|expired", "*", "*", "*", "*", "finish", "rule, Releasing never starts a preservation again"],
+    ["*", "releasing-now", "*", "now", "*", "*", "finish", "rule, Releasing never starts a preservation again"],
+    ["Failed", "releasing|releasing-now|expired", "*", "now|when-failed", "*", "calm", "keep-failed", "rule, A new now or when-failed"],
+    ["Failed", "releasing|releasing-now|expired", "*", "now|when-failed", "*", "rollout", "finish", "doc, points to note 1"],
+    ["*", "releasing|releasing-now|expired", "*", "now", "*", "*", "start", "rule, A new now or when-failed"],
+    ["*", "releasing|releasing-now|expired", "*", "*", "*", "*", "finish", "rule, Releasing never starts a preservation again"],
     ["*", "*", "*", "*", "*", "*", "?", "no row decides"],
 ];
 

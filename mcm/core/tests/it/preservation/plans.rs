@@ -1,208 +1,17 @@
 //! Preservation as a machine lives it: plans are carried out on a view until nothing is left to do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{NodeCondition, NodeSpec};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::NodeSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Machine, Phase, PreservationEntry, PreservationStage, PreservedBy, keys};
-use mcm_core::machine::{Action, NodeView, Settings, View, decide};
-use mcm_core::ownership::reference;
+use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
+use mcm_core::machine::{NodeView, decide};
 use mcm_core::preservation::{Dialect, Gate, Standing};
 use rstest::rstest;
 
+use super::lab::{CA, Lab, failing, kept};
 use crate::fixtures::*;
-
-const CA: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
-
-/// A machine of a set, and what the set's list would answer.
-struct Lab {
-    view: View,
-    settings: Settings,
-    now: Timestamp,
-    answer: Result<(), Gate>,
-    told: Vec<String>,
-}
-
-impl Lab {
-    fn new(view: View) -> Self {
-        let mut view = view;
-        view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
-        view.pods = Some(Vec::new());
-        view.ledger = Standing::Known {
-            maximum: 1,
-            rolling: false,
-            entry: None,
-            others: BTreeSet::new(),
-        };
-        Self {
-            view,
-            settings: Settings::default(),
-            now: minute(1),
-            answer: Ok(()),
-            told: Vec::new(),
-        }
-    }
-
-    /// Carries plans out until there is nothing to do at this moment; answers what was done.
-    fn settle(&mut self) -> Vec<String> {
-        self.told.clear();
-        for _ in 0..30 {
-            let plan = decide(&self.view, &self.settings, self.now);
-            if plan.actions.is_empty() && plan.status.is_none() {
-                return std::mem::take(&mut self.told);
-            }
-            self.told.extend(actions(&plan));
-            for action in &plan.actions {
-                self.perform(action);
-            }
-            let claimed = matches!(plan.actions.last(), Some(Action::Claim { .. }));
-            if let Some(status) = plan.status {
-                let phase = status.current_status.phase.clone().unwrap();
-                let stage = status.preservation.as_ref().map(|record| format!(" {}", record.stage));
-                self.told.push(format!("[{phase}{}]", stage.unwrap_or_default()));
-                self.view.machine.status = status;
-            }
-            self.view.claim = claimed.then_some(self.answer);
-        }
-        panic!("it does not come to rest: {:?}", self.told);
-    }
-
-    fn perform(&mut self, action: &Action) {
-        match action {
-            Action::PatchMachine(patch) => {
-                let own = self.view.machine.metadata.annotations.get_or_insert_default();
-                change(own, &patch.annotations);
-            }
-            Action::PatchNode { patch, .. } => {
-                let NodeView::Present(node) = &mut self.view.node else {
-                    return;
-                };
-                change(node.metadata.annotations.get_or_insert_default(), &patch.annotations);
-                if let Some(taints) = &patch.taints {
-                    node.spec.get_or_insert_default().taints = Some(taints.clone());
-                }
-            }
-            Action::SetPreservedCondition {
-                status,
-                reason,
-                message,
-                ..
-            } => {
-                let condition = NodeCondition {
-                    reason: Some(reason.clone()),
-                    message: Some(message.clone()),
-                    ..condition(keys::PRESERVED_CONDITION, if *status { "True" } else { "False" })
-                };
-                let mut conditions = self.view.machine.status.conditions.clone();
-                conditions.retain(|known| known.type_ != keys::PRESERVED_CONDITION);
-                conditions.push(condition);
-                self.conditions(&conditions);
-            }
-            Action::Claim { by, .. } if self.answer.is_ok() => self.entry(Some(PreservationEntry {
-                by: by.clone(),
-                ..PreservationEntry::default()
-            })),
-            Action::LeaveLedger => self.entry(None),
-            _ => {}
-        }
-    }
-
-    fn entry(&mut self, entered: Option<PreservationEntry>) {
-        if let Standing::Known { entry, .. } = &mut self.view.ledger {
-            *entry = entered;
-        }
-    }
-
-    /// The node reports these, and the machine has copied them.
-    fn conditions(&mut self, conditions: &[NodeCondition]) {
-        self.view.machine.status.conditions = conditions.to_vec();
-        if let NodeView::Present(node) = &mut self.view.node {
-            node.status.get_or_insert_default().conditions = Some(conditions.to_vec());
-        }
-    }
-
-    fn reports(&mut self, conditions: Vec<NodeCondition>) {
-        let known = self.view.machine.status.conditions.iter();
-        let told = known.filter(|known| known.type_ == keys::PRESERVED_CONDITION).cloned();
-        let all: Vec<_> = conditions.into_iter().chain(told).collect();
-        self.conditions(&all);
-    }
-
-    fn annotate(&mut self, kind: &str, key: &str, value: Option<&str>) {
-        let changes = BTreeMap::from([(key.to_owned(), value.map(str::to_owned))]);
-        let metadata = match (kind, &mut self.view.node) {
-            ("Node", NodeView::Present(node)) => &mut node.metadata,
-            _ => &mut self.view.machine.metadata,
-        };
-        change(metadata.annotations.get_or_insert_default(), &changes);
-    }
-
-    fn ask(&mut self, kind: &str, value: &str) {
-        self.annotate(kind, keys::PRESERVE_ANNOTATION, Some(value));
-    }
-
-    fn node(&self, key: &str) -> Option<String> {
-        self.view
-            .node
-            .present()?
-            .metadata
-            .annotations
-            .as_ref()?
-            .get(key)
-            .cloned()
-    }
-
-    fn own(&self, key: &str) -> Option<String> {
-        self.view.machine.metadata.annotations.as_ref()?.get(key).cloned()
-    }
-
-    fn machine(&self) -> &Machine {
-        &self.view.machine
-    }
-
-    fn phase(&self) -> String {
-        self.machine().status.current_status.phase.as_ref().unwrap().to_string()
-    }
-
-    fn expiry(&self) -> Option<Timestamp> {
-        self.machine()
-            .status
-            .current_status
-            .preserve_expiry_time
-            .as_ref()
-            .map(|time| time.0)
-    }
-
-    fn is_tainted(&self) -> bool {
-        let spec = self.view.node.present().and_then(|node| node.spec.as_ref());
-        let mut taints = spec.into_iter().flat_map(|spec| spec.taints.iter().flatten());
-        taints.any(|taint| taint.key == keys::PRESERVED_TAINT)
-    }
-}
-
-fn change(annotations: &mut BTreeMap<String, String>, changes: &BTreeMap<String, Option<String>>) {
-    for (key, value) in changes {
-        match value {
-            Some(value) => annotations.insert(key.clone(), value.clone()),
-            None => annotations.remove(key),
-        };
-    }
-}
-
-/// Unknown for longer than it may be.
-fn failing() -> Lab {
-    let mut lab = Lab::new(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
-    lab.now = minute(11);
-    lab
-}
-
-fn kept() -> Lab {
-    let mut lab = failing();
-    lab.settle();
-    assert_eq!(lab.phase(), "Failed:Preserved");
-    lab
-}
 
 #[test]
 fn a_failing_machine_is_entered_then_protected_then_drained_then_kept() {
@@ -238,16 +47,9 @@ fn pods_leave_before_the_expiry_is_counted_but_those_of_daemons_stay() {
     lab.view.pods = Some(vec![pod("web"), daemon]);
     let mut told = Vec::new();
     for _ in 0..6 {
-        let plan = decide(&lab.view, &lab.settings, lab.now);
+        let plan = lab.decide();
         told.extend(actions(&plan));
-        for action in &plan.actions {
-            lab.perform(action);
-        }
-        let claimed = matches!(plan.actions.last(), Some(Action::Claim { .. }));
-        lab.view.claim = claimed.then_some(Ok(()));
-        if let Some(status) = plan.status {
-            lab.view.machine.status = status;
-        }
+        lab.carry_out(plan);
         if told.iter().any(|word| word == "evict web") {
             break;
         }
@@ -466,7 +268,7 @@ fn the_expiry_of_a_relapse_is_waited_for_while_its_pods_leave() {
     let ends = Time(minute(72));
     lab.view.machine.status.current_status.preserve_expiry_time = Some(ends);
     lab.settle();
-    let plan = decide(&lab.view, &lab.settings, lab.now);
+    let plan = lab.decide();
     assert_eq!(plan.wake, Some(std::time::Duration::from_secs(60)));
 }
 
@@ -548,14 +350,9 @@ fn a_failed_standalone_machine_whose_time_is_over_is_deleted() {
     lab.now = lab.expiry().unwrap();
     let mut last = None;
     for _ in 0..10 {
-        let plan = decide(&lab.view, &lab.settings, lab.now);
-        for action in &plan.actions {
-            lab.perform(action);
-        }
+        let plan = lab.decide();
         last = actions(&plan).pop();
-        if let Some(status) = plan.status {
-            lab.view.machine.status = status;
-        }
+        lab.carry_out(plan);
         if last.as_deref() == Some("delete machine") {
             break;
         }
@@ -585,6 +382,7 @@ fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_re
         entry: None,
         others: BTreeSet::new(),
     };
+    lab.answer = Err(Gate::RollingOut);
     lab.reports(unhealthy());
     lab.settle();
     lab.now = minute(30);

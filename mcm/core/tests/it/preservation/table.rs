@@ -23,7 +23,7 @@ const PHASES: [&str; 8] = [
     "CrashLoopBackOff",
     "Terminating",
 ];
-const KEPT: [&str; 12] = [
+const KEPT: [&str; 13] = [
     "free",
     "no-vm",
     "adopted",
@@ -35,6 +35,7 @@ const KEPT: [&str; 12] = [
     "now",
     "when-failed",
     "releasing",
+    "releasing-now",
     "expired",
 ];
 const EXPIRIES: [&str; 3] = ["none", "ahead", "over"];
@@ -74,7 +75,8 @@ fn situation(cell: &Cell<'_>) -> Situation {
         "auto" | "lowered" => (Track::Preserved, Some(PreservedBy::Auto), None),
         "now" => (Track::Preserved, Some(PreservedBy::Node), Some(Asked::Now)),
         "when-failed" => (Track::Preserved, Some(PreservedBy::Machine), Some(Asked::WhenFailed)),
-        "releasing" | "expired" => (Track::Releasing, Some(PreservedBy::Node), Some(Asked::Now)),
+        "releasing-now" => (Track::Releasing, Some(PreservedBy::Node), Some(Asked::Now)),
+        "releasing" | "expired" => (Track::Releasing, Some(PreservedBy::Node), None),
         _ => (Track::Free, None, None),
     };
     Situation {

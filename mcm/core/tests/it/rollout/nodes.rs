@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use jiff::ToSpan;
 use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, keys};
 use mcm_core::deployment::{Settings, decide};
 use mcm_core::steps::{Act, Kind};
@@ -184,6 +186,28 @@ fn the_autoscaler_is_kept_away_until_the_last_machine_serves() {
     edit_set(&mut world, "ms1", |set| set.status.available_replicas = 2);
     decide_once(&mut world);
     assert_eq!(node_annotations(&world, "new-1").len(), 2);
+}
+
+/// Those that failed are kept, for days perhaps: the others are as if nobody were.
+#[rstest]
+#[case::kept("Failed:Preserved", true, 0)]
+#[case::not_kept("Failed", false, 2)]
+fn the_autoscaler_is_let_back_though_failed_machines_are_kept(
+    #[case] phase: &str,
+    #[case] kept: bool,
+    #[case] left: usize,
+) {
+    let mut world = complete();
+    decide_once(&mut world);
+    with_annotations(&mut world, "new-1", &[(AWAY, "true"), (BY_US, "true")]);
+    let ends = Time(world.now + 72.hours());
+    world.edit_machine("new-2", |machine| {
+        machine.status.current_status.phase = Some(Phase::from(phase));
+        machine.status.current_status.preserve_expiry_time = kept.then(|| ends.clone());
+    });
+    edit_set(&mut world, "ms1", |set| set.status.available_replicas = 2);
+    decide_once(&mut world);
+    assert_eq!(node_annotations(&world, "new-1").len(), left);
 }
 
 #[rstest]

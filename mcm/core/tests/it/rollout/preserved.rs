@@ -59,6 +59,13 @@ fn an_update_in_place_replaces_failed_machines_that_are_kept_when_none_but_they_
     assert!(updated.is_preserved(), "it keeps its expiry");
 }
 
+/// How often the next plan tells that a preserved machine stays.
+fn events(world: &World) -> usize {
+    let plan = decide(&world.deployment_view().unwrap(), Settings::default(), world.now);
+    let told = |act: &Act| matches!(act, Act::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
+    plan.steps.iter().filter(|step| told(&step.act)).count()
+}
+
 #[test]
 fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
     let mut world = World::new(deployment(3, rolling(1, 0)));
@@ -73,11 +80,6 @@ fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
         annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), time.clone());
         one.spec.replicas = 2;
     });
-    let events = |world: &World| {
-        let plan = decide(&world.deployment_view().unwrap(), Settings::default(), world.now);
-        let told = |act: &Act| matches!(act, Act::RecordEvent { reason, .. } if *reason == "PreservedMachineStays");
-        plan.steps.iter().filter(|step| told(&step.act)).count()
-    };
     assert_eq!(events(&world), 1);
     world.settle();
     let after = names(&world);
@@ -94,6 +96,26 @@ fn a_preserved_machine_that_the_autoscaler_names_stays_and_an_event_says_so() {
         "its replica went with another one: {}",
         world.tail()
     );
+}
+
+#[test]
+fn that_a_failed_machine_stays_which_the_autoscaler_names_is_told_as_well() {
+    let mut world = World::new(deployment(3, rolling(1, 0)));
+    world.settle();
+    let before = names(&world);
+    preserve(&mut world, &before[0], PreservedBy::Node);
+    world.enter(&before[0], Phase::Failed);
+    let time = world.now.to_string();
+    world.edit("the autoscaler chooses", |one| {
+        let annotations = one.metadata.annotations.get_or_insert_default();
+        annotations.insert(
+            keys::TRIGGER_DELETION_ANNOTATION.to_owned(),
+            format!("{}~{time}", before[0]),
+        );
+        annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), time.clone());
+        one.spec.replicas = 2;
+    });
+    assert_eq!(events(&world), 1);
 }
 
 /// Three machines of class a, and one of class b that failed and is kept while the rollout was paused.

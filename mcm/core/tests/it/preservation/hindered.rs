@@ -1,0 +1,288 @@
+//! Preservation where others stand in its way: a server that refuses writes, a template that wants the same annotations,
+//! a list that somebody else was entered in, a Node that is another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::SignedDuration;
+use mcm_api::machine::NodeTemplateSpec;
+use mcm_api::{PreservationStage, PreservedBy, keys};
+use mcm_core::machine::{Action, NodeView};
+use mcm_core::preservation::{Gate, Standing};
+use rstest::rstest;
+
+use super::lab::{CA, Lab, failing, kept};
+use crate::fixtures::*;
+
+fn node_marks(action: &Action) -> bool {
+    matches!(action, Action::PatchNode { .. })
+}
+
+fn annotations_of_machines(action: &Action) -> bool {
+    matches!(action, Action::PatchMachine(_))
+}
+
+fn conditions_of_nodes(action: &Action) -> bool {
+    matches!(action, Action::SetPreservedCondition { .. })
+}
+
+/// What the template wants of the Node, which the server refuses: its label stays away.
+fn labels_of_the_template(action: &Action) -> bool {
+    matches!(action, Action::PatchNode { patch, .. } if !patch.labels.is_empty())
+}
+
+fn template(lab: &mut Lab, labels: &[(&str, &str)], annotations: &[(&str, &str)]) {
+    let texts = |pairs: &[(&str, &str)]| {
+        let pairs = pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        Some(pairs.collect::<BTreeMap<_, _>>()).filter(|texts| !texts.is_empty())
+    };
+    let mut template = NodeTemplateSpec::default();
+    template.metadata.labels = texts(labels);
+    template.metadata.annotations = texts(annotations);
+    lab.view.machine.spec.node_template = Some(template);
+}
+
+#[rstest]
+#[case::marks_of_the_node(node_marks)]
+#[case::its_condition(conditions_of_nodes)]
+fn a_drain_does_not_hold_a_preservation_up_though_its_node_cannot_be_written(#[case] refuses: fn(&Action) -> bool) {
+    let mut lab = failing();
+    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
+    lab.refuses = refuses;
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    lab.now = minute(11 + 120);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    assert_eq!(lab.expiry(), Some(minute(11 + 120 + 72 * 60)));
+}
+
+#[rstest]
+#[case::marks_of_the_node(node_marks)]
+#[case::its_condition(conditions_of_nodes)]
+#[case::annotations_of_the_machine(annotations_of_machines)]
+fn the_end_of_a_failed_machine_does_not_wait_for_writes_that_are_refused(#[case] refuses: fn(&Action) -> bool) {
+    let mut lab = failing();
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    lab.refuses = refuses;
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    let status = &lab.machine().status;
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert!(!status.is_preserved());
+    assert_eq!(
+        status.preservation.as_ref().unwrap().stage,
+        PreservationStage::Releasing
+    );
+}
+
+#[test]
+fn a_machine_that_serves_is_let_go_once_its_node_can_be_written_again() {
+    let mut lab = Lab::new(running());
+    lab.ask("Node", "now");
+    lab.settle();
+    lab.refuses = node_marks;
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert!(lab.machine().status.preservation.is_some());
+    lab.refuses = |_| false;
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.node(CA)), ("Running", None));
+    assert_eq!(lab.machine().status.preservation, None);
+}
+
+#[test]
+fn what_the_template_wants_and_the_server_refuses_hinders_no_preservation() {
+    let mut lab = failing();
+    template(&mut lab, &[("pool", "not allowed")], &[]);
+    lab.refuses = labels_of_the_template;
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    assert!(lab.is_tainted());
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert!(!lab.is_tainted());
+}
+
+#[test]
+fn a_template_that_asks_for_preservation_asks_again_when_one_is_over() {
+    let mut lab = failing();
+    template(&mut lab, &[], &[(keys::PRESERVE_ANNOTATION, "when-failed")]);
+    lab.settle();
+    assert_eq!(
+        lab.machine().status.preservation.as_ref().unwrap().by,
+        PreservedBy::Node
+    );
+    lab.reports(healthy());
+    lab.settle();
+    assert_eq!(lab.phase(), "Running:Preserved");
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
+    assert_eq!(
+        lab.own(keys::PRESERVE_ANNOTATION).as_deref(),
+        Some("when-failed"),
+        "for the next failure"
+    );
+}
+
+#[test]
+fn a_failed_machine_whose_template_asks_for_preservation_goes_when_its_time_is_over() {
+    let mut lab = failing();
+    template(&mut lab, &[], &[(keys::PRESERVE_ANNOTATION, "when-failed")]);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION), None);
+}
+
+#[test]
+fn a_template_that_lets_the_autoscaler_in_does_so_before_and_after() {
+    let mut lab = Lab::new(running());
+    template(&mut lab, &[], &[(CA, "false")]);
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), Some("false"));
+    lab.ask("Machine", "now");
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    template(&mut lab, &[], &[]);
+    lab.settle();
+    assert_eq!(
+        lab.node(CA).as_deref(),
+        Some("true"),
+        "what changes meanwhile comes later"
+    );
+    lab.ask("Machine", "false");
+    lab.settle();
+    assert_eq!(lab.node(CA), None);
+}
+
+#[test]
+fn who_is_entered_for_a_person_is_not_kept_beyond_the_maximum_when_nobody_asks_any_more() {
+    let mut lab = failing();
+    lab.entry(Some(mcm_api::PreservationEntry {
+        by: PreservedBy::Machine,
+        ..<_>::default()
+    }));
+    lab.answer = Err(Gate::Full);
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+}
+
+#[test]
+fn whether_a_rollout_is_under_way_is_asked_where_it_is_known() {
+    let mut lab = failing();
+    lab.view.ledger = Standing::Known {
+        maximum: 1,
+        rolling: true,
+        entry: None,
+        others: BTreeSet::new(),
+    };
+    lab.ask("Machine", "when-failed");
+    let done = lab.settle();
+    assert_eq!(
+        done.first().map(String::as_str),
+        Some("claim machine again"),
+        "{done:?}"
+    );
+    assert_eq!(lab.phase(), "Failed:Preserved", "the cache was late");
+}
+
+fn uid(lab: &mut Lab, uid: &str) {
+    if let NodeView::Present(node) = &mut lab.view.node {
+        node.metadata.uid = Some(uid.to_owned());
+    }
+}
+
+fn record_uid(lab: &Lab) -> String {
+    lab.machine().status.preservation.as_ref().unwrap().node_uid.clone()
+}
+
+#[test]
+fn what_another_node_does_not_say_was_never_removed_from_it() {
+    let mut lab = failing();
+    uid(&mut lab, "first");
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), record_uid(&lab).as_str()),
+        ("Failed:Preserved", "first")
+    );
+    lab.annotate("Node", keys::PRESERVE_ANNOTATION, None);
+    uid(&mut lab, "second");
+    lab.settle();
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    lab.reports(healthy());
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), record_uid(&lab).as_str()),
+        ("Running:Preserved", "first")
+    );
+    lab.ask("Node", "now");
+    lab.settle();
+    assert_eq!(record_uid(&lab), "second", "now it is that one that asks");
+    lab.annotate("Node", keys::PRESERVE_ANNOTATION, None);
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
+}
+
+#[test]
+fn a_request_that_outlives_the_preservation_of_a_failed_machine_asks_for_no_other_one() {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.answer = Err(Gate::RollingOut);
+    lab.reports(unhealthy());
+    lab.settle();
+    lab.now = minute(30);
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    lab.answer = Ok(());
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), lab.expiry()),
+        ("Failed", None),
+        "the rollout is over, and nobody asked anew"
+    );
+    lab.annotate("Machine", keys::PRESERVE_ANNOTATION, None);
+    lab.settle();
+    lab.ask("Machine", "now");
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+}
+
+#[test]
+fn a_failure_while_a_preservation_ends_is_a_new_one() {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    let ends = lab.expiry();
+    lab.reports(unhealthy());
+    lab.settle();
+    lab.ask("Machine", "false");
+    lab.refuses = node_marks;
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Unknown", ends));
+    lab.ask("Machine", "when-failed");
+    lab.refuses = |_| false;
+    lab.now = minute(30);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    let later = minute(30).checked_add(SignedDuration::from_hours(72)).unwrap();
+    assert_eq!(lab.expiry(), Some(later));
+}
+
+#[test]
+fn what_is_kept_stays_kept_when_its_entry_is_lost() {
+    let mut lab = kept();
+    lab.entry(None);
+    let done = lab.settle();
+    assert_eq!(done, ["claim auto again"]);
+    assert_eq!(lab.phase(), "Failed:Preserved");
+}

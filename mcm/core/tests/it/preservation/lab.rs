@@ -1,0 +1,231 @@
+//! A machine whose plans are carried out on its view, and an API that may refuse some of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::NodeCondition;
+use mcm_api::{Machine, Phase, PreservationEntry, keys};
+use mcm_core::machine::{Action, Failure, NodeView, Plan, Settings, View, decide};
+use mcm_core::ownership::reference;
+use mcm_core::preservation::{Gate, Standing};
+
+use crate::fixtures::*;
+
+/// cluster-autoscaler's word.
+pub const CA: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
+
+/// A machine of a set, and what the set's list would answer.
+pub struct Lab {
+    pub view: View,
+    pub settings: Settings,
+    pub now: Timestamp,
+    /// What the list says to whoever asks.
+    pub answer: Result<(), Gate>,
+    /// What the API refuses.
+    pub refuses: fn(&Action) -> bool,
+    told: Vec<String>,
+}
+
+impl Lab {
+    pub fn new(view: View) -> Self {
+        let mut view = view;
+        view.machine.metadata.owner_references = Some(vec![reference("MachineSet", &<_>::default())]);
+        view.pods = Some(Vec::new());
+        view.ledger = Standing::Known {
+            maximum: 1,
+            rolling: false,
+            entry: None,
+            others: BTreeSet::new(),
+        };
+        Self {
+            view,
+            settings: Settings::default(),
+            now: minute(1),
+            answer: Ok(()),
+            refuses: |_| false,
+            told: Vec::new(),
+        }
+    }
+
+    /// Carries plans out until there is nothing to do at this moment; answers what was done.
+    pub fn settle(&mut self) -> Vec<String> {
+        self.told.clear();
+        for _ in 0..30 {
+            let plan = self.decide();
+            if plan.actions.is_empty() && plan.status.is_none() {
+                self.view.failure = None;
+                return std::mem::take(&mut self.told);
+            }
+            self.carry_out(plan);
+        }
+        panic!("it does not come to rest: {:?}", self.told);
+    }
+
+    pub fn decide(&self) -> Plan {
+        decide(&self.view, &self.settings, self.now)
+    }
+
+    /// As the shell does it.
+    pub fn carry_out(&mut self, plan: Plan) {
+        self.view.failure = None;
+        if let Some(memory) = plan.drain.clone() {
+            self.view.drain = memory;
+        }
+        for action in &plan.actions {
+            if (self.refuses)(action) {
+                self.view.failure = Some(Failure {
+                    action: action.clone(),
+                    conflict: false,
+                    not_found: false,
+                    message: "refused".to_owned(),
+                });
+                return;
+            }
+            self.perform(action);
+        }
+        self.told.extend(actions(&plan));
+        let claimed = matches!(plan.actions.last(), Some(Action::Claim { .. }));
+        if let Some(status) = plan.status {
+            let phase = status.current_status.phase.clone().unwrap();
+            let stage = status.preservation.as_ref().map(|record| format!(" {}", record.stage));
+            self.told.push(format!("[{phase}{}]", stage.unwrap_or_default()));
+            self.view.machine.status = status;
+        }
+        self.view.claim = claimed.then_some(self.answer);
+    }
+
+    fn perform(&mut self, action: &Action) {
+        match action {
+            Action::PatchMachine(patch) => {
+                let own = self.view.machine.metadata.annotations.get_or_insert_default();
+                change(own, &patch.annotations);
+            }
+            Action::PatchNode { patch, .. } => {
+                let NodeView::Present(node) = &mut self.view.node else {
+                    return;
+                };
+                change(node.metadata.annotations.get_or_insert_default(), &patch.annotations);
+                if let Some(taints) = &patch.taints {
+                    node.spec.get_or_insert_default().taints = Some(taints.clone());
+                }
+            }
+            Action::SetPreservedCondition {
+                status,
+                reason,
+                message,
+                ..
+            } => {
+                let condition = NodeCondition {
+                    reason: Some(reason.clone()),
+                    message: Some(message.clone()),
+                    ..condition(keys::PRESERVED_CONDITION, if *status { "True" } else { "False" })
+                };
+                let mut conditions = self.view.machine.status.conditions.clone();
+                conditions.retain(|known| known.type_ != keys::PRESERVED_CONDITION);
+                conditions.push(condition);
+                self.conditions(&conditions);
+            }
+            Action::Claim { by, .. } if self.answer.is_ok() => self.entry(Some(PreservationEntry {
+                by: by.clone(),
+                ..PreservationEntry::default()
+            })),
+            Action::LeaveLedger => self.entry(None),
+            _ => {}
+        }
+    }
+
+    pub fn entry(&mut self, entered: Option<PreservationEntry>) {
+        if let Standing::Known { entry, .. } = &mut self.view.ledger {
+            *entry = entered;
+        }
+    }
+
+    /// The node reports these, and the machine has copied them.
+    pub fn conditions(&mut self, conditions: &[NodeCondition]) {
+        self.view.machine.status.conditions = conditions.to_vec();
+        if let NodeView::Present(node) = &mut self.view.node {
+            node.status.get_or_insert_default().conditions = Some(conditions.to_vec());
+        }
+    }
+
+    pub fn reports(&mut self, conditions: Vec<NodeCondition>) {
+        let known = self.view.machine.status.conditions.iter();
+        let told = known.filter(|known| known.type_ == keys::PRESERVED_CONDITION).cloned();
+        let all: Vec<_> = conditions.into_iter().chain(told).collect();
+        self.conditions(&all);
+    }
+
+    pub fn annotate(&mut self, kind: &str, key: &str, value: Option<&str>) {
+        let changes = BTreeMap::from([(key.to_owned(), value.map(str::to_owned))]);
+        let metadata = match (kind, &mut self.view.node) {
+            ("Node", NodeView::Present(node)) => &mut node.metadata,
+            _ => &mut self.view.machine.metadata,
+        };
+        change(metadata.annotations.get_or_insert_default(), &changes);
+    }
+
+    pub fn ask(&mut self, kind: &str, value: &str) {
+        self.annotate(kind, keys::PRESERVE_ANNOTATION, Some(value));
+    }
+
+    pub fn node(&self, key: &str) -> Option<String> {
+        self.view
+            .node
+            .present()?
+            .metadata
+            .annotations
+            .as_ref()?
+            .get(key)
+            .cloned()
+    }
+
+    pub fn own(&self, key: &str) -> Option<String> {
+        self.view.machine.metadata.annotations.as_ref()?.get(key).cloned()
+    }
+
+    pub fn machine(&self) -> &Machine {
+        &self.view.machine
+    }
+
+    pub fn phase(&self) -> String {
+        self.machine().status.current_status.phase.as_ref().unwrap().to_string()
+    }
+
+    pub fn expiry(&self) -> Option<Timestamp> {
+        self.machine()
+            .status
+            .current_status
+            .preserve_expiry_time
+            .as_ref()
+            .map(|time| time.0)
+    }
+
+    pub fn is_tainted(&self) -> bool {
+        let spec = self.view.node.present().and_then(|node| node.spec.as_ref());
+        let mut taints = spec.into_iter().flat_map(|spec| spec.taints.iter().flatten());
+        taints.any(|taint| taint.key == keys::PRESERVED_TAINT)
+    }
+}
+
+fn change(annotations: &mut BTreeMap<String, String>, changes: &BTreeMap<String, Option<String>>) {
+    for (key, value) in changes {
+        match value {
+            Some(value) => annotations.insert(key.clone(), value.clone()),
+            None => annotations.remove(key),
+        };
+    }
+}
+
+/// Unknown for longer than it may be.
+pub fn failing() -> Lab {
+    let mut lab = Lab::new(with_conditions(with_vm(Phase::Unknown), &unhealthy()));
+    lab.now = minute(11);
+    lab
+}
+
+pub fn kept() -> Lab {
+    let mut lab = failing();
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    lab
+}
