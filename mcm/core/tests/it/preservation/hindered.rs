@@ -79,6 +79,18 @@ fn the_end_of_a_failed_machine_does_not_wait_for_writes_that_are_refused(#[case]
 }
 
 #[test]
+fn an_expiry_does_not_wait_until_the_machine_says_what_its_node_asks() {
+    let mut lab = kept();
+    lab.refuses = annotations_of_machines;
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    lab.now = lab.expiry().unwrap();
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+}
+
+#[test]
 fn a_machine_that_serves_is_let_go_once_its_node_can_be_written_again() {
     let mut lab = Lab::new(running());
     lab.ask("Node", "now");

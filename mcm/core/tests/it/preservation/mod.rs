@@ -1,5 +1,6 @@
 //! Preservation: the rule against a table, and what becomes of it in a machine's plans.
 
+mod beside;
 mod drains;
 mod hindered;
 mod inert;

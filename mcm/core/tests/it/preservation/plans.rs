@@ -77,7 +77,7 @@ fn a_drain_that_takes_too_long_does_not_hold_the_preservation_up() {
     assert_eq!(lab.phase(), "Failed");
     lab.now = minute(11 + 119);
     lab.settle();
-    assert_eq!(lab.phase(), "Failed");
+    assert_eq!((lab.phase().as_str(), lab.decide().wake), ("Failed", Some(mins(1))));
     lab.now = minute(11 + 120);
     let done = lab.settle().join(" ");
     assert_eq!(lab.phase(), "Failed:Preserved", "{done}");
@@ -409,7 +409,11 @@ fn an_automatic_preservation_becomes_a_persons_and_keeps_its_expiry() {
     let ends = lab.expiry();
     lab.now = minute(30);
     lab.ask("Node", "now");
-    lab.settle();
+    let done = lab.settle();
+    assert!(
+        done.contains(&"claim node again".to_owned()),
+        "the list says so, too: {done:?}"
+    );
     assert_eq!(lab.expiry(), ends);
     assert_eq!(
         lab.machine().status.preservation.as_ref().unwrap().by,
