@@ -8,3 +8,4 @@ mod lab;
 mod oracle;
 mod plans;
 mod table;
+mod taken_over;

@@ -143,6 +143,18 @@ fn what_ended_a_preservation_stays_as_the_person_left_it(#[case] value: Option<&
     assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), value);
 }
 
+#[test]
+fn when_failed_in_the_place_of_now_ends_what_serves_and_stays_for_a_failure() {
+    let mut lab = Lab::new(running());
+    lab.ask("Node", "now");
+    lab.settle();
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
+    assert_eq!(lab.node(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+}
+
 #[rstest]
 #[case::not_set(None)]
 #[case::kept_away("true")]
