@@ -47,6 +47,8 @@ pub enum Standing {
         maximum: usize,
         /// Whether a rollout is under way.
         rolling: bool,
+        /// Whether there is a deployment, which may roll its machines out.
+        deployed: bool,
         /// The machine's own entry.
         entry: Option<PreservationEntry>,
         /// The names of the other machines that are in the list.
@@ -66,6 +68,15 @@ impl Standing {
 
     pub(crate) fn is_rolling(&self) -> bool {
         matches!(self, Self::Known { rolling: true, .. })
+    }
+
+    /// Whether the machine may be one of those that a deployment rolls out.
+    pub(crate) fn may_roll(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Nobody => false,
+            Self::Known { deployed, .. } => *deployed,
+        }
     }
 
     /// Whether another machine of that name is in the list, and this one is not.
@@ -132,6 +143,7 @@ impl Ledger<'_> {
             others: others.map(|entry| entry.name.clone()).collect(),
             maximum: self.maximum(),
             rolling: self.is_rolling(),
+            deployed: matches!(self, Self::Deployment(_)),
             entry: self.entry(uid).cloned(),
         }
     }

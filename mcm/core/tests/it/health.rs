@@ -328,6 +328,7 @@ fn one_for_which_a_place_is_kept_fails_first(
     view.ledger = Standing::Known {
         maximum: 2,
         rolling: false,
+        deployed: true,
         entry: entered.then(PreservationEntry::default),
         others: ["worker-other".to_owned()].into(),
     };

@@ -37,11 +37,18 @@ pub(super) fn node_patch(pass: &Pass, marks: Marks, unasked: bool) -> Option<Act
         taints: taints(node, marks == Marks::Failed),
         ..NodePatch::default()
     };
+    let ledger = &pass.view.ledger;
+    let by_us = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
+    let of_a_rollout = by_us && ledger.may_roll();
     if marks == Marks::None {
-        let rolling = pass.view.ledger.is_rolling();
-        let_autoscaler_back(node, rolling, &mut patch.annotations);
+        let_autoscaler_back(node, ledger.is_rolling(), of_a_rollout, &mut patch.annotations);
     } else {
-        keep_autoscaler_away(node, &mut patch.annotations);
+        keep_autoscaler_away(node, of_a_rollout, &mut patch.annotations);
+    }
+    if by_us && !of_a_rollout {
+        // Another controller's preservation left it.
+        let gone = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION.to_owned();
+        patch.annotations.insert(gone, None);
     }
     if unasked {
         remove_requests(node.metadata.annotations.as_ref(), &mut patch.annotations);
@@ -82,28 +89,29 @@ fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
 }
 
 /// The annotation, and beside it what it was before, unless a rollout had set it already.
-fn keep_autoscaler_away(node: &Node, changes: &mut Changes) {
+fn keep_autoscaler_away(node: &Node, of_a_rollout: bool, changes: &mut Changes) {
     let now = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION);
+    let by_us = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
     let remembered = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION).is_some();
-    let of_a_rollout = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
     if now != Some(TRUE) {
         changes.insert(keys::SCALE_DOWN_DISABLED_ANNOTATION.to_owned(), Some(TRUE.to_owned()));
     }
     if !remembered && !of_a_rollout {
-        let before = now.unwrap_or_default().to_owned();
+        let before = now.filter(|_| !by_us).unwrap_or_default().to_owned();
         changes.insert(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), Some(before));
     }
 }
 
-fn let_autoscaler_back(node: &Node, rolling: bool, changes: &mut Changes) {
-    let Some(before) = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION) else {
+/// The annotation is what it was before: as that is remembered, or not there, where another controller's preservation set it.
+fn let_autoscaler_back(node: &Node, rolling: bool, of_a_rollout: bool, changes: &mut Changes) {
+    let remembered = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION);
+    if remembered.is_some() {
+        changes.insert(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), None);
+    }
+    let by_us = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
+    let Some(before) = remembered.or(by_us.then_some("")).filter(|_| !of_a_rollout) else {
         return;
     };
-    changes.insert(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), None);
-    let of_a_rollout = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
-    if of_a_rollout {
-        return;
-    }
     if rolling && before.is_empty() {
         let ours = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION.to_owned();
         changes.insert(ours, Some(TRUE.to_owned()));

@@ -193,6 +193,7 @@ fn whether_a_rollout_is_under_way_is_asked_where_it_is_known() {
     lab.view.ledger = Standing::Known {
         maximum: 1,
         rolling: true,
+        deployed: true,
         entry: None,
         others: BTreeSet::new(),
     };

@@ -29,6 +29,7 @@ fn owned(mut view: View, maximum: usize, entry: Option<PreservationEntry>) -> Vi
     view.ledger = Standing::Known {
         maximum,
         rolling: false,
+        deployed: true,
         entry,
         others: BTreeSet::new(),
     };

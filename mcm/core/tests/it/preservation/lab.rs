@@ -34,6 +34,7 @@ impl Lab {
         view.ledger = Standing::Known {
             maximum: 1,
             rolling: false,
+            deployed: true,
             entry: None,
             others: BTreeSet::new(),
         };

@@ -391,6 +391,7 @@ fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_re
     lab.view.ledger = Standing::Known {
         maximum: 1,
         rolling: true,
+        deployed: true,
         entry: None,
         others: BTreeSet::new(),
     };

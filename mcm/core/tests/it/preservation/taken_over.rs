@@ -5,7 +5,7 @@ use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
 use mcm_core::preservation::Standing;
 use rstest::rstest;
 
-use super::lab::Lab;
+use super::lab::{CA, Lab};
 use crate::fixtures::*;
 
 /// Preserved until minute 100 by somebody who kept no record.
@@ -59,4 +59,31 @@ fn an_expiry_for_which_nobody_asks_ends() {
     lab.settle();
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
     assert_eq!(lab.own(keys::PRESERVE_ANNOTATION), None);
+}
+
+#[rstest]
+#[case::of_a_set_alone(false, true, None)]
+#[case::of_a_set_alone_and_ended_at_once(false, false, None)]
+#[case::of_a_rollout(true, true, Some("true"))]
+fn what_kept_the_autoscaler_away_goes_with_a_preservation_unless_a_rollout_wants_it(
+    #[case] deployed: bool,
+    #[case] kept: bool,
+    #[case] left: Option<&str>,
+) {
+    let mut lab = theirs(Phase::Running);
+    if let Standing::Known { deployed: known, .. } = &mut lab.view.ledger {
+        *known = deployed;
+    }
+    lab.annotate("Node", CA, Some("true"));
+    lab.annotate("Node", keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION, Some("true"));
+    if kept {
+        lab.ask("Machine", "now");
+        lab.settle();
+        assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    }
+    lab.ask("Machine", "false");
+    lab.settle();
+    assert_eq!(lab.node(CA).as_deref(), left);
+    assert_eq!(lab.node(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).as_deref(), left);
+    assert_eq!(lab.node(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION), None);
 }
