@@ -299,3 +299,24 @@ fn what_is_kept_stays_kept_when_its_entry_is_lost() {
     assert_eq!(done, ["claim auto again"]);
     assert_eq!(lab.phase(), "Failed:Preserved");
 }
+
+#[test]
+fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_leave() {
+    let mut lab = failing();
+    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
+    lab.view.pods = Some(vec![mcm_core::machine::Pod {
+        ends: Some(minute(500)),
+        ..pod("web")
+    }]);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed");
+    let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
+    let name = labels.remove(keys::NODE_LABEL);
+    lab.view.labelled_node = name.clone();
+    lab.view.node = NodeView::Unknown;
+    let patch = lab.decide().actions.into_iter().next();
+    let Some(Action::PatchMachine(patch)) = patch else {
+        panic!("{patch:?}");
+    };
+    assert_eq!(patch.node, name);
+}
