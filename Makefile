@@ -4,7 +4,7 @@ SEEDS ?= 20
 SEED ?= 7
 FUZZ_ROUNDS ?= 1000000
 
-.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test fuzz conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
+.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test fuzz mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -45,6 +45,12 @@ test:            ## unit, property, sequence, contract and simulation tests
 
 fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS of each kind
 	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations
+
+# What is mutated is what decides on preservation; code of planted defects is not in the product.
+MUTANTS = -p mcm-core -f 'mcm/core/src/preservation/*.rs' -f 'mcm/core/src/machine/preserve/*.rs' -E 'planted|deaf_to_the_node|was_drained|misjudged'
+mutants:         ## changes the decision on preservation in every small way: which changes do the tests not notice? (half an hour)
+	$(CARGO) install cargo-mutants --version 27.1.0 --locked --quiet --root target/tools
+	PATH="$$PWD/target/tools/bin:$$PATH" $(CARGO) mutants $(MUTANTS) --no-shuffle --timeout 60 -o target/mutants -- --lib --test it preserv
 
 conformance: conformance-apiserver conformance-controllers ## both contracts on a cluster with controllers, of DRYDOCK_CONTRACT_KUBECONFIG
 

@@ -14,6 +14,7 @@ mod embedded;
 mod existing;
 mod files;
 mod nodes;
+mod preservation_consumers;
 mod product;
 mod registration;
 mod regressions;

@@ -1,0 +1,240 @@
+//! Consumers, who may only ask for preservations: what `deploy/rbac/preservation-admission.yaml` keeps them from, and nobody
+//! else. It is for the real API server; the embedded one knows no admission policies. Where the programs of the real one are
+//! not at hand, there is nothing to test.
+
+use std::time::Duration;
+
+use clock::Clock;
+use harness::deploy;
+use harness::engine::kinds;
+use harness::stage::NAMESPACE;
+use harness::stage::clusters::Clusters;
+use harness::stage::role::Role;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use mcm_api::keys;
+use serde_json::{Value, json};
+
+use crate::existing::Cluster;
+
+const NODE: &str = "m-1";
+/// Somebody who may update Nodes besides.
+const OPERATOR: &str = "operator";
+/// How long the API server may take to heed a new rule.
+const HEEDED: Duration = Duration::from_secs(30);
+/// How often that is looked at.
+const PROBE: Duration = Duration::from_millis(200);
+
+/// What a consumer may not do to a Node, and what of the Node the refusal names.
+struct Refused {
+    name: &'static str,
+    patch: Value,
+    says: String,
+}
+
+fn node() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": NODE,
+            "labels": { "zone": "a" },
+            "annotations": {
+                keys::PRESERVE_ANNOTATION: "when-failed",
+                keys::SCALE_DOWN_DISABLED_ANNOTATION: "false",
+            },
+            "finalizers": ["example.com/held"],
+        },
+    })
+}
+
+fn annotations(annotations: &Value) -> Value {
+    json!({ "metadata": { "annotations": annotations } })
+}
+
+fn cordon() -> Value {
+    json!({ "spec": { "unschedulable": true } })
+}
+
+fn refused() -> Vec<Refused> {
+    let case = |name, patch, says: &str| Refused {
+        name,
+        patch,
+        says: format!("leave {says} out of the patch"),
+    };
+    let annotation = |key: &str| format!("annotation {key}");
+    let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "m-2", "uid": "1" });
+    vec![
+        case("a cordon", cordon(), "spec"),
+        case(
+            "a taint",
+            json!({ "spec": { "taints": [{ "key": "a", "effect": "NoExecute" }] } }),
+            "spec",
+        ),
+        case(
+            "another label",
+            json!({ "metadata": { "labels": { "a": "b" } } }),
+            "labels",
+        ),
+        case("no label any more", json!({ "metadata": { "labels": null } }), "labels"),
+        case(
+            "no finalizer any more",
+            json!({ "metadata": { "finalizers": null } }),
+            "finalizers",
+        ),
+        case(
+            "an owner",
+            json!({ "metadata": { "ownerReferences": [owner] } }),
+            "ownerReferences",
+        ),
+        case(
+            "the annotation that deletes the machine",
+            annotations(&json!({ keys::TRIGGER_DELETION_ANNOTATION: "true" })),
+            &annotation(keys::TRIGGER_DELETION_ANNOTATION),
+        ),
+        case(
+            "another value of an annotation, beside a request",
+            annotations(&json!({ keys::PRESERVE_ANNOTATION: "now", keys::SCALE_DOWN_DISABLED_ANNOTATION: "true" })),
+            &annotation(keys::SCALE_DOWN_DISABLED_ANNOTATION),
+        ),
+        case(
+            "one annotation less",
+            annotations(&json!({ keys::SCALE_DOWN_DISABLED_ANNOTATION: null })),
+            &annotation(keys::SCALE_DOWN_DISABLED_ANNOTATION),
+        ),
+        case(
+            "two things at once",
+            json!({ "metadata": { "labels": { "a": "b" } }, "spec": { "unschedulable": true } }),
+            "spec, labels",
+        ),
+    ]
+}
+
+/// What a consumer may do.
+fn requests() -> [Value; 5] {
+    [
+        json!({ keys::PRESERVE_ANNOTATION: "now" }),
+        json!({ keys::PRESERVE_ANNOTATION: "false" }),
+        json!({ keys::PRESERVE_ANNOTATION: null }),
+        json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "true" }),
+        json!({ keys::PRESERVE_ANNOTATION: null, keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }),
+    ]
+    .map(|request| annotations(&request))
+}
+
+/// Those who may ask for preservations: one who may do nothing else, and one who may update Nodes as well.
+fn rights() -> Vec<Value> {
+    let group = "rbac.authorization.k8s.io";
+    let binding = |name: &str, role: &str, subject: &Value| {
+        json!({
+            "apiVersion": format!("{group}/v1"),
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": name },
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": role },
+            "subjects": [subject],
+        })
+    };
+    vec![
+        json!({
+            "apiVersion": format!("{group}/v1"),
+            "kind": "ClusterRole",
+            "metadata": { "name": OPERATOR },
+            "rules": [{ "apiGroups": [""], "resources": ["nodes"], "verbs": ["patch", "update", "preserve-only"] }],
+        }),
+        binding(
+            OPERATOR,
+            OPERATOR,
+            &json!({ "apiGroup": group, "kind": "User", "name": OPERATOR }),
+        ),
+        binding(
+            "consumer",
+            &format!("{NAMESPACE}:preservation-consumer"),
+            &json!({ "kind": "ServiceAccount", "name": "consumer", "namespace": NAMESPACE }),
+        ),
+    ]
+}
+
+async fn install_policy(client: &kube::Client) {
+    let file = "deploy/rbac/preservation-admission.yaml";
+    let content = include_str!("../../../deploy/rbac/preservation-admission.yaml");
+    for object in deploy::read(file, content).unwrap() {
+        let kind = kinds::find(object["kind"].as_str().unwrap()).unwrap();
+        let object = serde_json::from_value(object).unwrap();
+        let api = kind.api(client, NAMESPACE);
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+}
+
+fn acting_as(client: &kube::Client, user: &str) -> kube::Client {
+    let clusters = Clusters::one(client.clone()).as_user(user).unwrap();
+    clusters.target().clone()
+}
+
+fn account(client: &kube::Client, name: &str) -> kube::Client {
+    acting_as(client, &format!("system:serviceaccount:{NAMESPACE}:{name}"))
+}
+
+/// The answer to a patch of the Node, which nothing is kept of.
+async fn answer(client: &kube::Client, patch: &Value) -> Result<(), String> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let dry = PatchParams::default().dry_run();
+    match nodes.patch(NODE, &dry, &Patch::Merge(patch)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 403 => Err(status.message),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Waits until the answer to a cordon is as it should be.
+async fn cordon_is(client: &kube::Client, wanted: fn(&Result<(), String>) -> bool) {
+    let clock = Clock::wall();
+    let asking = async {
+        while !wanted(&answer(client, &cordon()).await) {
+            clock.sleep(PROBE).await;
+        }
+    };
+    tokio::time::timeout(HEEDED, asking).await.unwrap();
+}
+
+#[tokio::test]
+async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let administrator = &cluster.client;
+    Role::Both.install(administrator, NAMESPACE).await.unwrap();
+    deploy::apply(administrator, &rights()).await.unwrap();
+    let nodes: Api<Node> = Api::all(administrator.clone());
+    let node: Node = serde_json::from_value(node()).unwrap();
+    nodes.create(&PostParams::default(), &node).await.unwrap();
+    let consumer = account(administrator, "consumer");
+    let mcm = account(administrator, deploy::MCM_ACCOUNT);
+    let operator = acting_as(administrator, OPERATOR);
+
+    // Without the policy the role allows everything, so that what is refused later on is refused by the policy.
+    for client in [&consumer, &mcm, &operator] {
+        cordon_is(client, Result::is_ok).await;
+    }
+    for Refused { name, patch, .. } in refused() {
+        assert_eq!(answer(&consumer, &patch).await, Ok(()), "{name}");
+    }
+
+    install_policy(administrator).await;
+    cordon_is(&consumer, Result::is_err).await;
+    for Refused { name, patch, says } in refused() {
+        let told = answer(&consumer, &patch).await.expect_err(name);
+        for words in [
+            says.as_str(),
+            keys::PRESERVE_ANNOTATION,
+            keys::PRESERVE_WHEN_FAILED_ANNOTATION,
+        ] {
+            assert!(told.contains(words), "{name}: {told}");
+        }
+        for client in [administrator, &mcm, &operator] {
+            assert_eq!(answer(client, &patch).await, Ok(()), "{name}");
+        }
+    }
+    for patch in requests() {
+        for client in [&consumer, administrator, &mcm, &operator] {
+            assert_eq!(answer(client, &patch).await, Ok(()), "{patch}");
+        }
+    }
+}
