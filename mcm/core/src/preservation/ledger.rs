@@ -341,6 +341,30 @@ mod tests {
         }
     }
 
+    #[rstest]
+    #[case::rolling("another", true)]
+    #[case::never_rolled_out("", false)]
+    fn what_a_machine_has_to_know_is_in_the_list(#[case] rolled_out: &str, #[case] rolling: bool) {
+        let mut deployment = MachineDeployment::default();
+        deployment.spec.auto_preserve_failed_machine_max = Some(2);
+        deployment.status.rolled_out = rolled_out.to_owned();
+        deployment.status.preservations = vec![entry("a", AUTO), entry("b", ASKED)];
+        let standing = Ledger::Deployment(&deployment).standing("uid-a");
+        let known = Standing::Known {
+            maximum: 2,
+            rolling,
+            deployed: true,
+            entry: Some(entry("a", AUTO)),
+            others: BTreeSet::from(["b".to_owned()]),
+        };
+        assert_eq!(standing, known);
+        assert_eq!((standing.is_rolling(), standing.prefers("b")), (rolling, false));
+        let stranger = Ledger::Deployment(&deployment).standing("uid-c");
+        assert!(stranger.prefers("b") && !stranger.prefers("d"));
+        let alone = Ledger::Set(&set(None, &[])).standing("uid-a");
+        assert!(!alone.may_roll() && standing.may_roll());
+    }
+
     #[test]
     fn who_leaves_is_taken_out_of_the_list() {
         let two = set(Some(2), &[("a", AUTO), ("b", AUTO)]);

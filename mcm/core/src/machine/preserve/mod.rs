@@ -382,7 +382,6 @@ fn known_gate(pass: &Pass, asked: bool) -> Option<Gate> {
     }
     match &pass.view.ledger {
         _ if is_standalone(pass) => Some(Gate::Nobody),
-        Standing::Nobody => Some(Gate::Nobody),
         ledger if !asked && ledger.excludes_automatic() => Some(Gate::Full),
         _ => None,
     }

@@ -207,6 +207,25 @@ fn whether_a_rollout_is_under_way_is_asked_where_it_is_known() {
     assert_eq!(lab.phase(), "Failed:Preserved", "the cache was late");
 }
 
+#[test]
+fn the_autoscaler_stays_away_for_a_rollout_when_a_preservation_ends() {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    if let Standing::Known { rolling, .. } = &mut lab.view.ledger {
+        *rolling = true;
+    }
+    lab.ask("Machine", "false");
+    lab.settle();
+    assert_eq!(lab.phase(), "Running");
+    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    assert_eq!(
+        lab.node(keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).as_deref(),
+        Some("true"),
+        "the rollout takes it away at its end"
+    );
+}
+
 fn uid(lab: &mut Lab, uid: &str) {
     if let NodeView::Present(node) = &mut lab.view.node {
         node.metadata.uid = Some(uid.to_owned());
