@@ -21,6 +21,7 @@ use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
 use crate::stage::plane::{Plane, Planes};
 use crate::stage::role::Role;
+use crate::stage::writes::Write;
 use crate::stage::{NAMESPACE, StageKind, processes, sim};
 
 /// What is to be run.
@@ -49,6 +50,9 @@ pub struct Job {
     /// Whether Leases and watches are renewed in virtual time also where nobody would miss it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub every_renewal: bool,
+    /// Whether its result tells what mcm wrote, with bodies; in `sim`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writes: bool,
     /// Arguments of its stage, as a command line has them; for replaying.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub on: String,
@@ -79,6 +83,7 @@ impl Job {
             narrate: false,
             hash_order: false,
             every_renewal: false,
+            writes: false,
             on: String::new(),
             controller: None,
             reports: PathBuf::from(".drydock/reports"),
@@ -205,6 +210,9 @@ pub struct RunResult {
     /// What mcm did, in `sim`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<::sim::Effect>,
+    /// What mcm wrote and asked of the cloud, where the job wants it told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<Write>,
     /// What mcm and fakecloud asked of the API server, where that is ours.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub requests: BTreeSet<Access>,
@@ -293,6 +301,7 @@ impl RunResult {
             occurred: Occurred::default(),
             narrative: Vec::new(),
             effects: Vec::new(),
+            writes: Vec::new(),
             requests: BTreeSet::new(),
             report: None,
             replay: job.replay(),
@@ -309,6 +318,8 @@ pub struct Ran {
     pub trace: Option<TraceSummary>,
     /// Of a simulated run.
     pub effects: Vec<::sim::Effect>,
+    /// Of a simulated run whose job wants them told.
+    pub writes: Vec<Write>,
     /// How often each disturbance struck, in the plan's order.
     pub hits: Vec<u64>,
     /// Logs by file name.
@@ -326,6 +337,7 @@ impl Ran {
             told,
             trace: None,
             effects: Vec::new(),
+            writes: Vec::new(),
             hits: Vec::new(),
             logs,
             requests: BTreeSet::new(),
@@ -434,6 +446,7 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
     result.wall_seconds = wall.as_secs_f64();
     result.trace = ran.trace.clone();
     result.effects = ran.effects.clone();
+    result.writes = ran.writes.clone();
     result.requests = ran.requests.clone();
     note_refusals(&mut result, &ran.refused);
     if !result.passed() {

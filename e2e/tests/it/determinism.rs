@@ -10,33 +10,14 @@ use harness::scenario::step::{Process, ProcessAction};
 use harness::{Scenario, StageKind};
 use mcm_api::Phase;
 use serde_json::Value;
-use std::io::Write;
-use std::process::{Command, Stdio};
 
-use crate::drydock::simulate;
+use crate::drydock::{perform, simulate};
 
 fn lifecycle() -> Scenario {
     e2e::scenarios()
         .into_iter()
         .find(|scenario| scenario.name == "lifecycle")
         .unwrap()
-}
-
-/// One job in a process of its own.
-fn perform(job: &Job) -> RunResult {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_drydock"))
-        .arg("perform")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(&serde_json::to_vec(job).unwrap())
-        .unwrap();
-    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
 #[test]

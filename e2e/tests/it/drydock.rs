@@ -1,9 +1,11 @@
 //! Runs the program `drydock`, one process a simulated job, as people do.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 
+use harness::runner::{Job, RunResult};
 use serde_json::Value;
 
 /// The program with these arguments, in a folder of its own for reports.
@@ -13,6 +15,23 @@ pub fn drydock(folder: &Path, arguments: &[&str]) -> Output {
         .current_dir(folder)
         .output()
         .unwrap()
+}
+
+/// One simulated job in a process of its own.
+pub fn perform(job: &Job) -> RunResult {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_drydock"))
+        .arg("perform")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(&serde_json::to_vec(job).unwrap())
+        .unwrap();
+    serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
 /// The program with mcm and fakecloud, which the wall clock needs, built beside it.

@@ -13,6 +13,7 @@ mod drydock;
 mod embedded;
 mod existing;
 mod files;
+mod inert;
 mod nodes;
 mod preservation_consumers;
 mod product;

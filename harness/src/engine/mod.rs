@@ -97,6 +97,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
     let (keep, observations) = observe_all(stage, scenario);
     let mut terms = Terms::new(stage.timeouts().clone(), started);
     terms.keeper = scenario.world.keeper.is_some();
+    terms.dialect = scenario.world.preservation;
     if stage.is_disturbed() {
         terms.calm_since = None;
     }
@@ -349,6 +350,7 @@ impl<S: Stage> Engine<'_, S> {
             Step::Crash(crash) => return Ok(self.stage.crash(crash)),
             Step::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
+                self.invariants.terms.stood_still = Some(self.later(time));
                 return Ok(self.stage.pause(pause.process, time).await);
             }
             Step::Inject(fault) if fault.effect.as_ref().is_some_and(Effect::is_byzantine) => {

@@ -1,7 +1,8 @@
 //! I19: coherent state. Terminating only with a deletionTimestamp; past creation a Machine names its VM and its Node; the
 //! two name the same VM; a provider id is written once; preserved means that an expiry is set, both ways.
 //!
-//! Of two objects, one pass of grace. The other direction of Terminating is I14's.
+//! Of two objects, one pass of grace; of a phase without its `:Preserved` as well, as another dialect or a person may have
+//! written it. A Failed Machine whose pods leave once more is shown without. The other direction of Terminating is I14's.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,18 @@ use serde_json::Value;
 use super::Check;
 use super::sight::{Sight, Terms, is_deleting, label, name, owner, phase, time};
 use crate::engine::world::{WorldState, text};
+use crate::scenario::PreservationDialect;
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
-/// By Machine: since when its Node names another VM than it does.
+/// By Machine.
 #[derive(Debug, Default)]
-pub(super) struct Coherent(BTreeMap<String, Timestamp>);
+pub(super) struct Coherent {
+    /// Since when its Node names another VM than it does.
+    apart: BTreeMap<String, Timestamp>,
+    /// Since when it is preserved and its phase does not say so.
+    silent: BTreeMap<String, Timestamp>,
+}
 
 impl Check for Coherent {
     fn see(&mut self, sight: &Sight) -> Option<String> {
@@ -27,10 +34,16 @@ impl Check for Coherent {
             return None;
         }
         if let Some(machine) = sight.deleted("Machine") {
-            self.0.remove(name(machine));
+            self.apart.remove(name(machine));
+            self.silent.remove(name(machine));
         }
         let machine = sight.applied("Machine")?;
         self.compare(name(machine).to_owned(), sight);
+        if sight.terms.dialect == PreservationDialect::V2 && is_silent(machine) {
+            self.silent.entry(name(machine).to_owned()).or_insert(sight.at());
+        } else {
+            self.silent.remove(name(machine));
+        }
         let named = name(machine);
         let in_phase = phase(machine);
         if in_phase == "Terminating" && !is_deleting(machine) {
@@ -76,28 +89,36 @@ impl Check for Coherent {
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        self.0
-            .values()
-            .filter_map(|since| terms.due(*since, terms.pass()))
-            .min()
+        let since = self.apart.values().chain(self.silent.values());
+        since.filter_map(|since| terms.due(*since, terms.pass())).min()
     }
 
     fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
-        let late = |since: &Timestamp| terms.due(*since, terms.pass()).is_some_and(|due| due <= now);
-        let (machine, since) = self.0.iter().find(|(_, since)| late(since))?;
-        let (own, nodes) = both(world, machine)?;
-        Some(format!(
-            "machine {machine} names VM {own} and its node names {nodes} since {since}"
-        ))
+        let is_late = |since: &Timestamp| terms.due(*since, terms.pass()).is_some_and(|due| due <= now);
+        let apart = self.apart.iter().filter(|(_, since)| is_late(since));
+        let mut apart = apart.filter_map(|(machine, since)| {
+            let (own, nodes) = both(world, machine)?;
+            Some(format!(
+                "machine {machine} names VM {own} and its node names {nodes} since {since}"
+            ))
+        });
+        let silent = self.silent.iter().filter(|(_, since)| is_late(since));
+        let mut silent = silent.filter_map(|(machine, since)| {
+            let phase = phase(world.object("Machine", machine)?);
+            Some(format!(
+                "machine {machine} is preserved since {since}, and its phase is {phase} without :Preserved"
+            ))
+        });
+        apart.next().or_else(|| silent.next())
     }
 }
 
 impl Coherent {
     fn compare(&mut self, machine: String, sight: &Sight) {
         if both(sight.world, &machine).is_some() {
-            self.0.entry(machine).or_insert(sight.at());
+            self.apart.entry(machine).or_insert(sight.at());
         } else {
-            self.0.remove(&machine);
+            self.apart.remove(&machine);
         }
     }
 }
@@ -111,4 +132,10 @@ fn both<'a>(world: &'a WorldState, machine: &str) -> Option<(&'a str, &'a str)> 
     let node = world.object("Node", label(object, keys::NODE_LABEL)).filter(claims)?;
     let (own, nodes) = (text(object, "/spec/providerID"), text(node, "/spec/providerID"));
     (!own.is_empty() && !nodes.is_empty() && own != nodes).then_some((own, nodes))
+}
+
+/// Whether it runs or has failed, is preserved until its expiry, and its phase does not say so.
+fn is_silent(machine: &Value) -> bool {
+    let kept = text(machine, "/status/preservation/stage") == "Preserved" && time(machine, EXPIRY).is_some();
+    ["Running", "Failed"].contains(&phase(machine)) && kept && !is_deleting(machine)
 }

@@ -3,9 +3,8 @@
 //!
 //! Deadlines count from the moment at which nothing kept the controller from its work any more: with a cloud that fails,
 //! an API server that is cut off or no process nobody can be in time. An Unknown Machine whose sibling is being replaced
-//! waits for its turn (I12); where its time ran out before that one joined, it has a medium retry period to come back. A
-//! preservation begins to end within a pass of its expiry, once somebody leads; that it does not earlier is I5's. The ends of detaching are not
-//! timed here.
+//! waits for its turn (I12); where its time ran out before that one joined, it has a medium retry period to come back. Ends
+//! of preservations are in `expiry`; those of detaching are not timed.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -49,8 +48,6 @@ struct Running {
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     running: BTreeMap<String, Running>,
-    /// Of preserved Machines: when their time is over.
-    expiries: BTreeMap<String, Expiry>,
     /// The first moment at which one of them is due, with what it depends on besides; `None`: it is not known.
     first: Cell<Option<Due>>,
 }
@@ -62,29 +59,11 @@ struct Due {
     at: Option<Timestamp>,
 }
 
-/// The end of a preservation.
-#[derive(Debug)]
-struct Expiry {
-    machine: String,
-    at: Timestamp,
-    /// Since when that is its end: an end that somebody puts into the past is due then.
-    known: Timestamp,
-}
-
-impl Expiry {
-    /// Within a pass; a process that has just started may have to wait for the Lease of the one before.
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        let limit = terms.pass() + terms.timeouts.lease_duration;
-        terms.due(self.at.max(self.known), limit)
-    }
-}
-
 impl Check for Limits {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(machine) = sight.deleted("Machine") {
             self.first.take();
             self.running.remove(uid(machine));
-            self.expiries.remove(uid(machine));
         }
         if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &sight.observation.what {
             let expired = kubelet.what == "Refused" && kubelet.message.contains("has expired");
@@ -103,18 +82,6 @@ impl Check for Limits {
         }
         let machine = sight.applied("Machine")?;
         self.first.take();
-        match expiry(machine) {
-            Some(at) if self.expiries.get(uid(machine)).is_some_and(|known| known.at == at) => {}
-            Some(at) => {
-                let expiry = Expiry {
-                    machine: name(machine).to_owned(),
-                    at,
-                    known: sight.at(),
-                };
-                self.expiries.insert(uid(machine).to_owned(), expiry);
-            }
-            None => drop(self.expiries.remove(uid(machine))),
-        }
         self.wait_for_turns(sight.at(), sight.world);
         let early = self.too_early(machine, sight);
         match running(machine, sight) {
@@ -152,8 +119,7 @@ impl Check for Limits {
             return known.at;
         }
         let running = self.running.values().filter_map(|running| running.due(terms));
-        let expiries = self.expiries.values().filter_map(|expiry| expiry.due(terms));
-        let at = running.chain(expiries).min();
+        let at = running.min();
         self.first.set(Some(Due { calm_since, at }));
         at
     }
@@ -162,10 +128,6 @@ impl Check for Limits {
         // One that waits for its turn is looked at again when its turn may have come.
         self.first.take();
         self.wait_for_turns(now, world);
-        let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
-        if let Some(Expiry { machine, at, .. }) = self.expiries.values().find(over) {
-            return Some(format!("machine {machine} is still preserved, and its expiry was {at}"));
-        }
         let late = self
             .running
             .values()
@@ -251,13 +213,6 @@ impl Limits {
 fn began(now: Timestamp, time: Duration) -> Timestamp {
     let began = now.checked_sub(jiff::SignedDuration::try_from(time).unwrap_or_default());
     began.unwrap_or(now)
-}
-
-/// When a preservation that is under way is over.
-fn expiry(machine: &Value) -> Option<Timestamp> {
-    let stage = machine.pointer("/status/preservation/stage");
-    let ends = is_deleting(machine) || stage.is_some_and(|stage| stage == "Releasing");
-    time(machine, "/status/currentStatus/preserveExpiryTime").filter(|_| !ends)
 }
 
 fn text_of(machine: &Value) -> &str {

@@ -12,6 +12,7 @@ mod brake;
 mod budgets;
 mod clean_end;
 mod coherent;
+mod expiry;
 mod foreign;
 mod frozen;
 pub mod inert;
@@ -152,7 +153,7 @@ pub static ALL: [Invariant; 19] = [
         name: "I13",
         statement: "timeouts end neither early nor late",
         bites: Bites::InPart("creation, health, drain, tokens and preservation; detaching is not timed"),
-        check: || Box::new(limits::Limits::default()),
+        check: || Box::new((limits::Limits::default(), expiry::Expiries::default())),
     },
     Invariant {
         name: "I14",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::engine::observe::{Observation, Seen};
 use crate::engine::world::{WorldState, text};
-use crate::scenario::Timeouts;
+use crate::scenario::{PreservationDialect, Timeouts};
 use crate::stage::cloud::{Call, CloudEvent, Vm};
 
 /// One event.
@@ -42,6 +42,10 @@ pub struct Terms {
     pub away: BTreeMap<String, Timestamp>,
     /// Since when nothing keeps the controller from its work; `None`: something does. Deadlines count from here.
     pub calm_since: Option<Timestamp>,
+    /// Until when the scenario let the controller stand still last; `None`: it never did.
+    pub stood_still: Option<Timestamp>,
+    /// The words of preservation that the controller goes by.
+    pub dialect: PreservationDialect,
     /// Objects that the scenario itself changed or deleted, as a person does.
     pub by_user: BTreeSet<(String, String)>,
     /// Objects that the scenario itself deleted, as a person does.
@@ -70,6 +74,8 @@ impl Terms {
             late: BTreeSet::new(),
             away: BTreeMap::new(),
             calm_since: Some(started),
+            stood_still: None,
+            dialect: PreservationDialect::default(),
             by_user: BTreeSet::new(),
             deleted_by_user: BTreeSet::new(),
             forced: BTreeSet::new(),

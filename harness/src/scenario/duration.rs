@@ -124,6 +124,9 @@ pub struct Timeouts {
     pub preserve: Duration,
     /// See [`Named::Slack`].
     pub slack: Duration,
+    /// How long it may take until what is due at a moment is done and seen, beside the second in which times are counted:
+    /// nothing in virtual time, where no request takes any.
+    pub reaction: Duration,
 }
 
 impl Timeouts {
@@ -145,6 +148,7 @@ impl Timeouts {
             api_timeout: Duration::from_secs(30),
             preserve: Duration::from_hours(72),
             slack: Duration::from_mins(1),
+            reaction: Duration::ZERO,
         }
     }
 
@@ -166,6 +170,7 @@ impl Timeouts {
             api_timeout: Duration::from_secs(5),
             preserve: Duration::from_secs(30),
             slack: Duration::from_secs(5),
+            reaction: Duration::from_secs(5),
         }
     }
 
@@ -174,6 +179,7 @@ impl Timeouts {
         Self {
             lease_duration: Duration::from_secs(10),
             slack: Duration::from_secs(10),
+            reaction: Duration::from_secs(10),
             ..Self::short()
         }
     }
@@ -188,6 +194,7 @@ impl Timeouts {
             // Longer than another machine takes to fail and to go.
             preserve: Duration::from_secs(45) + node_grace,
             slack: Duration::from_secs(15),
+            reaction: Duration::from_secs(15),
             ..Self::short()
         }
     }

@@ -27,6 +27,7 @@ mod supervised;
 pub(crate) use supervised::RESTART_DELAY;
 mod tokens;
 mod traced;
+pub mod writes;
 
 use std::future::Future;
 use std::time::Duration;

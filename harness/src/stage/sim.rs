@@ -28,6 +28,7 @@ use super::naming::{Calling, agents_named, name_agent};
 use super::role::Role;
 use super::supervised::{self, RESTART_DELAY, Supervised, crash_at, tell_of_process};
 use super::traced::Traced;
+use super::writes::Writes;
 use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, pulses, setup};
 use crate::deploy::{self, FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
@@ -46,7 +47,8 @@ pub fn run(job: &Job) -> Ran {
     ::sim::run(job.plan.seed, |world| async move {
         let trace = world.trace.clone();
         let audit = Audit::new(NAMESPACE);
-        let (told, effects, hits) = match SimStage::start(world, job, &audit).await {
+        let writes = job.writes.then(Writes::default);
+        let (told, effects, hits) = match SimStage::start(world, job, &audit, writes.as_ref()).await {
             Ok(mut stage) => {
                 let told = Box::pin(perform_within_limits(&mut stage, job, &trace)).await;
                 let told = told.map(|mut told| {
@@ -75,6 +77,7 @@ pub fn run(job: &Job) -> Ran {
         Ran {
             trace: Some(summary),
             effects,
+            writes: writes.as_ref().map(Writes::all).unwrap_or_default(),
             hits,
             requests: audit.accesses(),
             refused: audit.refused(),
@@ -130,7 +133,7 @@ struct SimStage {
 }
 
 impl SimStage {
-    async fn start(world: ::sim::World, job: &Job, audit: &Audit) -> Result<Self, String> {
+    async fn start(world: ::sim::World, job: &Job, audit: &Audit, writes: Option<&Writes>) -> Result<Self, String> {
         let ::sim::World { clock, seed, trace } = world;
         let timeouts = Timeouts::production();
         if job.hash_order {
@@ -219,6 +222,7 @@ impl SimStage {
                 options: options.clone(),
                 no_target: job.plan.scenario.world.no_target,
                 pulses: beats.clone(),
+                writes: writes.cloned(),
             };
             let replica_gate = replica.gate.clone();
             if let Some(beats) = beats.clone() {
@@ -252,6 +256,7 @@ impl SimStage {
                 },
                 no_target: false,
                 pulses: None,
+                writes: None,
             };
             let (fakecloud, server) = (fakecloud.clone(), server.clone());
             let process = ::sim::process(NEIGHBOUR, neighbour.gate.clone(), move || {
@@ -392,16 +397,23 @@ struct Incarnations {
     options: mcm::Options,
     no_target: bool,
     pulses: Option<Pulses>,
+    /// Where what it does is recorded; `None`: nobody asks.
+    writes: Option<Writes>,
 }
 
 impl Incarnations {
     /// A client of a server, as the service account of mcm.
     fn client(&self, server: &apiserver::Server) -> kube::Client {
         let account = Identity::service_account(&self.options.namespace, MCM_ACCOUNT);
-        let name = self.gate.name().to_owned();
+        let (name, writes) = (self.gate.name().to_owned(), self.writes.clone());
         let service = ServiceBuilder::new()
             .layer(self.gate.api())
-            .map_request(move |request| name_agent(request, &name))
+            .map_request(move |request: http::Request<kube::client::Body>| {
+                if let Some(writes) = &writes {
+                    writes.request(&request);
+                }
+                name_agent(request, &name)
+            })
             .service(server.service(account));
         kube::Client::new(service, NAMESPACE)
     }
@@ -414,6 +426,10 @@ impl Incarnations {
     /// The next incarnation: with caches, identity and randomness of its own.
     fn next(&self, clusters: &Clusters, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
         let identity = self.identity();
+        let driver = match &self.writes {
+            Some(writes) => writes.of_driver(driver),
+            None => driver,
+        };
         let environment = mcm::Environment {
             control: clusters.control().clone(),
             target: (!self.no_target).then(|| clusters.target().clone()),

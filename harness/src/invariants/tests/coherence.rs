@@ -123,3 +123,53 @@ fn a_phase_says_what_is_so(#[case] then: Value, #[case] broken: Option<&str>) {
         .apply("Machine", then)
         .breaks(broken);
 }
+
+/// Kept until the next day, as its record says.
+fn kept(phase: &str, stage: &str) -> Value {
+    let status = json!({
+        "currentStatus": { "preserveExpiryTime": "1970-01-02T00:00:00Z" },
+        "preservation": { "stage": stage },
+    });
+    with(machine(phase), json!({ "status": status }))
+}
+
+#[rstest]
+#[case::it_runs(kept("Running", "Preserved"), LATER, Some("I19"))]
+#[case::it_failed(kept("Failed", "Preserved"), LATER, Some("I19"))]
+#[case::within_a_pass(kept("Running", "Preserved"), SOON, None)]
+#[case::its_phase_says_so(kept("Running:Preserved", "Preserved"), LATER, None)]
+#[case::its_pods_leave_once_more(kept("Failed", "Draining"), LATER, None)]
+#[case::it_is_kept_no_longer(kept("Failed", "Releasing"), LATER, None)]
+#[case::it_neither_runs_nor_failed(kept("Unknown", "Preserved"), LATER, None)]
+#[case::it_goes(with(kept("Failed", "Preserved"), deleted_at(0)), LATER, None)]
+#[case::without_an_expiry(with(kept("Running", "Preserved"), json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } })), LATER, None)]
+fn the_phase_of_a_preserved_machine_says_so(
+    #[case] machine: Value,
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
+    let story = Story::new().disturbed().apply("Machine", machine).calm();
+    let found = story.after(time).found.map(|violation| violation.invariant);
+    // How soon a deletion begins is not asked here.
+    assert_eq!(found.filter(|invariant| *invariant == "I19"), broken);
+}
+
+#[test]
+fn where_the_dialect_has_no_such_phase_none_is_missed() {
+    let mut story = Story::new();
+    story.invariants.terms.dialect = crate::scenario::PreservationDialect::Upstream;
+    story
+        .apply("Machine", kept("Running", "Preserved"))
+        .after(LATER)
+        .breaks(None);
+}
+
+#[test]
+fn a_phase_that_says_so_in_time_is_not_missed_later() {
+    Story::new()
+        .apply("Machine", kept("Running", "Preserved"))
+        .after(SOON)
+        .apply("Machine", kept("Running:Preserved", "Preserved"))
+        .after(LATER)
+        .breaks(None);
+}

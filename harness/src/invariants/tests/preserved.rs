@@ -172,6 +172,142 @@ fn an_expiry_that_somebody_puts_into_the_past_is_due_then(#[case] time: Duration
         .breaks(broken);
 }
 
+/// Machine `m`, which runs and is preserved until then.
+fn preserved_until(expiry: &str) -> Value {
+    let status = json!({
+        "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": expiry },
+        "preservation": { "stage": "Preserved", "by": "auto" },
+    });
+    with(machine("Running"), json!({ "status": status }))
+}
+
+/// The same while that ends.
+fn ending(expiry: &str) -> Value {
+    let record = json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } });
+    with(preserved_until(expiry), record)
+}
+
+fn led_by(holder: &str) -> Value {
+    json!({
+        "metadata": { "name": "machine-controller-manager" },
+        "spec": { "holderIdentity": holder, "renewTime": "1970-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15 },
+    })
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// After an hour and ten minutes.
+const EXPIRY: &str = "1970-01-01T01:10:00Z";
+
+#[rstest]
+#[case::at_once(0, None)]
+#[case::within_a_second(1, None)]
+#[case::later(2, Some("I13"))]
+fn a_preservation_ends_within_a_second_of_its_expiry(#[case] later: u64, #[case] broken: Option<&str>) {
+    Story::new()
+        .apply("Lease", led_by("mcm-0_1"))
+        .apply("Machine", preserved_until(EXPIRY))
+        .after(minutes(70) + seconds(later))
+        .apply("Machine", ending(EXPIRY))
+        .after(seconds(1))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::to_a_moment_that_is_past("1970-01-01T00:01:00Z", 1, None)]
+#[case::to_one_that_is_past_and_late("1970-01-01T00:01:00Z", 3, Some("I13"))]
+#[case::to_one_ahead("1970-01-01T01:00:30Z", 31, None)]
+#[case::to_one_ahead_and_late("1970-01-01T01:00:30Z", 33, Some("I13"))]
+fn a_preservation_whose_expiry_somebody_moves_ends_within_a_second_of_that(
+    #[case] expiry: &str,
+    #[case] later: u64,
+    #[case] broken: Option<&str>,
+) {
+    Story::new()
+        .apply("Machine", preserved_until("1970-01-01T10:00:00Z"))
+        .after(minutes(60))
+        .apply("Machine", preserved_until(expiry))
+        .after(seconds(later))
+        .apply("Machine", ending(expiry))
+        .after(seconds(1))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::the_same("mcm-0_1", Some("I13"))]
+#[case::another_one("mcm-0_2", None)]
+fn who_leads_only_since_an_expiry_ends_a_preservation_later(#[case] holder: &str, #[case] broken: Option<&str>) {
+    let story = || {
+        Story::new()
+            .apply("Lease", led_by("mcm-0_1"))
+            .apply("Machine", preserved_until(EXPIRY))
+            .after(minutes(70) + seconds(20))
+    };
+    let told_before = story()
+        .apply("Lease", led_by(holder))
+        .apply("Machine", ending(EXPIRY))
+        .after(seconds(1));
+    told_before.breaks(broken);
+    // Of a Lease and of Machines is told side by side.
+    let told_after = story()
+        .apply("Machine", ending(EXPIRY))
+        .apply("Lease", led_by(holder))
+        .after(seconds(1));
+    told_after.breaks(broken);
+}
+
+#[test]
+fn who_leads_for_a_moment_when_an_expiry_comes_may_still_be_starting() {
+    Story::new()
+        .apply("Lease", led_by("mcm-0_1"))
+        .apply("Machine", preserved_until(EXPIRY))
+        .after(minutes(69) + seconds(50))
+        .apply("Lease", led_by("mcm-0_2"))
+        .after(seconds(15))
+        .apply("Machine", ending(EXPIRY))
+        .after(seconds(1))
+        .breaks(None);
+}
+
+#[rstest]
+#[case::long_ago(60, 0, Some("I13"))]
+#[case::a_moment_ago(69, 0, None)]
+#[case::it_stood_still_until_a_moment_ago(60, 69, None)]
+#[case::it_stood_still_long_ago(60, 65, Some("I13"))]
+fn after_a_disturbance_a_preservation_ends_later(
+    #[case] calm: u64,
+    #[case] stood_still: i64,
+    #[case] broken: Option<&str>,
+) {
+    let mut story = Story::new()
+        .disturbed()
+        .apply("Machine", preserved_until(EXPIRY))
+        .after(minutes(calm))
+        .calm();
+    story.invariants.terms.stood_still = Timestamp::from_second(60 * stood_still).ok();
+    story
+        .after(minutes(70 - calm) + seconds(5))
+        .apply("Machine", ending(EXPIRY))
+        .after(seconds(1))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::as_long_as_it_may(6, None)]
+#[case::longer(7, Some("I13"))]
+fn by_the_wall_clock_requests_take_their_time(#[case] later: u64, #[case] broken: Option<&str>) {
+    let mut story = Story::new();
+    story.invariants.terms.timeouts = Timeouts::short();
+    story
+        .apply("Machine", preserved_until(EXPIRY))
+        .after(minutes(70) + seconds(later))
+        .apply("Machine", ending(EXPIRY))
+        .after(seconds(1))
+        .breaks(broken);
+}
+
 #[rstest]
 #[case::of_a_person(true, Some("I10"))]
 #[case::of_a_node_that_a_person_only_annotated(false, None)]

@@ -1,0 +1,257 @@
+//! I17 over pairs of runs: machines that nobody preserves are treated, write by write and call by call, as with preservation
+//! switched off.
+//!
+//! Two runs of one seed are alike to the letter until one of them makes a machine that the other does not: the names of all
+//! later machines are drawn from the same stream, and how long a VM takes to boot goes by its machine's name. So there is no
+//! pair here in which a machine is kept that is replaced without preservation; that one which the full list refuses fails
+//! as without it is a test of `mcm-core`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use harness::campaign::generate;
+use harness::campaign::suite::{self, PRESERVATION};
+use harness::invariants::inert::difference;
+use harness::plan::Plan;
+use harness::runner::{Job, RunResult};
+use harness::scenario::builder::{apply, patch_spec, seconds, wait};
+use harness::scenario::someone::{Deed, Request, Someone};
+use harness::scenario::step::{KubeletAction, VmAction};
+use harness::scenario::{PreservationDialect, Step, Timeouts};
+use harness::stage::writes::Write;
+use harness::{Scenario, StageKind};
+use serde_json::{Value, json};
+
+use crate::drydock::perform;
+
+/// How many generated worlds are compared.
+const WORLDS: u64 = 10;
+/// Every fourth seed is of the smallest worlds.
+const SMALLEST: u64 = 4;
+
+/// How long the story of a generated world goes on, how long it waits for anything in it, and how long after that: what
+/// fails at last is replaced by then.
+const STORY: Duration = Duration::from_mins(20);
+const WAIT: Duration = Duration::from_mins(5);
+const REST: Duration = Duration::from_mins(13);
+
+/// A plan with preservation switched off, and with it; there with that planted defect.
+fn pair(plan: &Plan, mutant: Option<&str>) -> [RunResult; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |dialect: PreservationDialect, mutant: Option<&str>| {
+        let mut plan = plan.clone();
+        plan.scenario.world.preservation = dialect;
+        plan.mutant = mutant.map(str::to_owned);
+        perform(&Job {
+            writes: true,
+            reports: folder.path().to_owned(),
+            ..Job::of(plan, StageKind::Sim)
+        })
+    };
+    std::thread::scope(|scope| {
+        let off = scope.spawn(|| run(PreservationDialect::Off, None));
+        let on = run(PreservationDialect::V2, mutant);
+        [off.join().unwrap(), on]
+    })
+}
+
+fn occurred(counts: &BTreeMap<String, u64>, what: &str) -> u64 {
+    counts.get(what).copied().unwrap_or_default()
+}
+
+/// Whether it is the write by which a machine becomes Running.
+fn says_that_it_runs(write: &Write) -> bool {
+    write.object.contains("machines/") && write.what.contains(r#""phase":"Running""#)
+}
+
+/// The world of a seed, in which nobody asks for a preservation, and no machine may be kept.
+fn of_nobody(seed: u64) -> Plan {
+    let plan = generate::plan(suite::find(PRESERVATION).unwrap(), seed, None);
+    let mut plan = serde_json::to_value(plan).unwrap();
+    let steps = plan["scenario"]["steps"].as_array_mut().unwrap();
+    steps.retain(|step| !is_about_preservation(step) && step.get("expect").is_none());
+    steps.iter_mut().for_each(strip);
+    let mut plan: Plan = serde_json::from_value(plan).unwrap();
+    shorten(&mut plan.scenario);
+    plan
+}
+
+/// Whether somebody asks for a preservation, takes that back, or moves its end.
+fn is_about_preservation(step: &Value) -> bool {
+    let deed = step["someone"]["do"].to_string();
+    deed.contains("preserve") || deed.contains("expire")
+}
+
+/// Removes every field and annotation that is about preservation.
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|field, _| !field.to_lowercase().contains("preserve"));
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+fn shorten(scenario: &mut Scenario) {
+    let mut left = STORY;
+    let mut steps = Vec::new();
+    for step in std::mem::take(&mut scenario.steps) {
+        let Step::Wait(time) = &step else {
+            steps.push(step);
+            continue;
+        };
+        let time = time.value(&Timeouts::production()).min(WAIT);
+        let Some(rest) = left.checked_sub(time) else {
+            break;
+        };
+        left = rest;
+        steps.push(wait(time));
+    }
+    steps.push(wait(REST));
+    scenario.steps = steps;
+}
+
+#[test]
+fn where_nobody_is_preserved_every_object_and_vm_is_treated_as_without_preservation() {
+    let (mut failed, mut rolled_out) = (0, 0);
+    for seed in (1..=WORLDS).map(|number| SMALLEST * number) {
+        let [off, on] = pair(&of_nobody(seed), None);
+        for run in [&off, &on] {
+            assert!(run.passed(), "seed {seed}: {:?}", run.failure);
+            assert_eq!(run.occurred.preservations, BTreeMap::new(), "seed {seed}");
+            assert!(
+                run.writes.iter().any(says_that_it_runs),
+                "seed {seed}: no bodies are recorded"
+            );
+        }
+        assert_eq!(difference(&off.writes, &on.writes, str::to_owned), None, "seed {seed}");
+        failed += occurred(&on.occurred.transitions, "Unknown -> Failed");
+        rolled_out += occurred(&on.occurred.reasons, "NewSet").saturating_sub(1);
+    }
+    // Otherwise the worlds have become too quiet to tell anything.
+    assert!(failed > 0 && rolled_out > 0, "{failed} failed, {rolled_out} rolled out");
+}
+
+#[test]
+fn a_write_to_machines_that_nobody_preserves_is_found() {
+    let [off, on] = pair(&of_nobody(SMALLEST), Some("R78"));
+    let found = difference(&off.writes, &on.writes, str::to_owned).unwrap();
+    assert!(found.contains("machines/"), "{found}");
+}
+
+fn class(name: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineClass",
+        "metadata": { "name": name },
+        "provider": "fakecloud",
+        "providerSpec": {
+            "machineType": "small", "image": "linux-1", "zone": "z1",
+            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
+        },
+        "secretRef": { "name": "class-a-secret" },
+    }))
+}
+
+fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineDeployment",
+        "metadata": { "name": name },
+        "spec": {
+            "autoPreserveFailedMax": maximum,
+            "replicas": replicas,
+            "selector": { "matchLabels": { "name": name } },
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
+            "template": {
+                "metadata": { "labels": { "name": name } },
+                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+            },
+        },
+    }))
+}
+
+/// Something happens to one of a deployment's machines, which is called that from then on.
+fn someone(called: &str, of: &str, deed: Deed) -> Step {
+    Step::Someone(Someone {
+        called: called.to_owned(),
+        among: format!("{of}-*"),
+        nth: 0,
+        deed,
+    })
+}
+
+/// A machine that runs is kept on request all the time, while those of another deployment fail, recover, are rolled and
+/// scaled.
+fn one_is_kept() -> Scenario {
+    let now = Request {
+        node: true,
+        value: Some("now".to_owned()),
+    };
+    let change = |spec: Value| patch_spec("MachineDeployment", "md-b", spec);
+    let to_class_b = json!({ "template": { "spec": { "class": { "name": "class-b" } } } });
+    Scenario::new("one_is_kept", "One machine is kept, and others are not.")
+        .steps([class("class-b"), deployment("md-a", 1, 1), deployment("md-b", 3, 0)])
+        .step(wait(seconds(300)))
+        .step(someone("kept", "md-a", Deed::Preserve(now)))
+        .step(wait(seconds(60)))
+        .step(someone("lost", "md-b", Deed::Kubelet(KubeletAction::Stop)))
+        .step(wait(seconds(900)))
+        .step(someone("away", "md-b", Deed::Kubelet(KubeletAction::FillDisk)))
+        .step(wait(seconds(240)))
+        .step(someone("away", "md-b", Deed::Kubelet(KubeletAction::FreeDisk)))
+        .step(wait(seconds(120)))
+        .step(change(json!({ "replicas": 4 })))
+        .step(wait(seconds(300)))
+        .step(change(to_class_b))
+        .step(wait(seconds(60)))
+        .step(someone("struck", "md-b", Deed::Vm(VmAction::Kill)))
+        .step(wait(seconds(1200)))
+        .step(change(json!({ "replicas": 2 })))
+        .step(wait(seconds(300)))
+}
+
+/// What is about the other deployment and its machines, or about all.
+fn of_others(run: &RunResult) -> Vec<Write> {
+    let about_kept = |write: &&Write| write.object.contains("md-a");
+    run.writes.iter().filter(|write| !about_kept(write)).cloned().collect()
+}
+
+/// An Event about the machine that is kept draws a uid, and all later ones are others; ids of bootstrap tokens come from
+/// them, and so do digests.
+fn without_uids(text: &str) -> String {
+    let ends = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
+    let hexadecimal = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let mut masked = String::new();
+    for piece in text.split_inclusive(ends) {
+        let word = piece.trim_end_matches(ends);
+        masked += match word.len() {
+            36 | 16 if hexadecimal(word) => "DRAWN",
+            _ if word.starts_with("bootstrap-token-") => "bootstrap-token",
+            _ => word,
+        };
+        masked += &piece[word.len()..];
+    }
+    masked
+}
+
+#[test]
+fn while_one_machine_is_kept_others_are_treated_as_without_preservation() {
+    let plan = Plan::new(one_is_kept(), 7);
+    let [off, on] = pair(&plan, None);
+    for run in [&off, &on] {
+        assert!(run.passed(), "{:?}", run.failure);
+        for what in ["Unknown -> Failed", "Unknown -> Running", "Running -> Terminating"] {
+            assert!(occurred(&run.occurred.transitions, what) > 0, "{what}");
+        }
+    }
+    let kept = BTreeMap::from([("kept by node".to_owned(), 1)]);
+    assert_eq!(
+        (&off.occurred.preservations, &on.occurred.preservations),
+        (&BTreeMap::new(), &kept)
+    );
+    assert!(off.writes != on.writes, "it is not even kept");
+    assert_eq!(difference(&of_others(&off), &of_others(&on), without_uids), None);
+}

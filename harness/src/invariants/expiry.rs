@@ -1,0 +1,163 @@
+//! I13, of preservations: one begins to end within a second of its expiry, or of the edit that moved it into the past.
+//!
+//! That much is asked of a controller that has led for a while with nothing in its way; of any other that it ends within a
+//! pass, once somebody leads and all is calm. That none ends too early is I5's.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Check;
+use super::sight::{Sight, Terms, after, is_deleting, name, time, uid};
+use crate::engine::world::{WorldState, text};
+
+/// Times in a status are whole seconds.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How long it may take until everything that was written at one moment has been seen.
+const SEEN: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Expiries {
+    /// Of preserved Machines, by uid.
+    known: BTreeMap<String, Expiry>,
+    leader: Leader,
+    /// Ends that came late, unless another one leads by now. Of a Lease and of Machines is told side by side.
+    doubtful: Vec<Doubt>,
+}
+
+/// The end of a preservation.
+#[derive(Debug)]
+struct Expiry {
+    machine: String,
+    at: Timestamp,
+    /// Since when that is its end: one that somebody puts into the past is due then.
+    known: Timestamp,
+}
+
+/// Who leads among the controllers.
+#[derive(Debug, Default)]
+struct Leader {
+    holder: String,
+    /// `None`: there was no other one.
+    since: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+struct Doubt {
+    at: Timestamp,
+    moment: Timestamp,
+    text: String,
+}
+
+impl Expiry {
+    /// When it is due.
+    fn moment(&self) -> Timestamp {
+        self.at.max(self.known)
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        terms.due(self.moment(), settling(terms))
+    }
+
+    /// It ends with what is seen; what is wrong with that, if the same one led before it was due.
+    fn ended(&self, sight: &Sight) -> Option<Doubt> {
+        let (moment, terms) = (self.moment(), sight.terms);
+        let late = sight.at() > after(moment, SECOND + terms.timeouts.reaction);
+        let long_since = |since: Timestamp| settled(since, terms, moment);
+        let undisturbed = terms.calm_since.is_some_and(long_since) && terms.stood_still.is_none_or(long_since);
+        (late && undisturbed).then(|| Doubt {
+            at: sight.at(),
+            moment,
+            text: format!(
+                "the preservation of machine {} ends at {}, and was to end at {moment}: its expiry {} is known since {}",
+                self.machine,
+                sight.at(),
+                self.at,
+                self.known
+            ),
+        })
+    }
+}
+
+impl Leader {
+    fn look(&mut self, sight: &Sight) {
+        let holder = sight.world.leadership.as_ref().map(|leads| leads.holder.as_str());
+        let holder = holder.unwrap_or_default();
+        if self.holder != holder {
+            holder.clone_into(&mut self.holder);
+            self.since = Some(sight.at());
+        }
+    }
+}
+
+impl Check for Expiries {
+    fn see(&mut self, sight: &Sight) -> Option<String> {
+        self.leader.look(sight);
+        if let Some(machine) = sight.deleted("Machine") {
+            self.known.remove(uid(machine));
+        }
+        let machine = sight.applied("Machine")?;
+        let known = self.known.get(uid(machine));
+        match expiry(machine) {
+            Some(at) if known.is_some_and(|known| known.at == at) => {}
+            Some(at) => {
+                let expiry = Expiry {
+                    machine: name(machine).to_owned(),
+                    at,
+                    known: sight.at(),
+                };
+                self.known.insert(uid(machine).to_owned(), expiry);
+            }
+            None => {
+                let known = self.known.remove(uid(machine));
+                let ended = known.filter(|_| is_releasing(machine) && !is_deleting(machine));
+                self.doubtful.extend(ended.and_then(|known| known.ended(sight)));
+            }
+        }
+        None
+    }
+
+    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+        let expiries = self.known.values().filter_map(|expiry| expiry.due(terms));
+        let doubts = self.doubtful.iter().map(|doubt| after(doubt.at, SEEN));
+        expiries.chain(doubts).min()
+    }
+
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &Terms) -> Option<String> {
+        let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
+        if let Some(Expiry { machine, at, .. }) = self.known.values().find(over) {
+            return Some(format!("machine {machine} is still preserved, and its expiry was {at}"));
+        }
+        let (seen, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.doubtful)
+            .into_iter()
+            .partition(|doubt| after(doubt.at, SEEN) <= now);
+        self.doubtful = open;
+        let leader = self.leader.since;
+        let led = |doubt: &Doubt| leader.is_none_or(|since| settled(since, terms, doubt.moment));
+        seen.into_iter().find(led).map(|doubt| doubt.text)
+    }
+}
+
+/// How long a controller may take to be at work: a pass, and a process that has just started may have to wait for the
+/// Lease of the one before.
+fn settling(terms: &Terms) -> Duration {
+    terms.pass() + terms.timeouts.lease_duration
+}
+
+/// Whether what is so since then was long enough so at that moment.
+fn settled(since: Timestamp, terms: &Terms, moment: Timestamp) -> bool {
+    after(since, settling(terms)) <= moment
+}
+
+/// When a preservation that is under way is over.
+fn expiry(machine: &Value) -> Option<Timestamp> {
+    let ends = is_deleting(machine) || is_releasing(machine);
+    time(machine, "/status/currentStatus/preserveExpiryTime").filter(|_| !ends)
+}
+
+fn is_releasing(machine: &Value) -> bool {
+    text(machine, "/status/preservation/stage") == "Releasing"
+}
