@@ -44,6 +44,7 @@ fn a_machine_that_serves_is_kept_until_its_expiry(#[case] kind: &str, #[case] by
     let mut lab = theirs(Phase::Running);
     lab.ask(kind, "now");
     let done = lab.settle();
+    assert!(!done.iter().any(|word| word.contains("Draining")), "{done:?}");
     assert_eq!(
         (lab.phase().as_str(), lab.expiry()),
         ("Running:Preserved", Some(minute(100))),
