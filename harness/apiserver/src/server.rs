@@ -123,7 +123,7 @@ pub struct Options {
     /// the admission plugin ServiceAccount does it.
     pub service_account_admission: bool,
     /// Whether a watch outlives its timeout where nobody would miss its end: as long as no fault rule is left. It then
-    /// has a bookmark now and then. For virtual time, in which clients would only begin it again.
+    /// has one bookmark for each timeout. For virtual time, in which clients would only begin it again.
     pub lasting_watches: bool,
 }
 

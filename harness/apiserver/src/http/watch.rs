@@ -22,9 +22,6 @@ const BOOKMARK_PERIOD: SignedDuration = SignedDuration::from_secs(60);
 /// A last bookmark goes out this long before a watch ends.
 const BOOKMARK_LEAD: SignedDuration = SignedDuration::from_secs(2);
 
-/// A watch that outlives its timeout has a bookmark in one of so many of them: within the hour, by the timeout of most clients.
-const LASTING_BOOKMARKS: u32 = 12;
-
 /// One watch connection.
 pub(super) struct Feed {
     pub(super) server: Arc<Inner>,
@@ -45,8 +42,6 @@ struct State {
     /// What had happened to the server when the watch began.
     born: Moment,
     next_bookmark: Timestamp,
-    /// How often it went on instead of ending.
-    renewals: u32,
     first: bool,
     ended: bool,
     /// Half an event was sent: the connection breaks now.
@@ -80,23 +75,19 @@ impl Feed {
         self.server.lasting_watches && self.server.faults.are_over(now)
     }
 
-    /// A minute from now, unless watches may last and that is spared, but no later than shortly before the end.
-    fn following_bookmark(&self, now: Timestamp) -> Timestamp {
+    /// A minute from now, unless that is spared, but no later than shortly before the end.
+    fn following_bookmark(&self, now: Timestamp, spared: bool) -> Timestamp {
         let last = self.deadline - BOOKMARK_LEAD;
         if now >= last {
             return self.deadline;
         }
-        if self.server.lasting_watches {
-            last
-        } else {
-            last.min(now + BOOKMARK_PERIOD)
-        }
+        if spared { last } else { last.min(now + BOOKMARK_PERIOD) }
     }
 
     /// The lines of the watch, until it ends or breaks.
     pub(super) fn lines(self) -> impl Stream<Item = Line> + Send + 'static {
         let now = self.server.registry.clock().now();
-        let next_bookmark = self.following_bookmark(now);
+        let next_bookmark = self.following_bookmark(now, self.lasts(now));
         let mut life = self.server.life.follow();
         let born = *life.borrow_and_update();
         let state = State {
@@ -104,7 +95,6 @@ impl Feed {
             life,
             born,
             next_bookmark,
-            renewals: 0,
             first: true,
             ended: false,
             torn: false,
@@ -138,7 +128,7 @@ impl State {
                     return Some(Ok(self.send(&event, now)));
                 }
                 Step::Bookmark => {
-                    self.next_bookmark = self.feed.following_bookmark(now);
+                    self.next_bookmark = self.feed.following_bookmark(now, self.feed.lasts(now));
                     let event = Event::Bookmark {
                         revision: self.feed.watch.revision(),
                         initial_events_end: false,
@@ -217,10 +207,7 @@ impl State {
         }
         let deadline = self.feed.deadline;
         if self.feed.bookmarks && now >= self.next_bookmark && self.late.is_empty() {
-            if !self.needs_no_bookmark(now) {
-                return Step::Bookmark;
-            }
-            self.next_bookmark = deadline;
+            return Step::Bookmark;
         }
         let mut wake = earliest(deadline, weather.until);
         if let Some((arrived, _)) = self.late.front() {
@@ -239,15 +226,9 @@ impl State {
         let lasts = self.feed.lasts(now) && self.feed.timeout.is_positive();
         if lasts {
             self.feed.deadline = now + self.feed.timeout;
-            self.renewals = self.renewals.wrapping_add(1);
-            self.next_bookmark = self.feed.following_bookmark(now);
+            self.next_bookmark = self.feed.following_bookmark(now, true);
         }
         lasts
-    }
-
-    /// Whether the bookmark before the end of its time says little, since it will not end.
-    fn needs_no_bookmark(&self, now: Timestamp) -> bool {
-        self.renewals > 0 && self.feed.lasts(now) && !self.renewals.is_multiple_of(LASTING_BOOKMARKS)
     }
 
     /// The next event that is due. Without a lag it is the watch's next one.
