@@ -48,3 +48,14 @@ impl fmt::Display for Dialect {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dialects_are_called_as_on_the_command_line() {
+        let names = [Dialect::V2, Dialect::Upstream, Dialect::Off].map(|dialect| dialect.to_string());
+        assert_eq!(names, ["v2", "upstream", "off"]);
+    }
+}
