@@ -40,6 +40,7 @@ mod node_template;
 mod nodes_only;
 mod preservation;
 mod preservation_dialect;
+mod preservation_edits;
 mod preservation_limits;
 mod preservation_owners;
 mod preservation_people;
@@ -142,6 +143,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("preservation", preservation_owners::scenarios()))
         .chain(suite("preservation", preservation_people::scenarios()))
         .chain(suite("preservation", preservation_dialect::scenarios()))
+        .chain(suite("preservation", preservation_edits::scenarios()))
         .collect()
 }
 

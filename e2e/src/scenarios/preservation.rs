@@ -5,7 +5,7 @@
 use harness::Scenario;
 use harness::scenario::builder::{
     all, annotate, any, apply, boot_delay, creation_timeout, field, health_timeout, kubelet, machine_gone, mcm,
-    node_grace, not, patch_status, phase, preserve_timeout, seconds, slack, unchanged, vm_count, wait,
+    node_grace, not, phase, preserve_timeout, seconds, slack, unchanged, vm_count, wait,
 };
 use harness::scenario::step::{Annotate, KubeletAction, ProcessAction};
 use harness::scenario::{Condition, DurationExpression, Step};
@@ -13,6 +13,7 @@ use mcm_api::{Phase, keys};
 use serde_json::{Value, json};
 
 use super::joining;
+use super::preservation_edits::until;
 
 /// The set of these scenarios.
 pub(super) const SET: &str = "ms-a";
@@ -28,7 +29,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         without_node(),
         node_overrides(),
         leaves_a_cordon(),
-        expiry_edited(),
         controller_down(),
     ]
 }
@@ -124,7 +124,7 @@ fn tainted(machine: &str) -> Condition {
 }
 
 /// Nothing tells of a preservation any more.
-fn forgotten(machine: &str) -> Condition {
+pub(super) fn forgotten(machine: &str) -> Condition {
     all([
         phase(machine, Phase::Running),
         expiry(machine, Value::Null),
@@ -337,31 +337,33 @@ fn node_overrides() -> Scenario {
 }
 
 fn leaves_a_cordon() -> Scenario {
+    let both = ["m-1", "m-2"];
     pool(
         "preserve_leaves_a_cordon",
         "A person's cordon is a person's: before, during and after a preservation; and so is its end.",
-        &["m-1", "m-2", "m-3"],
+        &both,
         2,
     )
     .step(cordon("m-1", true))
-    .steps(["m-1", "m-2"].map(|machine| kubelet(machine, KubeletAction::Stop)))
+    .steps(both.map(|machine| kubelet(machine, KubeletAction::Stop)))
     .eventually(
         2 * failing() + slack(),
-        all(["m-1", "m-2"].map(|machine| phase(machine, Phase::FailedPreserved))),
+        all(both.map(|machine| phase(machine, Phase::FailedPreserved))),
     )
     .step(cordon("m-2", true))
-    .steps(["m-1", "m-2"].map(|machine| kubelet(machine, KubeletAction::Start)))
+    .steps(both.map(|machine| kubelet(machine, KubeletAction::Start)))
     .eventually(
         slack(),
-        all(["m-1", "m-2"].map(|machine| phase(machine, Phase::RunningPreserved))),
+        all(both.map(|machine| phase(machine, Phase::RunningPreserved))),
     )
-    .always(slack(), all(["m-1", "m-2"].map(cordoned)))
+    .always(slack(), all(both.map(cordoned)))
     .step(cordon("m-2", false))
-    .steps(["m-1", "m-2"].map(|machine| preserve("Node", machine, "false")))
-    .eventually(slack(), all(["m-1", "m-2"].map(forgotten)))
-    .step(cordon("m-3", true))
-    .eventually(slack(), cordoned("m-3"))
-    .always(slack(), all([cordoned("m-1"), not(cordoned("m-2")), cordoned("m-3")]))
+    .steps(both.map(|machine| preserve("Node", machine, "false")))
+    .eventually(slack(), all(both.map(forgotten)))
+    .always(slack(), all([cordoned("m-1"), not(cordoned("m-2"))]))
+    .step(cordon("m-2", true))
+    .eventually(slack(), cordoned("m-2"))
+    .always(slack(), all(both.map(cordoned)))
 }
 
 /// A person cordons a node, or takes that back.
@@ -373,42 +375,30 @@ fn cordoned(node: &str) -> Condition {
     field("Node", node, "/spec/unschedulable", true)
 }
 
-fn expiry_edited() -> Scenario {
-    Scenario::new(
-        "preserve_expiry_edited",
-        "An edit of the expiry is honoured at once, both ways.",
-    )
-    .step(super::create_machine("m-1"))
-    .eventually(joining(), phase("m-1", Phase::Running))
-    .step(preserve("Machine", "m-1", "now"))
-    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
-    .step(until("2199-01-01T00:00:00Z"))
-    .always(preserve_timeout() + 2 * slack(), phase("m-1", Phase::RunningPreserved))
-    .step(until("2001-01-01T00:00:00Z"))
-    .eventually(slack(), forgotten("m-1"))
-}
-
-/// An operator sets the expiry.
-fn until(time: &str) -> Step {
-    patch_status(
-        "Machine",
-        "m-1",
-        json!({ "status": { "currentStatus": { "preserveExpiryTime": time } } }),
-    )
-}
-
 fn controller_down() -> Scenario {
+    let running = ["m-2", "m-3"];
+    let preserved = || all(running.map(|machine| phase(machine, Phase::RunningPreserved)));
     pool(
         "preserve_expires_while_the_controller_is_down",
-        "The expiry passes while no controller runs: it is acted on when one does.",
-        &["m-1", "m-2"],
+        "While no controller runs, a failed machine and a running one expire, and what asks for a third is taken away: all three end when one runs.",
+        &["m-1", "m-2", "m-3"],
         1,
     )
     .step(kubelet("m-1", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-1"))
+    .steps(running.map(|machine| preserve("Node", machine, "now")))
+    .eventually(slack(), preserved())
+    .step(until("m-3", "2199-01-01T00:00:00Z"))
     .step(mcm(ProcessAction::Kill))
+    .step(remove("Node", "m-3", keys::PRESERVE_ANNOTATION))
     .step(wait(preserve_timeout() + seconds(10)))
-    .always(slack(), unchanged("Machine", "m-1", "/metadata/uid"))
+    .always(
+        slack(),
+        all([unchanged("Machine", "m-1", "/metadata/uid"), preserved()]),
+    )
     .step(mcm(ProcessAction::Start))
-    .eventually(3 * slack() + boot_delay(), machine_gone("m-1"))
+    .eventually(
+        3 * slack() + boot_delay(),
+        all([machine_gone("m-1"), forgotten("m-2"), forgotten("m-3")]),
+    )
 }

@@ -1,18 +1,80 @@
-//! Preservation as the reference has it, for those who move over from it.
+//! Preservation for those who move over from the reference or from the first version of the proposal: their words, and the
+//! reference's dialect.
 
 use harness::scenario::PreservationDialect;
-use harness::scenario::builder::{all, field, kubelet, machine_gone, not, phase, preserve_timeout, slack};
+use harness::scenario::builder::{
+    all, annotate, boot_delay, field, kubelet, machine_gone, not, phase, preserve_timeout, slack, told,
+};
 use harness::scenario::step::KubeletAction;
 use harness::{Scenario, StageKind};
 use mcm_api::{Phase, keys};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::joining;
-use super::preservation::{failing, pool, preserve};
+use super::preservation::{SET, annotation, failing, kept, pool, preserve};
+use super::preservation_owners::{long, preserved};
+use crate::regressions::POOL;
+use crate::regressions::worlds::{self, at_size, settled, spec, status};
 
-/// All scenarios about another dialect.
+/// All scenarios about other words.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![as_upstream()]
+    vec![first_version(), maximum_of_the_reference(), as_upstream()]
+}
+
+fn first_version() -> Scenario {
+    let old = keys::PRESERVE_WHEN_FAILED_ANNOTATION;
+    let all_three = ["m-1", "m-2", "m-3"];
+    let understood = |machine: &str| {
+        all([
+            told("Machine", machine, "PreserveAnnotationRenamed", 1),
+            annotation("Machine", machine, keys::PRESERVE_ANNOTATION, "when-failed"),
+        ])
+    };
+    let ignored = |machine: &str| told("Machine", machine, "PreserveValueIgnored", 1);
+    let ready = |machines: u32| field("MachineSet", SET, "/status/readyReplicas", machines);
+    pool(
+        "preserve_in_old_words",
+        "What the proposal's first version had people write is understood, on Node and Machine; what nobody ever wrote is not, and neither begins nor ends anything.",
+        &all_three,
+        0,
+    )
+    .step(annotate("Node", "m-1", old, "true"))
+    .step(annotate("Machine", "m-2", old, "true"))
+    .step(preserve("Machine", "m-3", "yes"))
+    .eventually(
+        slack(),
+        all([understood("m-1"), understood("m-2"), ignored("m-3")]),
+    )
+    .steps(all_three.map(|machine| kubelet(machine, KubeletAction::Stop)))
+    .eventually(
+        2 * failing() + joining(),
+        all([kept("m-1"), kept("m-2"), machine_gone("m-3"), ready(1)]),
+    )
+    .step(preserve("Node", "m-2", "for ever"))
+    .eventually(slack(), ignored("m-2"))
+    .always(slack(), kept("m-2"))
+    .step(annotate("Node", "m-1", old, "false"))
+    .step(preserve("Node", "m-2", "false"))
+    .eventually(2 * slack() + boot_delay(), all(["m-1", "m-2"].map(machine_gone)))
+    .eventually(2 * joining(), ready(3))
+}
+
+fn maximum_of_the_reference() -> Scenario {
+    let maximum = |machines: u32| spec(json!({ "autoPreserveFailedMachineMax": machines }));
+    let story = Scenario::new(
+        "preserve_maximum_of_the_reference",
+        "The maximum in the reference's word: of two machines that fail one is kept, and none when it is nothing.",
+    );
+    settled(story, &[long(worlds::pool(3))])
+        .step(maximum(1))
+        .steps(["md-a-1", "md-a-2"].map(|machine| kubelet(machine, KubeletAction::Stop)))
+        .eventually(
+            2 * failing() + 2 * joining(),
+            all([preserved(1), status(POOL, "readyReplicas", 2)]),
+        )
+        .always(2 * slack(), preserved(1))
+        .step(maximum(0))
+        .eventually(failing() + 2 * joining(), all([preserved(Value::Null), at_size(3)]))
 }
 
 fn as_upstream() -> Scenario {

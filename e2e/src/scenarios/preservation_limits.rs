@@ -3,18 +3,27 @@
 use harness::Scenario;
 use harness::scenario::Step;
 use harness::scenario::builder::{
-    all, boot_delay, field, kubelet, machine_gone, patch_spec, phase, slack, vm, vm_count,
+    all, apply, boot_delay, drain_timeout, exists, field, kubelet, machine_gone, patch_spec, phase, slack, vm, vm_count,
 };
 use harness::scenario::step::{KubeletAction, VmAction};
 use mcm_api::Phase;
 use serde_json::{Value, json};
 
-use super::joining;
 use super::preservation::{SET, failing, kept, pool, preserve};
+use super::preservation_owners::long;
+use super::workers::{budget, worker_on};
+use super::{joining, nothing_left};
+use crate::regressions::worlds::{self, Pool, settled};
 
 /// All scenarios about the size of a set.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![maximum_lowered(), scaled_down(), hibernated(), vm_dies()]
+    vec![
+        maximum_lowered(),
+        scaled_down(),
+        hibernated(),
+        hibernated_in_a_drain(),
+        vm_dies(),
+    ]
 }
 
 fn scale(replicas: u32) -> Step {
@@ -77,6 +86,32 @@ fn hibernated() -> Scenario {
     .step(scale(0))
     .eventually(2 * slack() + boot_delay(), all(["m-1", "m-2"].map(machine_gone)))
     .eventually(slack(), all(["m-1", "m-2"].map(|machine| vm_count(machine, 0))))
+}
+
+/// The budget holds the pod on the full disk's node until the drain has had its time.
+fn hibernated_in_a_drain() -> Scenario {
+    let draining = field("Machine", "md-a-1", "/status/preservation/stage", "Draining");
+    let usual = long(Pool {
+        maximum: 1,
+        ..worlds::pool(3)
+    });
+    let story = Scenario::new(
+        "preserve_hibernated_in_a_drain",
+        "A deployment is scaled to nothing while the pods of a machine leave that is to be kept, and another is preserved: all go.",
+    );
+    settled(story, &[usual])
+        .step(preserve("Node", "md-a-2", "now"))
+        .eventually(slack(), phase("md-a-2", Phase::RunningPreserved))
+        .step(apply(budget(1)))
+        .step(apply(worker_on("md-a-1")))
+        .eventually(slack(), field("Pod", "worker", "/status/phase", "Running"))
+        .step(kubelet("md-a-1", KubeletAction::FillDisk))
+        .eventually(failing(), all([draining, exists("Pod", "worker")]))
+        .step(worlds::scale(0))
+        .eventually(
+            drain_timeout() + 2 * slack() + boot_delay(),
+            all(["md-a-1", "md-a-2", "md-a-3"].map(nothing_left)),
+        )
 }
 
 fn vm_dies() -> Scenario {

@@ -1,18 +1,18 @@
 //! Preservation in deployments: the maximum over their sets, rollouts, zones, and cluster-autoscaler.
 
+use harness::Scenario;
 use harness::scenario::builder::{
-    all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase, slack, told,
-    vm_count,
+    all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase,
+    scale_down_empty, seconds, slack, told, vm_count,
 };
 use harness::scenario::someone::{Deed, Someone};
 use harness::scenario::step::{KubeletAction, ZoneFailure};
 use harness::scenario::{Condition, DurationExpression, Step};
-use harness::{Scenario, StageKind};
-use mcm_api::Phase;
+use mcm_api::{Phase, keys};
 use serde_json::{Value, json};
 
-use super::joining;
-use super::preservation::{failing, kept, preserve};
+use super::preservation::{annotation, failing, forgotten, kept, preserve};
+use super::{joining, nothing_left};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{
     Pool, TIMES, at_size, autoscaler, class, merge, over_zones, pool, rolled, scale, settled, spec, status, to_class,
@@ -26,8 +26,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         not_during_a_rollout(),
         zones(),
         zone_outage(),
-        zone_outage_anywhere(),
         autoscaler_does_not_get_it(),
+        autoscaler_wants_it(),
         scaled_down_in_order(),
         raised_while_full(),
         in_place(),
@@ -35,14 +35,15 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Kept for longer than any stage takes.
-fn long(pool: Pool) -> Pool {
+pub(super) fn long(pool: Pool) -> Pool {
     Pool {
         kept_for: Some("24h0m0s"),
         ..pool
     }
 }
 
-fn preserved(count: impl Into<Value>) -> Condition {
+/// So many failed machines of the usual pool are kept.
+pub(super) fn preserved(count: impl Into<Value>) -> Condition {
     field("MachineDeployment", POOL, "/status/preservedFailedReplicas", count)
 }
 
@@ -151,83 +152,97 @@ fn zones() -> Scenario {
         )
 }
 
-/// Ten machines in a zone, of which two may be kept. They have drawn names: which two are kept is chance.
-fn ten_of_a_zone(story: Scenario) -> Scenario {
-    let ten = long(Pool { maximum: 2, ..pool(10) });
-    story
-        .step(ten.deployment())
-        .eventually(joining(), at_size(10))
-        .step(fail_zone("z1", ZoneFailure::Compute))
-}
-
+/// They have drawn names: which two are kept is chance.
 fn zone_outage() -> Scenario {
-    let story = Scenario::new(
+    let ten = long(Pool { maximum: 2, ..pool(10) });
+    Scenario::new(
         "preserve_in_a_zone_outage",
         "A zone is down, and two of its ten machines may be kept: two are, and no third; when it is back they run on, and there are ten.",
     )
-    .only_on(
-        [StageKind::Sim],
-        "all ten fail at once, and by the wall clock chance says whether one that may not be kept is the first, which then cannot be \
-         replaced: preserve_at_most_two_in_an_outage",
-    );
-    ten_of_a_zone(story)
-        .never(failing() + 3 * slack(), any((3..=10).map(preserved)))
-        .meanwhile()
-        .eventually(failing() + slack(), preserved(2))
-        .always(2 * slack(), preserved(2))
-        .step(mend_zone("z1"))
-        .eventually(
-            node_grace() + health_timeout() + 4 * joining(),
-            all([status(POOL, "readyReplicas", 10), preserved(Value::Null)]),
-        )
-}
-
-fn zone_outage_anywhere() -> Scenario {
-    let story = Scenario::new(
-        "preserve_at_most_two_in_an_outage",
-        "A zone is down, and two of its ten machines may be kept: never are more, and when it is back ten run.",
+    .step(ten.deployment())
+    .eventually(joining(), at_size(10))
+    .step(fail_zone("z1", ZoneFailure::Compute))
+    .never(failing() + 3 * slack(), any((3..=10).map(preserved)))
+    .meanwhile()
+    .eventually(failing() + slack(), preserved(2))
+    .always(2 * slack(), preserved(2))
+    .step(mend_zone("z1"))
+    .eventually(
+        node_grace() + health_timeout() + 4 * joining(),
+        all([status(POOL, "readyReplicas", 10), preserved(Value::Null)]),
     )
-    .only_on(
-        [
-            StageKind::Embedded,
-            StageKind::Envtest,
-            StageKind::Kubeconfig,
-            StageKind::Kind,
-        ],
-        "in virtual time more can be said: preserve_in_a_zone_outage",
-    );
-    ten_of_a_zone(story)
-        .never(failing() + 3 * slack(), any((3..=10).map(preserved)))
-        .step(mend_zone("z1"))
-        .eventually(
-            node_grace() + health_timeout() + 4 * joining(),
-            all([status(POOL, "readyReplicas", 10), preserved(Value::Null)]),
-        )
 }
 
 fn autoscaler_does_not_get_it() -> Scenario {
+    let both_stay = || all([phase("md-a-1", Phase::RunningPreserved), kept("md-a-2")]);
+    let tells = |times: usize| told("MachineDeployment", POOL, "PreservedMachineStays", times);
     let story = Scenario::new(
         "preserve_and_the_autoscaler",
-        "cluster-autoscaler names a machine that is preserved and lowers the number: another one goes, and an event tells.",
+        "cluster-autoscaler names a machine that is preserved, and another that failed and is kept, and lowers the number: others go, and events tell.",
     );
-    settled(story, &[long(pool(3))])
+    settled(story, &[long(Pool { maximum: 1, ..pool(4) })])
         .step(preserve("Node", "md-a-1", "now"))
-        .eventually(slack(), phase("md-a-1", Phase::RunningPreserved))
-        .step(autoscaler("md-a-1", TIMES[0], 2))
+        .step(kubelet("md-a-2", KubeletAction::Stop))
+        .eventually(failing() + slack(), both_stay())
+        .step(autoscaler("md-a-1", TIMES[0], 3))
         .eventually(
             2 * joining(),
             all([
-                at_size(2),
-                any([machine_gone("md-a-2"), machine_gone("md-a-3")]),
-                phase("md-a-1", Phase::RunningPreserved),
+                status(POOL, "replicas", 3),
+                any([machine_gone("md-a-3"), machine_gone("md-a-4")]),
+                both_stay(),
             ]),
         )
-        .eventually(slack(), told("MachineDeployment", POOL, "PreservedMachineStays", 1))
-        .always(slack(), phase("md-a-1", Phase::RunningPreserved))
+        .eventually(slack(), tells(1))
+        .step(autoscaler("md-a-2", TIMES[1], 2))
+        .eventually(
+            2 * joining(),
+            all([
+                status(POOL, "replicas", 2),
+                machine_gone("md-a-3"),
+                machine_gone("md-a-4"),
+                both_stay(),
+            ]),
+        )
+        .eventually(slack(), tells(2))
+        .always(slack(), both_stay())
         // Its replica went with another one: when its preservation ends it is as any other.
         .step(preserve("Node", "md-a-1", "false"))
         .eventually(slack(), phase("md-a-1", Phase::Running))
-        .always(slack(), all([phase("md-a-1", Phase::Running), at_size(2)]))
+        .always(
+            slack(),
+            all([
+                phase("md-a-1", Phase::Running),
+                kept("md-a-2"),
+                status(POOL, "replicas", 2),
+            ]),
+        )
+}
+
+/// Both are empty for as long. Of such it would take the one whose name comes first.
+fn autoscaler_wants_it() -> Scenario {
+    let takes_one = || scale_down_empty(POOL, seconds(5), seconds(15));
+    let kept_away = annotation("Node", "md-a-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "true");
+    let story = Scenario::new(
+        "preserve_an_empty_node",
+        "cluster-autoscaler removes an empty node, and not the preserved one beside it; that one goes when nobody keeps it any more.",
+    );
+    settled(story, &[long(pool(2))])
+        .step(preserve("Node", "md-a-1", "now"))
+        .eventually(slack(), all([phase("md-a-1", Phase::RunningPreserved), kept_away]))
+        .step(takes_one())
+        .eventually(
+            2 * joining(),
+            all([
+                nothing_left("md-a-2"),
+                phase("md-a-1", Phase::RunningPreserved),
+                at_size(1),
+            ]),
+        )
+        .step(preserve("Node", "md-a-1", "false"))
+        .eventually(slack(), forgotten("md-a-1"))
+        .step(takes_one())
+        .eventually(2 * joining(), nothing_left("md-a-1"))
 }
 
 /// Machines are taken by fewer and fewer replicas: first those that nobody keeps, then the one that was chosen
@@ -294,7 +309,7 @@ fn in_place() -> Scenario {
         )
     };
     let succeeded = json!({ "metadata": { "labels": {
-        mcm_api::keys::UPDATE_RESULT_LABEL: mcm_api::keys::UPDATE_SUCCESSFUL
+        keys::UPDATE_RESULT_LABEL: keys::UPDATE_SUCCESSFUL
     } } });
     let mut story = settled(
         Scenario::new(

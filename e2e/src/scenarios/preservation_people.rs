@@ -1,25 +1,27 @@
-//! Preservation for those who ask: a disk that is full, and an account that may do nothing but annotate nodes.
+//! Preservation for those who ask: a disk that is full, an account that may do nothing but annotate nodes, and one that may
+//! do nothing but preserve machines.
 
 use harness::Scenario;
 use harness::scenario::Step;
 use harness::scenario::builder::{
-    all, annotate, apply, by, daemon_set, delete, deployment, exists, kubelet, patch_spec, phase, pods, refused_to,
-    same_pods, slack, workload,
+    all, apply, by, daemon_set, delete, deployment, kubelet, patch_spec, patch_status, phase, pods, refused_to,
+    same_pods, slack, stateful_set, workload,
 };
 use harness::scenario::expect::PodState;
 use harness::scenario::step::KubeletAction;
 use harness::stage::NAMESPACE;
-use mcm_api::{Phase, keys};
+use mcm_api::Phase;
 use serde_json::json;
 
 use super::joining;
-use super::preservation::{SET, failing, kept, node_says_so, pool, preserve};
-
-const BINDING: &str = "preservation-consumer";
+use super::preservation::{SET, failing, forgotten, kept, node_says_so, pool, preserve};
+use super::preservation_edits::until;
+use crate::regressions::POOL;
+use crate::regressions::worlds::{self, at_size, merge, settled};
 
 /// All scenarios about those who ask.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    vec![disk_pressure(), consumer()]
+    vec![disk_pressure(), consumer(), operator()]
 }
 
 fn disk_pressure() -> Scenario {
@@ -43,38 +45,102 @@ fn disk_pressure() -> Scenario {
     .eventually(joining() + slack(), serves("m-1"))
 }
 
-/// The service account that `docs/preservation.md` tells of gets the role that `deploy/` has for consumers.
-fn rights() -> Step {
+/// The user that a service account of that name is.
+fn account(name: &str) -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{name}")
+}
+
+/// A service account gets a role that `deploy/rbac/preservation.yaml` has for people like it.
+fn rights(kind: &str, role: &str, account: &str) -> Step {
     let group = "rbac.authorization.k8s.io";
     apply(json!({
         "apiVersion": format!("{group}/v1"),
-        "kind": "ClusterRoleBinding",
-        "metadata": { "name": BINDING },
-        "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": format!("{NAMESPACE}:preservation-consumer") },
-        "subjects": [{ "kind": "ServiceAccount", "name": "consumer", "namespace": NAMESPACE }],
+        "kind": format!("{kind}Binding"),
+        "metadata": { "name": binding(account) },
+        "roleRef": { "apiGroup": group, "kind": kind, "name": role },
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": NAMESPACE }],
     }))
 }
 
+fn binding(account: &str) -> String {
+    format!("preservation-{account}")
+}
+
+/// Writes to the Secret of the machines' class.
+fn secret() -> Step {
+    merge(
+        "Secret",
+        "class-a-secret",
+        json!({ "metadata": { "labels": { "touched": "yes" } } }),
+    )
+}
+
 fn consumer() -> Scenario {
-    let user = format!("system:serviceaccount:{NAMESPACE}:consumer");
+    let user = account("consumer");
     let allowed = |step: Step| by(&user, step);
-    let refused = |step: Step| refused_to(&user, step);
-    pool(
+    let nothing = || json!({ "replicas": 0 });
+    let refused = [
+        preserve("Machine", "md-a-1", "now"),
+        delete("Machine", "md-a-1"),
+        patch_spec("MachineSet", &worlds::pool(2).set(), nothing()),
+        patch_spec("MachineDeployment", POOL, nothing()),
+        secret(),
+        delete("Node", "md-a-1"),
+        patch_status("Node", "md-a-1", json!({ "status": { "phase": "Running" } })),
+        delete("Pod", "web-0"),
+        patch_spec("StatefulSet", "web", nothing()),
+    ];
+    let story = Scenario::new(
         "preserve_by_a_consumer",
-        "A service account that may only annotate nodes asks for a preservation, and takes that back; it can do nothing to machines.",
+        "A service account that may only annotate nodes asks for a preservation, and takes that back; it can do nothing to machines, pods and Secrets.",
+    );
+    settled(story, &[worlds::pool(2)])
+        .step(stateful_set(workload("web")))
+        .eventually(joining(), pods("web").are(PodState::Ready).exactly(1))
+        .step(rights(
+            "ClusterRole",
+            &format!("{NAMESPACE}:preservation-consumer"),
+            "consumer",
+        ))
+        .steps(refused.map(|step| refused_to(&user, step)))
+        .step(allowed(preserve("Node", "md-a-1", "now")))
+        .eventually(
+            slack(),
+            all([phase("md-a-1", Phase::RunningPreserved), node_says_so("md-a-1")]),
+        )
+        .step(allowed(preserve("Node", "md-a-1", "false")))
+        .eventually(slack(), phase("md-a-1", Phase::Running))
+        .eventually(slack(), all([at_size(2), pods("web").are(PodState::Ready).exactly(1)]))
+        .step(delete("ClusterRoleBinding", &binding("consumer")))
+}
+
+fn operator() -> Scenario {
+    let user = account("operator");
+    let allowed = |step: Step| by(&user, step);
+    let nothing = || json!({ "replicas": 0 });
+    let refused = [
+        preserve("Node", "m-1", "now"),
+        delete("Machine", "m-1"),
+        delete("MachineSet", SET),
+        patch_spec("MachineSet", SET, nothing()),
+        patch_status("MachineSet", SET, json!({ "status": { "preservations": [] } })),
+        patch_spec("MachineDeployment", POOL, nothing()),
+        secret(),
+    ];
+    pool(
+        "preserve_by_an_operator",
+        "A service account that may only annotate machines and edit their expiry keeps a machine, for longer, and no longer; it can do nothing else.",
         &["m-1", "m-2"],
         0,
     )
-    .step(rights())
-    .step(refused(preserve("Machine", "m-1", "now")))
-    .step(refused(delete("Machine", "m-1")))
-    .step(refused(delete("Node", "m-1")))
-    .step(refused(patch_spec("MachineSet", SET, json!({ "replicas": 0 }))))
-    .step(refused(annotate("MachineSet", SET, keys::PRESERVE_ANNOTATION, "now")))
-    .step(allowed(preserve("Node", "m-1", "now")))
-    .eventually(slack(), all([phase("m-1", Phase::RunningPreserved), node_says_so("m-1")]))
-    .step(allowed(preserve("Node", "m-1", "false")))
-    .eventually(slack(), phase("m-1", Phase::Running))
-    .eventually(slack(), all([exists("Machine", "m-1"), exists("Machine", "m-2")]))
-    .step(delete("ClusterRoleBinding", BINDING))
+    .step(rights("Role", "preservation-operator", "operator"))
+    .step(allowed(preserve("Machine", "m-1", "now")))
+    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
+    .step(allowed(until("m-1", "2199-01-01T00:00:00Z")))
+    .always(slack(), phase("m-1", Phase::RunningPreserved))
+    .step(allowed(until("m-1", "2001-01-01T00:00:00Z")))
+    .eventually(slack(), forgotten("m-1"))
+    .steps(refused.map(|step| refused_to(&user, step)))
+    .eventually(slack(), all(["m-1", "m-2"].map(|machine| phase(machine, Phase::Running))))
+    .step(delete("RoleBinding", &binding("operator")))
 }

@@ -189,6 +189,7 @@ fn one_is_kept() -> Scenario {
     let now = Request {
         node: true,
         value: Some("now".to_owned()),
+        ..Request::default()
     };
     let change = |spec: Value| patch_spec("MachineDeployment", "md-b", spec);
     let to_class_b = json!({ "template": { "spec": { "class": { "name": "class-b" } } } });

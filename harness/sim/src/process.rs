@@ -4,6 +4,7 @@
 //! A process is a future. Dropping it is SIGKILL: nothing of it runs on, its caches are gone. It must
 //! therefore own everything that it starts (a `JoinSet`, no detached tasks).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,8 @@ struct State {
     command: Option<Command>,
     running: bool,
     starts: u64,
-    crashes: u64,
+    /// The incarnations that a crash point struck.
+    crashed: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -130,7 +132,8 @@ where
                     self.recover().await;
                 }
                 End::Crashed => {
-                    self.handle.lock().crashes += 1;
+                    let incarnation = self.handle.0.gate.incarnation();
+                    self.handle.lock().crashed.insert(incarnation);
                     self.handle.stopped("crashed");
                     self.recover().await;
                 }
@@ -187,8 +190,13 @@ impl Handle {
     }
 
     /// How often a crash point of its gate struck.
-    pub fn crashes(&self) -> u64 {
-        self.lock().crashes
+    pub fn crashes(&self) -> usize {
+        self.lock().crashed.len()
+    }
+
+    /// Whether a crash point of its gate struck that incarnation, counted from 1.
+    pub fn has_crashed(&self, incarnation: u64) -> bool {
+        self.lock().crashed.contains(&incarnation)
     }
 
     fn order(&self, command: Command) {

@@ -113,6 +113,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
         calm: Calm::default(),
         keep,
         called: Called::default(),
+        leader: String::new(),
         started,
         step: 0,
     };
@@ -188,6 +189,8 @@ struct Engine<'a, S> {
     calm: Calm,
     keep: watch::Sender<u32>,
     called: Called,
+    /// Who led among the controllers last; empty: nobody yet.
+    leader: String,
     started: Timestamp,
     step: usize,
 }
@@ -314,9 +317,12 @@ impl<S: Stage> Engine<'_, S> {
             Some((node, false)) => drop(self.invariants.terms.cordons.remove(node)),
             None => {}
         }
-        if let Some((machine, value)) = perform::asks(action) {
+        if let Some((machine, value)) = perform::asks(action, &self.world) {
             let requests = &mut self.invariants.terms.requests;
             requests.insert(machine.to_owned(), value.map(str::to_owned));
+        }
+        if let Some(machine) = perform::ends(action) {
+            self.invariants.terms.ended_by_user.insert(machine.to_owned());
         }
         if let Step::SlowCreation(slow) = action {
             self.invariants.terms.late.insert(slow.name.clone());
@@ -497,6 +503,7 @@ impl<S: Stage> Engine<'_, S> {
         self.catch_up_with_set(&observation).await?;
         self.narrative.tell(&observation, &self.world);
         let before = self.world.absorb(&observation);
+        self.count_preservations(&observation, before.as_ref());
         self.look_for_calm();
         let truth = truth.as_ref().map(Option::as_ref);
         let violation = self.invariants.see(&self.world, &observation, before.as_ref(), truth);
@@ -504,6 +511,20 @@ impl<S: Stage> Engine<'_, S> {
             return Err(self.broken(&violation));
         }
         self.judge()
+    }
+
+    /// What became of preservations by it.
+    fn count_preservations(&mut self, observation: &Observation, before: Option<&serde_json::Value>) {
+        let terms = &self.invariants.terms;
+        let happened = preserved::happened(observation, before, &self.world, terms);
+        self.world.count(happened);
+        let leads = self.world.leadership.as_ref().map(|leads| leads.holder.as_str());
+        let leads = leads.filter(|leads| !leads.is_empty() && *leads != self.leader);
+        if let Some(leads) = leads.map(str::to_owned) {
+            let before = std::mem::replace(&mut self.leader, leads);
+            let drains = preserved::crashed(&self.world).filter(|_| self.stage.has_crashed(&before));
+            self.world.count(drains);
+        }
     }
 
     fn broken(&self, violation: &Violation) -> Failure {

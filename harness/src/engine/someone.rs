@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use apiserver::faults::Pattern;
 use jiff::{SignedDuration, Timestamp};
-use mcm_api::keys;
+use mcm_api::{GoDuration, keys};
 use serde_json::{Value, json};
 
 use super::world::{WorldState, text};
-use crate::invariants::{is_deleting, label};
-use crate::scenario::someone::{Deed, Someone};
+use crate::invariants::{annotation, is_deleting, label, owner};
+use crate::scenario::someone::{Deed, Request, Someone};
 use crate::scenario::step::{Annotate, Answer, Deletion, KubeletStep, Patch, VmStep};
 use crate::scenario::{Step, Timeouts};
 
@@ -38,19 +38,23 @@ impl Called {
             Deed::Preserve(request) => Step::Annotate(Annotate {
                 kind: if request.node { "Node" } else { "Machine" }.to_owned(),
                 name: if request.node { node? } else { name },
-                annotations: [(keys::PRESERVE_ANNOTATION.to_owned(), request.value.clone())].into(),
+                annotations: annotations_of(request),
             }),
             Deed::Expire(time) => {
-                machine.pointer(EXPIRY).filter(|expiry| !expiry.is_null())?;
                 let time = SignedDuration::try_from(time.value(timeouts)).ok()?;
-                let ends = Timestamp::from_second(now.checked_add(time).ok()?.as_second()).ok()?;
-                patch(
-                    "Machine",
-                    name,
-                    json!({ "status": { "currentStatus": { "preserveExpiryTime": ends.to_string() } } }),
-                    true,
-                )
+                expire(machine, Some(now.checked_add(time).ok()?))?
             }
+            Deed::ExpireAgo(time) => {
+                let time = SignedDuration::try_from(time.value(timeouts)).ok()?;
+                expire(machine, Some(now.checked_sub(time).ok()?))?
+            }
+            Deed::RemoveExpiry => expire(machine, None)?,
+            Deed::PreserveTimeout(time) => {
+                let time = GoDuration(time.value(timeouts)).to_string();
+                let change = json!({ "spec": { "machinePreserveTimeout": time } });
+                patch("Machine", name, change, false)
+            }
+            Deed::ScaleDown => scale_down(&name, machine, world, now)?,
             Deed::Cordon => patch("Node", node?, json!({ "spec": { "unschedulable": true } }), false),
             Deed::Uncordon => patch("Node", node?, json!({ "spec": { "unschedulable": false } }), false),
             Deed::Prefer => Step::Annotate(Annotate {
@@ -91,6 +95,53 @@ impl Called {
     }
 }
 
+/// What a request writes. Who takes one back does so in whichever word it stands.
+fn annotations_of(request: &Request) -> BTreeMap<String, Option<String>> {
+    let words = [keys::PRESERVE_ANNOTATION, keys::PRESERVE_WHEN_FAILED_ANNOTATION];
+    let written = match (&request.value, request.first_version) {
+        (None, _) => &words[..],
+        (Some(_), false) => &words[..1],
+        (Some(_), true) => &words[1..],
+    };
+    let all = written.iter().map(|word| ((*word).to_owned(), request.value.clone()));
+    all.collect()
+}
+
+/// Another end of a machine's preservation, if it has one; `None`: none any more.
+fn expire(machine: &Value, ends: Option<Timestamp>) -> Option<Step> {
+    machine.pointer(EXPIRY).filter(|expiry| !expiry.is_null())?;
+    let ends = ends.map(|ends| whole(ends).to_string());
+    let change = json!({ "status": { "currentStatus": { "preserveExpiryTime": ends } } });
+    let name = text(machine, "/metadata/name").to_owned();
+    Some(patch("Machine", name, change, true))
+}
+
+/// As it is written: whole seconds.
+fn whole(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+/// In one request cluster-autoscaler names a machine that its deployment does not list yet, and lowers the number.
+fn scale_down(name: &str, machine: &Value, world: &WorldState, now: Timestamp) -> Option<Step> {
+    let set = world.object("MachineSet", owner(machine, "MachineSet")?)?;
+    let deployment = world.object("MachineDeployment", owner(set, "MachineDeployment")?)?;
+    let replicas = deployment["spec"]["replicas"].as_u64()?.checked_sub(1)?;
+    let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
+    let entries = list.split(',').filter(|entry| !entry.is_empty());
+    if entries.clone().any(|entry| entry.split('~').next() == Some(name)) {
+        return None;
+    }
+    let now = whole(now).to_string();
+    let listed: Vec<String> = entries.map(str::to_owned).chain([format!("{name}~{now}")]).collect();
+    let annotations = json!({
+        keys::TRIGGER_DELETION_ANNOTATION: listed.join(","),
+        keys::LAST_SCALE_ANNOTATION: now,
+    });
+    let change = json!({ "metadata": { "annotations": annotations }, "spec": { "replicas": replicas } });
+    let called = text(deployment, "/metadata/name").to_owned();
+    Some(patch("MachineDeployment", called, change, false))
+}
+
 fn patch(kind: &str, name: String, merge: Value, status: bool) -> Step {
     Step::Patch(Patch {
         kind: kind.to_owned(),
@@ -111,9 +162,14 @@ fn deletion(kind: &str, name: String) -> Step {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use rstest::rstest;
+
     use super::*;
     use crate::engine::kinds;
     use crate::engine::observe::{Observation, Seen};
+    use crate::scenario::DurationExpression;
 
     fn world(names: &[&str]) -> WorldState {
         let mut world = WorldState::default();
@@ -134,6 +190,113 @@ mod tests {
             nth,
             deed: Deed::Delete,
         }
+    }
+
+    fn owned_by(kind: &str, name: &str) -> Value {
+        json!([{ "kind": kind, "name": name, "controller": true }])
+    }
+
+    /// A preserved machine `md-a` of a deployment with that list; or of a set alone.
+    fn pool(list: Option<&str>) -> WorldState {
+        let set_owners = list.map(|_| owned_by("MachineDeployment", "md"));
+        let machine = json!({
+            "metadata": { "name": "md-a", "namespace": "n", "ownerReferences": owned_by("MachineSet", "ms") },
+            "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } },
+        });
+        let set = json!({ "metadata": { "name": "ms", "namespace": "n", "ownerReferences": set_owners } });
+        let deployment = json!({
+            "metadata": { "name": "md", "namespace": "n", "annotations": { keys::TRIGGER_DELETION_ANNOTATION: list } },
+            "spec": { "replicas": 3 },
+        });
+        let mut world = WorldState::default();
+        for (kind, object) in [
+            ("Machine", machine),
+            ("MachineSet", set),
+            ("MachineDeployment", deployment),
+        ] {
+            world.absorb(&Observation {
+                at: Timestamp::UNIX_EPOCH,
+                what: Seen::Applied(kinds::find(kind).unwrap(), Box::new(object)),
+            });
+        }
+        world
+    }
+
+    fn step(deed: Deed, world: &WorldState) -> Option<Step> {
+        let someone = Someone { deed, ..delete("x", 0) };
+        let hour = Timestamp::from_second(3600).unwrap();
+        Called::default().resolve(&someone, world, &Timeouts::production(), hour)
+    }
+
+    fn patched(step: Option<Step>) -> Patch {
+        match step {
+            Some(Step::Patch(patch)) => patch,
+            step => panic!("{step:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case::nobody_is_named("", "md-a~1970-01-01T01:00:00Z")]
+    #[case::others_are("md-b~1970-01-01T00:00:00Z", "md-b~1970-01-01T00:00:00Z,md-a~1970-01-01T01:00:00Z")]
+    fn cluster_autoscaler_names_a_machine_and_lowers_the_number(#[case] list: &str, #[case] listed: &str) {
+        let patch = patched(step(Deed::ScaleDown, &pool(Some(list))));
+        assert_eq!((patch.kind.as_str(), patch.name.as_str()), ("MachineDeployment", "md"));
+        let annotations = &patch.merge["metadata"]["annotations"];
+        assert_eq!(annotations[keys::TRIGGER_DELETION_ANNOTATION], listed);
+        assert_eq!(annotations[keys::LAST_SCALE_ANNOTATION], "1970-01-01T01:00:00Z");
+        assert_eq!(patch.merge["spec"]["replicas"], 2);
+    }
+
+    #[test]
+    fn cluster_autoscaler_names_nobody_twice_and_nobody_of_a_set_alone() {
+        let named = pool(Some("md-a~1970-01-01T00:00:00Z"));
+        assert_eq!(step(Deed::ScaleDown, &named), None);
+        assert_eq!(step(Deed::ScaleDown, &pool(None)), None);
+    }
+
+    #[rstest]
+    #[case::to_come(Deed::Expire(minutes(5)), json!("1970-01-01T01:05:00Z"))]
+    #[case::past(Deed::ExpireAgo(minutes(5)), json!("1970-01-01T00:55:00Z"))]
+    #[case::none(Deed::RemoveExpiry, Value::Null)]
+    fn an_operator_edits_the_expiry_of_what_is_preserved(#[case] deed: Deed, #[case] ends: Value) {
+        let patch = patched(step(deed.clone(), &pool(None)));
+        assert!(patch.status);
+        let expiry = patch.merge.pointer(EXPIRY);
+        assert_eq!(expiry, Some(&ends));
+        assert_eq!(step(deed, &world(&["md-a"])), None);
+    }
+
+    #[test]
+    fn an_operator_says_for_how_long_a_machine_is_kept() {
+        let patch = patched(step(Deed::PreserveTimeout(minutes(90)), &world(&["md-a"])));
+        assert_eq!(patch.merge, json!({ "spec": { "machinePreserveTimeout": "1h30m0s" } }));
+    }
+
+    fn minutes(minutes: u64) -> DurationExpression {
+        Duration::from_mins(minutes).into()
+    }
+
+    #[rstest]
+    #[case::today(Some("now"), false, &[(keys::PRESERVE_ANNOTATION, Some("now"))])]
+    #[case::the_first_version(Some("true"), true, &[(keys::PRESERVE_WHEN_FAILED_ANNOTATION, Some("true"))])]
+    #[case::taken_back(None, false, &[(keys::PRESERVE_ANNOTATION, None), (keys::PRESERVE_WHEN_FAILED_ANNOTATION, None)])]
+    fn a_request_is_written_in_one_word_and_taken_back_in_both(
+        #[case] value: Option<&str>,
+        #[case] first_version: bool,
+        #[case] written: &[(&str, Option<&str>)],
+    ) {
+        let deed = Deed::Preserve(Request {
+            first_version,
+            value: value.map(str::to_owned),
+            ..Request::default()
+        });
+        let Some(Step::Annotate(annotate)) = step(deed, &world(&["md-a"])) else {
+            panic!("nothing is annotated");
+        };
+        let written = written
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)));
+        assert_eq!(annotate.annotations, written.collect::<BTreeMap<_, _>>());
     }
 
     #[test]

@@ -95,11 +95,7 @@ impl WorldState {
     pub fn absorb(&mut self, observation: &Observation) -> Option<Value> {
         match &observation.what {
             Seen::Applied(kind, lease) if kind.kind == "Lease" => {
-                let before = std::mem::replace(&mut self.leadership, Leadership::of(lease));
-                let holder = |leads: &Option<Leadership>| leads.as_ref().map(|leads| leads.holder.clone());
-                if holder(&before) != holder(&self.leadership) {
-                    self.count(preserved::another_leads(self));
-                }
+                self.leadership = Leadership::of(lease);
                 None
             }
             Seen::Deleted(kind, _) if kind.kind == "Lease" => {
@@ -109,9 +105,6 @@ impl WorldState {
             Seen::Applied(kind, object) => {
                 if kind.kind == "Machine" {
                     self.machine_seen(observation.at, object);
-                    let before = self.objects.get(&key(kind, object));
-                    let happened = before.and_then(|before| preserved::machine(before, object, self));
-                    self.count(happened);
                 }
                 if kind.kind == "Node"
                     && let Some(interest) = Interest::in_foreign(object)
@@ -126,7 +119,6 @@ impl WorldState {
                 let key = key(kind, object);
                 if kind.kind == "Node" {
                     self.foreign_nodes.remove(&key.2);
-                    self.count(preserved::node_gone(object, self));
                 }
                 if kind.kind == "Machine"
                     && let Some(history) = self.machines.get_mut(&key.2)
@@ -150,8 +142,9 @@ impl WorldState {
         }
     }
 
-    fn count(&mut self, happened: Option<String>) {
-        if let Some(happened) = happened {
+    /// Counts what became of preservations.
+    pub(super) fn count(&mut self, happened: impl IntoIterator<Item = String>) {
+        for happened in happened {
             *self.preserved.entry(happened).or_default() += 1;
         }
     }

@@ -36,9 +36,10 @@ impl Check for Brake {
 
 fn is_settled(machine: &Value) -> bool {
     let preserved = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
-    let draining = machine
+    // One whose expiry a person removed is kept until the controller sees that.
+    let kept = machine
         .pointer("/status/preservation/stage")
-        .is_some_and(|stage| stage == "Draining");
+        .is_some_and(|stage| stage == "Draining" || stage == "Preserved");
     matches!(phase(machine), "Running" | "Unknown" | "Running:Preserved")
-        || ((preserved || draining) && phase(machine) != "Terminating")
+        || ((preserved || kept) && phase(machine) != "Terminating")
 }

@@ -2,7 +2,8 @@
 //! two name the same VM; a provider id is written once; preserved means that an expiry is set, both ways.
 //!
 //! Of two objects, one pass of grace; of a phase without its `:Preserved` as well, as another dialect or a person may have
-//! written it. A Failed Machine whose pods leave once more is shown without. The other direction of Terminating is I14's.
+//! written it. A Failed Machine whose pods leave once more is shown without. An expiry that a person removed is missing until
+//! the controller sees that, which I13 times. The other direction of Terminating is I14's.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +86,9 @@ impl Check for Coherent {
             ));
         }
         let shown = in_phase.ends_with(":Preserved");
-        (shown && time(machine, EXPIRY).is_none()).then(|| format!("machine {named} is {in_phase} without an expiry"))
+        let removed = sight.terms.ended_by_user.contains(named) && !new_phase;
+        (shown && !removed && time(machine, EXPIRY).is_none())
+            .then(|| format!("machine {named} is {in_phase} without an expiry"))
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {

@@ -1,4 +1,5 @@
-//! I13, of preservations: one begins to end within a second of its expiry, or of the edit that moved it into the past.
+//! I13, of preservations: one begins to end within a second of its expiry, or of the edit that moved it into the past or
+//! removed it.
 //!
 //! That much is asked of a controller that has led for a while with nothing in its way; of any other that it ends within a
 //! pass, once somebody leads and all is calm. That none ends too early is I5's.
@@ -32,9 +33,26 @@ pub(super) struct Expiries {
 #[derive(Debug)]
 struct Expiry {
     machine: String,
-    at: Timestamp,
-    /// Since when that is its end: one that somebody puts into the past is due then.
+    end: End,
+    /// Since when that is its end: one that somebody puts into the past, or removes, is due then.
     known: Timestamp,
+}
+
+/// When a preservation is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    At(Timestamp),
+    /// At once: somebody removed its expiry.
+    Removed,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::At(at) => write!(f, "its expiry {at}"),
+            Self::Removed => f.write_str("the removal of its expiry"),
+        }
+    }
 }
 
 /// Who leads among the controllers.
@@ -55,7 +73,10 @@ struct Doubt {
 impl Expiry {
     /// When it is due.
     fn moment(&self) -> Timestamp {
-        self.at.max(self.known)
+        match self.end {
+            End::At(at) => at.max(self.known),
+            End::Removed => self.known,
+        }
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
@@ -72,10 +93,10 @@ impl Expiry {
             at: sight.at(),
             moment,
             text: format!(
-                "the preservation of machine {} ends at {}, and was to end at {moment}: its expiry {} is known since {}",
+                "the preservation of machine {} ends at {}, and was to end at {moment}: {} is known since {}",
                 self.machine,
                 sight.at(),
-                self.at,
+                self.end,
                 self.known
             ),
         })
@@ -101,12 +122,12 @@ impl Check for Expiries {
         }
         let machine = sight.applied("Machine")?;
         let known = self.known.get(uid(machine));
-        match expiry(machine) {
-            Some(at) if known.is_some_and(|known| known.at == at) => {}
-            Some(at) => {
+        match end(machine) {
+            Some(end) if known.is_some_and(|known| known.end == end) => {}
+            Some(end) => {
                 let expiry = Expiry {
                     machine: name(machine).to_owned(),
-                    at,
+                    end,
                     known: sight.at(),
                 };
                 self.known.insert(uid(machine).to_owned(), expiry);
@@ -128,8 +149,10 @@ impl Check for Expiries {
 
     fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &Terms) -> Option<String> {
         let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
-        if let Some(Expiry { machine, at, .. }) = self.known.values().find(over) {
-            return Some(format!("machine {machine} is still preserved, and its expiry was {at}"));
+        if let Some(Expiry { machine, end, known }) = self.known.values().find(over) {
+            return Some(format!(
+                "machine {machine} is still preserved, and {end} is known since {known}"
+            ));
         }
         let (seen, open): (Vec<_>, Vec<_>) = std::mem::take(&mut self.doubtful)
             .into_iter()
@@ -153,9 +176,15 @@ fn settled(since: Timestamp, terms: &Terms, moment: Timestamp) -> bool {
 }
 
 /// When a preservation that is under way is over.
-fn expiry(machine: &Value) -> Option<Timestamp> {
-    let ends = is_deleting(machine) || is_releasing(machine);
-    time(machine, "/status/currentStatus/preserveExpiryTime").filter(|_| !ends)
+fn end(machine: &Value) -> Option<End> {
+    if is_deleting(machine) || is_releasing(machine) {
+        return None;
+    }
+    let record = |field: &str| text(machine, &format!("/status/preservation/{field}"));
+    // What was kept before has an expiry also while its pods leave once more.
+    let had_one = record("stage") == "Preserved" || record("stage") == "Draining" && record("reason") == "Relapse";
+    let at = time(machine, "/status/currentStatus/preserveExpiryTime").map(End::At);
+    at.or(had_one.then_some(End::Removed))
 }
 
 fn is_releasing(machine: &Value) -> bool {

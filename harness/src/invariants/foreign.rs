@@ -1,7 +1,7 @@
 //! I10: foreign intent survives. A node that is none of our cloud's is nobody's business here: neither mcm nor fakecloud
 //! writes to it, but for the annotation by which mcm says so. A person's cordon, and that a node must not be scaled down, stay until a person takes them away or the
 //! node's Machine goes. A person's request to preserve a Machine stays as it was written, until what its Node asks for takes
-//! its place, or the preservation expires.
+//! its place, or the preservation expires or ends with the removal of its expiry.
 //!
 //! Where the server tells who wrote what (`metadata.managedFields`), that decides of foreign nodes. Where it does not,
 //! the node's spec and labels must stay as they were first seen, less the taints by which Kubernetes' own controllers
@@ -58,7 +58,7 @@ fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
     let by_node = [before, machine]
         .iter()
         .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
-    let expired = text(before, "/status/preservation/reason") == "Expired";
+    let expired = ["Expired", "ExpiryRemoved"].contains(&text(before, "/status/preservation/reason"));
     (asked == Some(was) && is != Some(was) && !by_node && !expired)
         .then(|| format!("a person asked of machine {name} to be preserved: {was}, and somebody else made that {is:?}"))
 }

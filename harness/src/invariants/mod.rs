@@ -32,7 +32,8 @@ use serde_json::Value;
 
 pub use self::foreign::Interest;
 pub use self::frozen::may_lead;
-pub use self::sight::{Sight, Terms, is_deleting, label, machines_of, owner};
+pub(crate) use self::preservation::limit as preserved_at_most;
+pub use self::sight::{Sight, Terms, annotation, is_deleting, label, machines_of, owner};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
 

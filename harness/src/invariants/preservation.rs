@@ -6,21 +6,23 @@
 //! and none at all of a machine that was not kept before while a rollout is under way. One that was kept before, recovered
 //! and fails again is entered whatever the limit (decisions.md), and stays until the limit is lowered once more.
 //!
-//! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, replicas
-//! lowered below what is left, explicit deletion of Machine, Node, set or deployment; or until the VM is deleted behind
-//! everybody's back, as its Node goes then. A Machine that fails while its own
-//! annotation asks for it becomes one, unless a rollout is under way. The write by which it fails is made on the version
-//! that was decided on, so that what it asks for was known.
+//! I5: a preserved Machine's VM lives until its expiry or a legal release: annotation `false` or removed, the expiry removed,
+//! replicas lowered below what is left, explicit deletion of Machine, Node, set or deployment; or until the VM is deleted
+//! behind everybody's back, as its Node goes then. A Machine that fails while its own
+//! annotation asks for it becomes one, unless a rollout is under way, which a set alone never has. The write by which it
+//! fails is made on the version that was decided on, so that what it asks for was known. A request may stand in the word of
+//! the proposal's first version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mcm_api::keys;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Check;
 use super::sight::{Sight, Terms, annotation, is_deleting, label, name, owner, phase, time};
 use crate::engine::world::{WorldState, text};
+use crate::scenario::PreservationDialect;
 
 /// The annotation by which a person asks for a preservation or ends it.
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
@@ -43,7 +45,7 @@ struct Rollouts(BTreeMap<String, Rollout>);
 
 #[derive(Debug)]
 struct Rollout {
-    /// The template that was rolled out last; `None`: not known.
+    /// What of the template was rolled out last; `None`: not known.
     rolled: Option<Value>,
     /// Since when one is, or none is, under way.
     since: Timestamp,
@@ -66,7 +68,7 @@ impl Rollouts {
             since: sight.at(),
         });
         if hash.is_some() && sight.before.and_then(rolled_out) != hash {
-            rollout.rolled = Some(deployment["spec"]["template"].clone());
+            rollout.rolled = Some(rolled(deployment));
         }
         if self.is_under_way(deployment) != was
             && let Some(rollout) = self.0.get_mut(name(deployment))
@@ -76,8 +78,8 @@ impl Rollouts {
     }
 
     fn is_under_way(&self, deployment: &Value) -> bool {
-        let rolled = self.0.get(name(deployment)).and_then(|rollout| rollout.rolled.as_ref());
-        deployment["spec"]["paused"] != true && rolled.is_some_and(|rolled| *rolled != deployment["spec"]["template"])
+        let known = self.0.get(name(deployment)).and_then(|rollout| rollout.rolled.as_ref());
+        deployment["spec"]["paused"] != true && known.is_some_and(|known| *known != rolled(deployment))
     }
 
     /// Whether it is known since then that none is under way.
@@ -85,6 +87,14 @@ impl Rollouts {
         let known = self.0.get(name(deployment));
         !self.is_under_way(deployment) && known.is_some_and(|rollout| rollout.rolled.is_some() && rollout.since <= then)
     }
+}
+
+/// What of a deployment's template makes machines new. Node template, settings and the class's kind are handed on in place.
+fn rolled(deployment: &Value) -> Value {
+    let template = &deployment["spec"]["template"];
+    let spec = &template["spec"];
+    let class = json!([spec["class"]["apiGroup"], spec["class"]["name"]]);
+    json!({ "metadata": template["metadata"], "class": class, "providerID": spec["providerID"] })
 }
 
 impl Check for Limit {
@@ -192,7 +202,7 @@ fn was_kept(entry: &Value, world: &WorldState) -> bool {
 }
 
 /// How many machines of a set or deployment may be preserved automatically.
-pub(super) fn limit(owner: &Value) -> usize {
+pub(crate) fn limit(owner: &Value) -> usize {
     let spec = &owner["spec"];
     let limit = spec["autoPreserveFailedMax"]
         .as_u64()
@@ -246,15 +256,21 @@ impl Lives {
         let fails = phase(machine) == "Failed" && !phase(before).starts_with("Failed") && !is_deleting(machine);
         let asked = annotation(before, PRESERVE).filter(|asked| ["now", "when-failed"].contains(asked))?;
         let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
-        let of_node = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some()
-            || node.is_some_and(|node| annotation(node, PRESERVE).is_some());
-        if !fails || of_node || !stage(machine).is_empty() || annotation(machine, PRESERVE) != Some(asked) {
+        let of_node =
+            annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some() || node.and_then(request).is_some();
+        let heard = !stage(machine).is_empty() || sight.terms.dialect == PreservationDialect::Off;
+        if !fails || of_node || heard || annotation(machine, PRESERVE) != Some(asked) {
             return None;
         }
         let set = sight.world.object("MachineSet", owner(machine, "MachineSet")?)?;
-        let deployment = sight
-            .world
-            .object("MachineDeployment", owner(set, "MachineDeployment")?)?;
+        let Some(deployment) = owner(set, "MachineDeployment") else {
+            // A set alone rolls nothing out.
+            return (!is_deleting(set)).then(|| {
+                let named = name(machine);
+                format!("machine {named} fails and is not kept, though its annotation says {asked}")
+            });
+        };
+        let deployment = sight.world.object("MachineDeployment", deployment)?;
         // Two streams have no order between them.
         let settled = sight.at().checked_sub(sight.terms.pass()).ok()?;
         self.rollouts.none_since(deployment, settled).then(|| {
@@ -276,6 +292,15 @@ fn is_preserved(machine: &Value, sight: &Sight) -> bool {
     }
 }
 
+/// What an object asks for, in today's word or the first version's.
+fn request(object: &Value) -> Option<&str> {
+    let first = || match annotation(object, keys::PRESERVE_WHEN_FAILED_ANNOTATION)? {
+        "true" => Some("when-failed"),
+        other => Some(other),
+    };
+    annotation(object, PRESERVE).or_else(first)
+}
+
 fn stage(machine: &Value) -> &str {
     let stage = machine.pointer("/status/preservation/stage");
     stage.and_then(Value::as_str).unwrap_or_default()
@@ -292,15 +317,22 @@ fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<Stri
             .and_then(Value::as_str)
     };
     let asked = annotation(machine, PRESERVE);
+    let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
+    // What the Node says is written to the Machine, which may fail or recover before.
+    let of_node = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some();
     let reason = record("reason").unwrap_or_default();
     let legal = match reason {
         "Expired" => time(machine, EXPIRY).is_some_and(|expiry| expiry <= sight.at()),
-        "Refused" => asked == Some("false"),
-        "Removed" => asked.is_none(),
+        "Refused" => [Some(machine), node]
+            .into_iter()
+            .flatten()
+            .any(|one| request(one) == Some("false")),
+        "Removed" => request(machine).is_none() || of_node && node.is_some_and(|node| request(node).is_none()),
         // In the reference's dialect, of what was kept automatically as well.
         "NotFailed" => asked.is_some_and(|asked| ["when-failed", "auto-preserved"].contains(&asked)),
         "MaximumLowered" => record("by") == Some("auto"),
-        "RollingOut" | "ExpiryRemoved" => true,
+        "ExpiryRemoved" => time(before, EXPIRY).is_none(),
+        "RollingOut" => true,
         _ => false,
     };
     (!legal).then(|| {
@@ -314,8 +346,7 @@ fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<Stri
 
 fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
     let (world, terms) = (sight.world, sight.terms);
-    let asked = annotation(machine, PRESERVE);
-    if asked == Some("false") {
+    if request(machine) == Some("false") {
         return true;
     }
     let has_lost_its_vm = terms.is_by_user("VM", name(machine)) && world.vms_of(name(machine)).next().is_none();

@@ -59,6 +59,8 @@ pub struct Terms {
     /// By Machine: what the scenario itself wrote last, as a person does, to ask for its preservation; `None`: nothing any
     /// more.
     pub requests: BTreeMap<String, Option<String>>,
+    /// Machines whose expiry the scenario itself removed, as an operator does.
+    pub ended_by_user: BTreeSet<String>,
     /// Whether there is a keeper, who deletes machines that belong to no set as a set would its own.
     pub keeper: bool,
     /// How often the scenario itself changed an object.
@@ -82,6 +84,7 @@ impl Terms {
             leapt: BTreeMap::new(),
             cordons: BTreeSet::new(),
             requests: BTreeMap::new(),
+            ended_by_user: BTreeSet::new(),
             keeper: false,
             edits: BTreeMap::new(),
         }

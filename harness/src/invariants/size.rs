@@ -32,6 +32,8 @@ pub(super) struct Size {
     before: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when machines of it went that a person deleted, whose VM had ended, or that had failed and were kept.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
+    /// By Machine: when cluster-autoscaler's list named it last.
+    named: BTreeMap<String, Timestamp>,
     /// By deployment: how many Machines it might have before, and how that changed.
     limits: BTreeMap<String, Changed>,
     /// Who leads, and since when.
@@ -80,6 +82,8 @@ impl Check for Size {
         if let Some(deployment) = sight.applied("MachineDeployment") {
             self.explain(deployment);
             let before = sight.before?;
+            let named = listed(before).map(|machine| (machine.to_owned(), sight.at()));
+            self.named.extend(named);
             self.limit_changed(sight, before, deployment);
             self.note_told(sight, deployment);
             let resized = before["spec"]["replicas"] != deployment["spec"]["replicas"];
@@ -114,7 +118,7 @@ impl Check for Size {
             return None;
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        if !removed || is_named(machine, deployment) || is_preferred(sight, machine) {
+        if !removed || self.is_named(sight, machine, deployment) || is_preferred(sight, machine) {
             return None;
         }
         let lost = sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine);
@@ -144,6 +148,14 @@ impl Size {
     fn confirmed(&mut self, now: Timestamp) -> Option<String> {
         let suspected = self.suspected.take_if(|suspected| now >= suspected.until)?;
         Some(suspected.words)
+    }
+
+    /// Whether cluster-autoscaler named the machine, now or until a moment ago, as whoever puts the list in order drops those
+    /// that go: whoever names one that serves wants it to go.
+    fn is_named(&self, sight: &Sight, machine: &Value, deployment: &Value) -> bool {
+        let lately = self.named.get(name(machine)).copied();
+        lately.is_some_and(|at| sight.at() <= after(at, sight.terms.pass()))
+            || listed(deployment).any(|named| named == name(machine))
     }
 
     /// A deployment that is seen late, and allowed before what was suspected.
@@ -245,7 +257,7 @@ impl Size {
         for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
                 available += 1;
-            } else if ["Unknown", "Failed"].contains(&phase(machine)) || is_kept(machine) {
+            } else if phase(machine) == "Unknown" || phase(machine).starts_with("Failed") || is_kept(machine) {
                 lost += 1;
             }
         }
@@ -296,11 +308,10 @@ fn has_lost_its_vm(world: &WorldState, machine: &Value) -> bool {
     ended && world.vms_of(name(machine)).next().is_none()
 }
 
-/// Whether cluster-autoscaler named the machine: whoever names one that serves wants it to go.
-fn is_named(machine: &Value, deployment: &Value) -> bool {
+/// Machines that cluster-autoscaler names.
+fn listed(deployment: &Value) -> impl Iterator<Item = &str> {
     let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
-    list.split(',')
-        .any(|entry| entry.trim().split('~').next() == Some(name(machine)))
+    list.split(',').filter_map(|entry| entry.trim().split('~').next())
 }
 
 /// Whether a person gave the machine a priority: whoever prefers one that serves wants it to go.

@@ -1,6 +1,7 @@
 //! Each invariant over hand-made events: what breaks it is found and named, and what is legal is not.
 
 mod allowances;
+mod by_hand;
 mod coherence;
 mod limits;
 mod pods;

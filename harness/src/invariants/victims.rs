@@ -53,7 +53,7 @@ impl Check for Victims {
             return released_out_of_turn(sight, set).or_else(|| self.grows_in_vain(sight, set));
         }
         if let Some(node) = sight.applied("Node") {
-            return misspelt(node);
+            return misspelt(sight, node);
         }
         if let Some(machine) = sight.deleted("Machine") {
             self.made.remove(uid(machine));
@@ -74,7 +74,7 @@ impl Check for Victims {
             return made_for_nobody(sight, machine, set);
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        let asked = is_deleting(set) || sight.terms.is_deleted_by_user(machine) || phase(machine) == "Failed";
+        let asked = is_deleting(set) || sight.terms.is_deleted_by_user(machine) || is_replaced(machine);
         if !removed {
             return None;
         }
@@ -352,11 +352,21 @@ fn made_for_nobody(sight: &Sight, machine: &Value, set: &Value) -> Option<String
     ))
 }
 
-/// What cluster-autoscaler does not read does not keep it away.
-fn misspelt(node: &Value) -> Option<String> {
+/// Whether the machine failed, and nobody keeps it, or no longer: a person removed its expiry, and its phase does not say so
+/// yet.
+fn is_replaced(machine: &Value) -> bool {
+    let kept = time(machine, "/status/currentStatus/preserveExpiryTime").is_some();
+    phase(machine) == "Failed" || phase(machine) == "Failed:Preserved" && !kept
+}
+
+/// What cluster-autoscaler does not read does not keep it away, unless the machine's template says so.
+fn misspelt(sight: &Sight, node: &Value) -> Option<String> {
     annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)?;
     let value = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION)?;
-    (value != "true").then(|| {
+    let machine = sight.world.object("Machine", label(node, keys::MACHINE_NAME_LABEL));
+    let template = machine.and_then(|machine| machine.pointer("/spec/nodeTemplate"));
+    let wanted = template.and_then(|template| annotation(template, keys::SCALE_DOWN_DISABLED_ANNOTATION));
+    (value != "true" && wanted != Some(value)).then(|| {
         format!(
             "node {} asks cluster-autoscaler to keep away by {value:?}, and it reads \"true\" alone",
             name(node)

@@ -33,6 +33,14 @@ pub enum Deed {
     Preserve(Request),
     /// An operator says when its preservation ends, from now; if it is preserved.
     Expire(DurationExpression),
+    /// An operator says that its preservation ended so long ago; if it is preserved.
+    ExpireAgo(DurationExpression),
+    /// An operator removes the end of its preservation, which ends it; if it is preserved.
+    RemoveExpiry,
+    /// An operator says for how long it is kept from its next preservation on.
+    PreserveTimeout(DurationExpression),
+    /// cluster-autoscaler names it on its deployment, and lowers the number there by one; if it has a deployment.
+    ScaleDown,
     /// A person cordons its node.
     Cordon,
     /// A person lets its node take pods again.
@@ -50,13 +58,16 @@ pub enum Deed {
 }
 
 /// A value of the annotation on preservation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Request {
     /// Whether it is written to the Node, and not to the Machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub node: bool,
-    /// The value; absent: the annotation is removed.
+    /// Whether it is written in the word of the proposal's first version, `preserve-when-failed`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub first_version: bool,
+    /// The value; absent: the annotation is removed, in either word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -65,14 +76,21 @@ impl fmt::Display for Someone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = &self.called;
         match &self.deed {
-            Deed::Preserve(Request { node, value }) => {
-                let kind = if *node { "the node of" } else { "the machine" };
-                match value {
+            Deed::Preserve(request) => {
+                let kind = if request.node { "the node of" } else { "the machine" };
+                match &request.value {
+                    Some(value) if request.first_version => {
+                        write!(f, "ask to preserve {kind} {who} when failed: {value}")
+                    }
                     Some(value) => write!(f, "ask to preserve {kind} {who}: {value}"),
                     None => write!(f, "remove the request to preserve {kind} {who}"),
                 }
             }
             Deed::Expire(time) => write!(f, "let the preservation of {who} end in {time}"),
+            Deed::ExpireAgo(time) => write!(f, "let the preservation of {who} have ended {time} ago"),
+            Deed::RemoveExpiry => write!(f, "remove the end of the preservation of {who}"),
+            Deed::PreserveTimeout(time) => write!(f, "keep {who} for {time} from its next preservation on"),
+            Deed::ScaleDown => write!(f, "let cluster-autoscaler remove {who}"),
             Deed::Cordon => write!(f, "cordon the node of {who}"),
             Deed::Uncordon => write!(f, "uncordon the node of {who}"),
             Deed::Prefer => write!(f, "let the machine {who} go first"),

@@ -191,6 +191,11 @@ pub trait Stage {
         None
     }
 
+    /// Whether a crash at an effect ended the mcm that held the Lease as `holder`. Only a stage that knows says so.
+    fn has_crashed(&self, _holder: &str) -> bool {
+        false
+    }
+
     /// Returns, with a sentence, when a part of the world ends that nobody ended.
     fn trouble(&mut self) -> impl Future<Output = String>;
 }

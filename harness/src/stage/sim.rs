@@ -530,6 +530,14 @@ impl Stage for SimStage {
         self.beats.as_ref()?.last(holder, self.clock.now())
     }
 
+    fn has_crashed(&self, holder: &str) -> bool {
+        let incarnation: Option<u64> = holder.rsplit('_').next().and_then(|number| number.parse().ok());
+        let member = self.mcm.holder(holder).ok();
+        member
+            .zip(incarnation)
+            .is_some_and(|(member, incarnation)| member.handle.has_crashed(incarnation))
+    }
+
     async fn trouble(&mut self) -> String {
         match self.parts.join_next().await {
             Some(Ok(reason)) => reason,

@@ -39,6 +39,7 @@ fn a_crashed_process_starts_again_after_its_delay_with_a_fresh_client() {
         let handle = process.handle();
         assert_eq!(process.run().await, "done");
         assert_eq!((handle.starts(), handle.crashes(), handle.is_running()), (2, 1, false));
+        assert_eq!((handle.has_crashed(1), handle.has_crashed(2)), (true, false));
         narrative(&world)
     });
     assert_eq!(

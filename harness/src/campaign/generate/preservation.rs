@@ -1,11 +1,13 @@
-//! Random preservations: a deployment that may keep some of its failed machines, people who ask for more and take that
-//! back, machines that fail, recover and fail again, and owners that scale, roll and change the maximum meanwhile, often
-//! just when failed machines are drained. Budgets may hold those drains up until their time is over.
+//! Random preservations: a deployment, or a set alone, that may keep some of its failed machines, people who ask for more and
+//! take that back, machines that fail, recover and fail again, and owners that scale, roll and change the maximum meanwhile,
+//! often just when failed machines are drained. Budgets may hold those drains up until their time is over.
 //!
 //! In the end nothing is preserved any more, and every machine is of the newest template and available. What must not live
 //! here: faults of processes, of the API server and of the cloud's calls (`faults`).
 
 mod held;
+mod people;
+mod pool;
 
 use std::time::Duration;
 
@@ -14,12 +16,14 @@ use mcm_api::{Code, GoDuration};
 use serde_json::{Value, json};
 
 use self::held::Held;
-use super::rollout::{self, CLASSES, NAME, class, spec, strategy};
-use super::{DRAIN, Life, faults, performed};
+use self::people::failure;
+use self::pool::Pool;
+use super::rollout::{self, CLASSES, NAME, class, strategy};
+use super::{Life, faults, performed};
 use crate::campaign::suite::Suite;
 use crate::plan::{CloudFault, Disturbance, Limits, Plan};
 use crate::scenario::builder::{
-    all, budget, creation_timeout, deployment, field, health_timeout, node_grace, seconds, slack, wait, workload,
+    budget, creation_timeout, deployment, health_timeout, node_grace, seconds, slack, wait, workload,
 };
 use crate::scenario::someone::{Deed, Request, Someone};
 use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
@@ -118,8 +122,10 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     scenario.world.cloud.require_initialize = world.chance(0.1);
     scenario.world.cloud.boot_delay = seconds(5 + world.below(60));
     scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
+    let pool = Pool::draw(&mut seed.stream("pool"));
     let mut waves = seed.stream("waves");
     let held = waves.chance(0.45).then(|| Held::draw(&mut waves));
+    let held = held.map(|held| if pool.rolls() { held } else { held.without_rollouts() });
     let (from, span) = held
         .as_ref()
         .map_or((SETTLED, span), |held| (held.over(), span + held.over()));
@@ -134,35 +140,52 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     let mut deeds = Deeds::new();
     if let Some(held) = held {
         strategy = held.strategy().unwrap_or(strategy);
-        deeds.extend(held.deeds(replicas, &mut waves));
+        deeds.extend(held.deeds(replicas, &pool, &mut waves));
     } else if waves.chance(0.4) {
         maximum = 2 + waves.below(2);
-        deeds.extend(wave(maximum, span, &mut waves));
+        deeds.extend(wave(maximum, span, &pool, &mut waves));
     }
-    scenario = scenario.step(owner(replicas, maximum, &strategy, world, kept));
+    scenario = scenario.step(pool.made((replicas, maximum), &strategy, kept, world));
     let mut users = seed.stream("users");
     for machine in 0..2 + users.below(2 + size) {
-        deeds.extend(story(machine, (from, span), kept, &mut users));
+        deeds.extend(people::story(machine, (from, span), kept, &mut users));
     }
+    deeds.extend(others(seed, (from, span), kept, &pool));
     let failures = deeds
         .iter()
         .filter(|(at, step)| *at >= from && fails(step))
         .map(|(at, _)| *at)
         .collect();
-    deeds.extend(changes(replicas, (from, span), failures, &mut seed.stream("owners")));
+    let mut owners = seed.stream("owners");
+    deeds.extend(changes(replicas, (from, span), failures, &pool, &mut owners));
     deeds.sort_by_key(|(at, _)| *at);
     let wanted = deeds.iter().rev().find_map(|(_, step)| scaled_to(step));
+    // What cluster-autoscaler took nobody can tell beforehand.
+    let wanted = wanted.unwrap_or(replicas);
     performed(scenario, deeds, span)
-        .step(spec(json!({ "paused": false })))
+        .step(pool.settled(wanted))
         .step(wait(seconds(kept + 30 * MINUTE)))
-        .for_at_least(
-            node_grace() + slack(),
-            bound(),
-            all([
-                rollout::at_rest(wanted.unwrap_or(replicas)),
-                field("MachineDeployment", NAME, "/status/preservations", Value::Null),
-            ]),
-        )
+        .for_at_least(node_grace() + slack(), bound(), pool.at_rest(wanted))
+}
+
+/// What operators and cluster-autoscaler do in some worlds.
+fn others(seed: &Seed, when: (u64, u64), kept: u64, pool: &Pool) -> Deeds {
+    let mut deeds = Deeds::new();
+    let (mut ends, mut patience, mut scaler) = (
+        seed.stream("ended by hand"),
+        seed.stream("patience"),
+        seed.stream("autoscaler"),
+    );
+    if ends.chance(0.3) {
+        deeds.extend(people::ended_by_hand(when, &mut ends));
+    }
+    if patience.chance(0.3) {
+        deeds.extend(people::patience(when, kept, pool, &mut patience));
+    }
+    if pool.rolls() && scaler.chance(0.35) {
+        deeds.extend(people::autoscaler(when, &mut scaler));
+    }
+    deeds
 }
 
 /// How long it may take until nothing is preserved and all runs: machines that failed are replaced one at a time.
@@ -170,21 +193,11 @@ fn bound() -> DurationExpression {
     4 * (creation_timeout() + health_timeout()) + node_grace() + 10 * slack()
 }
 
-/// The deployment.
-fn owner(replicas: u64, maximum: u64, strategy: &Value, world: &mut Stream, kept: u64) -> Step {
-    let mut deployment = rollout::object(replicas, strategy);
-    deployment["spec"]["autoPreserveFailedMax"] = json!(maximum);
-    let template = &mut deployment["spec"]["template"]["spec"];
-    template["machinePreserveTimeout"] = json!(GoDuration(Duration::from_secs(kept)).to_string());
-    template["drainTimeout"] = json!(GoDuration(DRAIN * u32::try_from(1 + world.below(4)).unwrap_or(1)).to_string());
-    crate::scenario::builder::apply(deployment)
-}
-
 type Deeds = Vec<(u64, Step)>;
 
 /// Several machines fail one after another, in any order, and nobody asks for them; once as many are kept as may be, that
 /// becomes fewer.
-fn wave(maximum: u64, span: u64, waves: &mut Stream) -> Deeds {
+fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> Deeds {
     let mut at = SETTLED;
     let mut deeds = Deeds::new();
     for machine in 0..=maximum {
@@ -193,10 +206,7 @@ fn wave(maximum: u64, span: u64, waves: &mut Stream) -> Deeds {
         deeds.push((at, someone(&format!("struck-{machine}"), waves.below(8), fails)));
     }
     at += KNOWN + waves.below(2 * DRAINED);
-    deeds.push((
-        at,
-        spec(json!({ "autoPreserveFailedMax": 1 + waves.below(maximum - 1) })),
-    ));
+    deeds.push((at, pool.spec(pool.keeps_at_most(1 + waves.below(maximum - 1)))));
     deeds.retain(|(at, _)| *at < span);
     deeds
 }
@@ -215,6 +225,7 @@ fn request(node: bool, value: Option<&str>) -> Deed {
     Deed::Preserve(Request {
         node,
         value: value.map(str::to_owned),
+        ..Request::default()
     })
 }
 
@@ -227,106 +238,6 @@ fn fails(step: &Step) -> bool {
     )
 }
 
-/// What becomes of one machine, and what people do about it.
-fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &mut Stream) -> Deeds {
-    let called = format!("machine-{machine}");
-    let nth = users.below(8);
-    let someone = |deed: Deed| someone(&called, nth, deed);
-    let mut at = from + users.below(span - from);
-    let mut deeds = Deeds::new();
-    if users.chance(0.2) && from == SETTLED {
-        return young(users).map(|(at, deed)| (at, someone(deed))).collect();
-    }
-    let mut then = |at: u64, deed: Deed| {
-        if at < span {
-            deeds.push((at, someone(deed)));
-        }
-    };
-    let mut asked = None;
-    if users.chance(0.5) {
-        let first = ask(users);
-        then(at.saturating_sub(1 + users.below(4 * MINUTE)), first.clone());
-        asked = Some(first);
-    }
-    // It fails, and recovers, up to three times.
-    for _ in 0..users.below(4) {
-        let (fails, recovers) = failure(users);
-        then(at, fails);
-        if users.chance(0.3) {
-            at += users.below(20 * MINUTE);
-            then(at, ask(users));
-        }
-        let Some(recovers) = recovers.filter(|_| users.chance(0.7)) else {
-            break;
-        };
-        let away = MINUTE + users.below(40 * MINUTE);
-        if let Some(asked) = asked.take().filter(|_| users.chance(0.3)) {
-            then(at + users.below(away), taken_back(&asked, users));
-        }
-        at += away;
-        then(at, recovers);
-        at += MINUTE + users.below(10 * MINUTE);
-    }
-    if users.chance(0.5) {
-        at += MINUTE + users.below(30 * MINUTE);
-        let last = match users.below(12) {
-            0..=3 => ask(users),
-            4..=6 => Deed::Expire(seconds(MINUTE + users.below(kept))),
-            7 => Deed::Cordon,
-            8 => Deed::Delete,
-            9 | 10 => Deed::DeleteNode,
-            _ => Deed::Vm(VmAction::Delete),
-        };
-        then(at, last);
-    }
-    deeds
-}
-
-/// What becomes of a machine that is asked for as soon as it is made: many of them never join.
-fn young(users: &mut Stream) -> impl Iterator<Item = (u64, Deed)> + use<> {
-    let asked = 1 + users.below(30);
-    let value = if users.chance(0.5) { "now" } else { "when-failed" };
-    let request = request(false, Some(value));
-    let dies = users
-        .chance(0.6)
-        .then(|| (1 + users.below(30), Deed::Vm(VmAction::Kill)));
-    [(asked, request)].into_iter().chain(dies)
-}
-
-/// A request of any kind, those that ask for something more often than others.
-fn ask(users: &mut Stream) -> Deed {
-    let value = match users.below(10) {
-        0..=2 => Some("now"),
-        3..=5 => Some("when-failed"),
-        6 | 7 => Some("false"),
-        8 => None,
-        _ => Some("perhaps"),
-    };
-    request(users.chance(0.6), value)
-}
-
-/// Who asked thinks better of it.
-fn taken_back(asked: &Deed, users: &mut Stream) -> Deed {
-    let node = matches!(asked, Deed::Preserve(request) if request.node);
-    request(node, users.chance(0.5).then_some("false"))
-}
-
-/// How a machine fails, and how it recovers, if it can.
-fn failure(users: &mut Stream) -> (Deed, Option<Deed>) {
-    match users.below(6) {
-        0 => (Deed::Vm(VmAction::Kill), None),
-        1 => (Deed::Vm(VmAction::Stop), Some(Deed::Vm(VmAction::Start))),
-        2 | 3 => (
-            Deed::Kubelet(KubeletAction::FillDisk),
-            Some(Deed::Kubelet(KubeletAction::FreeDisk)),
-        ),
-        _ => (
-            Deed::Kubelet(KubeletAction::Stop),
-            Some(Deed::Kubelet(KubeletAction::Start)),
-        ),
-    }
-}
-
 /// How many machines are wanted from then on.
 fn scaled_to(step: &Step) -> Option<u64> {
     match step {
@@ -335,9 +246,9 @@ fn scaled_to(step: &Step) -> Option<u64> {
     }
 }
 
-/// What becomes of the deployment. Half of what its owners do they do in haste:
+/// What becomes of the deployment or set. Half of what its owners do they do in haste:
 /// when machines that failed are drained.
-fn changes(replicas: u64, (from, span): (u64, u64), failures: Vec<u64>, owners: &mut Stream) -> Deeds {
+fn changes(replicas: u64, (from, span): (u64, u64), failures: Vec<u64>, pool: &Pool, owners: &mut Stream) -> Deeds {
     let mut times: Vec<(u64, bool)> = (0..owners.below(5))
         .map(|_| {
             let any = from + owners.below(span - from);
@@ -358,14 +269,14 @@ fn changes(replicas: u64, (from, span): (u64, u64), failures: Vec<u64>, owners: 
                 json!({ "replicas": owners.below(2) })
             }
             0..=2 => json!({ "replicas": owners.below(replicas + 2) }),
-            3..=6 if hasty => template(owners),
-            3 | 4 => template(owners),
-            5..=8 => json!({ "autoPreserveFailedMax": owners.below(4) }),
-            _ => json!({ "paused": owners.chance(0.5) }),
+            3..=6 if hasty && pool.rolls() => template(owners),
+            3 | 4 if pool.rolls() => template(owners),
+            9 if pool.rolls() => json!({ "paused": owners.chance(0.5) }),
+            _ => pool.keeps_at_most(owners.below(4)),
         };
         changes.push((at, change));
     }
-    let deeds = changes.into_iter().map(|(at, change)| (at, spec(change)));
+    let deeds = changes.into_iter().map(|(at, change)| (at, pool.spec(change)));
     deeds.collect()
 }
 

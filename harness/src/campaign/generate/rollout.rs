@@ -159,13 +159,16 @@ fn bound() -> DurationExpression {
 }
 
 pub(super) fn at_rest(replicas: u64) -> Condition {
-    let number = |name: &str| {
-        let of = |is: Value| field("MachineDeployment", NAME, &format!("/status/{name}"), is);
-        if replicas == 0 {
-            any([of(json!(0)), of(Value::Null)])
-        } else {
-            of(json!(replicas))
-        }
-    };
-    all(["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"].map(number))
+    let numbers = ["replicas", "updatedReplicas", "availableReplicas", "readyReplicas"];
+    all(numbers.map(|number| counted("MachineDeployment", number, replicas)))
+}
+
+/// A number in the status of the deployment, or of the set of that name.
+pub(super) fn counted(kind: &str, number: &str, is: u64) -> Condition {
+    let of = |is: Value| field(kind, NAME, &format!("/status/{number}"), is);
+    if is == 0 {
+        any([of(json!(0)), of(Value::Null)])
+    } else {
+        of(json!(is))
+    }
 }

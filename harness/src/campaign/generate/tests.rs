@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use rstest::rstest;
+
 use super::*;
 use crate::campaign::suite::SUITES;
 use crate::scenario::Timeouts;
@@ -59,6 +61,53 @@ fn every_fault_ends() {
                 Disturbance::Pause(pause) => assert!(pause.time.value(&timeouts) < timeouts.health, "{disturbance}"),
                 _ => {}
             }
+        }
+    }
+}
+
+/// Plans of the suite `preservation`, as they are written.
+fn preservations() -> Vec<String> {
+    let suite = crate::campaign::suite::find(PRESERVATION).unwrap();
+    let plans = (0..200).map(|seed| plan(suite, seed, None).to_yaml().unwrap());
+    plans.collect()
+}
+
+#[rstest]
+#[case::a_set_alone("kind: MachineSet", 15..70)]
+#[case::the_references_name_of_the_maximum("autoPreserveFailedMachineMax", 20..85)]
+#[case::the_first_versions_word("firstVersion: true", 20..180)]
+#[case::an_end_that_is_past("expireAgo", 8..150)]
+#[case::an_end_that_is_removed("removeExpiry", 8..150)]
+#[case::another_time_for_one_machine("preserveTimeout", 15..120)]
+#[case::a_template_that_asks_for_it("nodeTemplate", 15..80)]
+#[case::a_template_that_lets_the_autoscaler_in("scale-down-disabled", 4..50)]
+#[case::cluster_autoscaler("scaleDown", 20..110)]
+#[case::a_cordon("cordon", 5..150)]
+#[case::its_end("uncordon", 3..150)]
+#[case::one_that_is_kept_at_once("value: now", 100..201)]
+#[case::a_value_that_means_nothing("value: perhaps", 10..150)]
+fn preservations_are_drawn_of_every_kind(#[case] word: &str, #[case] seeds: std::ops::Range<usize>) {
+    let with_it = preservations().iter().filter(|plan| plan.contains(word)).count();
+    assert!(seeds.contains(&with_it), "{word} in {with_it} of 200 plans");
+}
+
+#[test]
+fn a_maximum_has_one_name_in_a_plan() {
+    for plan in preservations() {
+        assert_ne!(
+            plan.contains("autoPreserveFailedMax:"),
+            plan.contains("autoPreserveFailedMachineMax:"),
+            "{plan}"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_rolled_out_by_a_set_alone_and_cluster_autoscaler_has_nothing_to_do_there() {
+    let alone = |plan: &&String| plan.contains("kind: MachineSet");
+    for plan in preservations().iter().filter(alone) {
+        for word in ["MachineDeployment", "paused", "scaleDown"] {
+            assert!(!plan.contains(word), "{word}: {plan}");
         }
     }
 }

@@ -163,6 +163,44 @@ fn what_serves_nobody_goes_without_being_asked_for(
 }
 
 #[rstest]
+#[case::a_person_removed_its_expiry(true, None)]
+#[case::it_is_kept(false, Some("I5"))]
+fn a_failed_machine_goes_when_a_person_ends_its_preservation(#[case] removed: bool, #[case] broken: Option<&str>) {
+    let mut story = set_of_three(3);
+    story.invariants.terms.ended_by_user.insert("b".to_owned());
+    let expiry = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
+    let kept = with(of_set("b", "Failed:Preserved"), expiry);
+    let edited = if removed {
+        of_set("b", "Failed:Preserved")
+    } else {
+        kept.clone()
+    };
+    story
+        .apply("Machine", kept)
+        .apply("Machine", edited.clone())
+        .apply("Machine", with(edited, deleted_at(0)))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::of_its_template(Some("false"), None)]
+#[case::of_nobody(None, Some("I15"))]
+fn a_template_may_let_cluster_autoscaler_in_in_the_midst_of_a_rollout(
+    #[case] template: Option<&str>,
+    #[case] broken: Option<&str>,
+) {
+    let wanted = json!({ "metadata": { "annotations": { keys::SCALE_DOWN_DISABLED_ANNOTATION: template } } });
+    let machine = with(machine("Running"), json!({ "spec": { "nodeTemplate": wanted } }));
+    let marked = json!({ "metadata": { "annotations": {
+        keys::SCALE_DOWN_DISABLED_ANNOTATION: "false", keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION: "true",
+    } } });
+    Story::new()
+        .apply("Machine", machine)
+        .apply("Node", node(marked))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::it_was_read_now(0, None)]
 #[case::it_was_read_earlier(1, Some("I15"))]
 fn a_spec_that_nobody_saw_may_have_asked_for_it(#[case] second: u64, #[case] broken: Option<&str>) {

@@ -11,12 +11,12 @@ fn entry(name: &str, by: &str, released: bool) -> Value {
     })
 }
 
-fn auto(name: &str) -> Value {
+pub(super) fn auto(name: &str) -> Value {
     entry(name, "auto", false)
 }
 
 /// A deployment with that list and maximum, which rolled out class `a`.
-fn listed(entries: &[Value], maximum: u32, class: &str) -> Value {
+pub(super) fn listed(entries: &[Value], maximum: u32, class: &str) -> Value {
     let template = json!({ "spec": { "class": { "name": class } } });
     deployment(json!({
         "spec": { "autoPreserveFailedMax": maximum, "template": template },
@@ -173,7 +173,7 @@ fn an_expiry_that_somebody_puts_into_the_past_is_due_then(#[case] time: Duration
 }
 
 /// Machine `m`, which runs and is preserved until then.
-fn preserved_until(expiry: &str) -> Value {
+pub(super) fn preserved_until(expiry: &str) -> Value {
     let status = json!({
         "currentStatus": { "phase": "Running:Preserved", "preserveExpiryTime": expiry },
         "preservation": { "stage": "Preserved", "by": "auto" },
@@ -182,7 +182,7 @@ fn preserved_until(expiry: &str) -> Value {
 }
 
 /// The same while that ends.
-fn ending(expiry: &str) -> Value {
+pub(super) fn ending(expiry: &str) -> Value {
     let record = json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } });
     with(preserved_until(expiry), record)
 }
@@ -194,12 +194,12 @@ fn led_by(holder: &str) -> Value {
     })
 }
 
-fn seconds(seconds: u64) -> Duration {
+pub(super) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 /// After an hour and ten minutes.
-const EXPIRY: &str = "1970-01-01T01:10:00Z";
+pub(super) const EXPIRY: &str = "1970-01-01T01:10:00Z";
 
 #[rstest]
 #[case::at_once(0, None)]
@@ -330,6 +330,7 @@ fn a_persons_cordon_stays(#[case] by_person: bool, #[case] broken: Option<&str>)
 #[case::one_that_no_person_wrote(Some("now"), "auto-preserved", None, json!({}), None)]
 #[case::with_what_its_node_asked_for(Some("now"), "now", None, json!({ "metadata": { "annotations": { "node.machine.sapcloud.io/last-applied-node-preserve-value": "now" } } }), None)]
 #[case::at_the_expiry(Some("now"), "now", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Expired" } } }), None)]
+#[case::at_the_removal_of_its_expiry(Some("now"), "now", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "ExpiryRemoved" } } }), None)]
 #[case::at_the_end_for_another_reason(Some("false"), "false", None, json!({ "status": { "preservation": { "stage": "Releasing", "reason": "Refused" } } }), Some("I10"))]
 fn a_request_is_taken_away(
     #[case] written: Option<&str>,

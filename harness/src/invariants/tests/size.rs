@@ -137,6 +137,35 @@ fn a_machine_that_cluster_autoscaler_names_may_be_missed(#[case] list: &str, #[c
 }
 
 #[rstest]
+#[case::within_a_pass(SOON, None)]
+#[case::after_it(LATER, Some("I7"))]
+fn a_machine_may_be_missed_that_cluster_autoscaler_named_a_moment_ago(
+    #[case] time: Duration,
+    #[case] broken: Option<&str>,
+) {
+    let named =
+        json!({ "metadata": { "annotations": { keys::TRIGGER_DELETION_ANNOTATION: "b~1970-01-01T00:00:00Z" } } });
+    running(2, &["a", "b"])
+        .apply("MachineDeployment", with(sized(2), named))
+        .apply("MachineDeployment", sized(2))
+        .after(time)
+        .apply("Machine", going("b"))
+        .breaks(broken);
+}
+
+#[test]
+fn a_failed_machine_is_lost_also_when_a_person_removed_its_expiry() {
+    let mut story = running(1, &["a"]);
+    story.invariants.terms.ended_by_user.insert("b".to_owned());
+    let kept = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
+    story
+        .apply("Machine", with(member("b", "Failed:Preserved"), kept))
+        .apply("Machine", member("b", "Failed:Preserved"))
+        .apply("Machine", going("a"))
+        .breaks(None);
+}
+
+#[rstest]
 #[case::a_rollout(json!({}), Some("I7"))]
 #[case::all_at_once(json!({ "spec": { "strategy": { "type": "Recreate" } } }), None)]
 #[case::it_goes(deleted_at(0), None)]

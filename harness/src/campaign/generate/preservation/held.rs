@@ -6,7 +6,8 @@
 use clock::Stream;
 use serde_json::{Value, json};
 
-use super::super::rollout::{CLASSES, spec};
+use super::super::rollout::CLASSES;
+use super::pool::Pool;
 use super::{Deeds, MINUTE, SETTLED, index, request, someone};
 use crate::scenario::someone::Deed;
 use crate::scenario::step::{KubeletAction, VmAction};
@@ -60,6 +61,17 @@ impl Held {
         Self { ill, interruption }
     }
 
+    /// The same where nothing is rolled out.
+    pub(super) fn without_rollouts(self) -> Self {
+        match self.interruption {
+            Interruption::Rollout | Interruption::UnderWay => Self {
+                interruption: Interruption::ScaleDown,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// When the story is over, in seconds.
     pub(super) fn over(&self) -> u64 {
         self.ill + HEALTH + DRAINED + SMALL
@@ -77,8 +89,8 @@ impl Held {
         }
     }
 
-    /// What happens, of a deployment of so many replicas.
-    pub(super) fn deeds(&self, replicas: u64, stream: &mut Stream) -> Deeds {
+    /// What happens, of so many replicas.
+    pub(super) fn deeds(&self, replicas: u64, pool: &Pool, stream: &mut Stream) -> Deeds {
         let (nth, node) = (stream.below(8), stream.chance(0.5));
         let held = |deed: Deed| someone("held", nth, deed);
         let asked = match self.interruption {
@@ -87,8 +99,8 @@ impl Held {
         };
         let then = self.ill + HEALTH + 20 + stream.below(DRAINED - 20);
         let class = CLASSES[1 + index(stream.below(2))];
-        let rollout = spec(json!({ "template": { "spec": { "class": { "name": class } } } }));
-        let scale = |replicas: u64| spec(json!({ "replicas": replicas }));
+        let rollout = pool.spec(json!({ "template": { "spec": { "class": { "name": class } } } }));
+        let scale = |replicas: u64| pool.spec(json!({ "replicas": replicas }));
         let mut deeds = vec![
             (self.ill - 1 - stream.below(MINUTE), held(request(node, Some(asked)))),
             (self.ill, held(Deed::Kubelet(KubeletAction::FillDisk))),

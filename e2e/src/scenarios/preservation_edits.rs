@@ -1,0 +1,98 @@
+//! Preservation and what is edited while it lasts: how long machines are kept, and until when one is.
+
+use harness::Scenario;
+use harness::scenario::builder::{
+    all, boot_delay, create_machine, field, kubelet, machine_gone, patch_status, phase, preserve_timeout, seconds,
+    slack,
+};
+use harness::scenario::someone::{Deed, Someone};
+use harness::scenario::step::KubeletAction;
+use harness::scenario::{DurationExpression, Step};
+use mcm_api::Phase;
+use serde_json::json;
+
+use super::joining;
+use super::preservation::{failing, forgotten, kept, preserve};
+use super::preservation_owners::long;
+use crate::regressions::worlds::{Pool, at_size, pool, settled, spec};
+
+/// All scenarios about edits.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![timeout_changed(), expiry_edited(), expiry_moved()]
+}
+
+fn timeout_changed() -> Scenario {
+    let keep_for = |time: &str| spec(json!({ "template": { "spec": { "machinePreserveTimeout": time } } }));
+    let is_kept_for = |time: &str| field("Machine", "md-a-2", "/spec/machinePreserveTimeout", time);
+    let preserved = |machine: &str| phase(machine, Phase::RunningPreserved);
+    let story = Scenario::new(
+        "preserve_timeout_changed",
+        "A pool's timeout is lowered, and raised again: each time it is for what is preserved later, and not for what is preserved already.",
+    );
+    settled(story, &[long(pool(2))])
+        .step(preserve("Node", "md-a-1", "now"))
+        .eventually(slack(), preserved("md-a-1"))
+        .throughout(preserved("md-a-1"))
+        .step(keep_for("15s"))
+        .eventually(slack(), is_kept_for("15s"))
+        .step(preserve("Node", "md-a-2", "now"))
+        .eventually(slack(), preserved("md-a-2"))
+        .step(keep_for("24h0m0s"))
+        .eventually(slack(), all([is_kept_for("24h0m0s"), preserved("md-a-2")]))
+        .eventually(seconds(15) + slack(), forgotten("md-a-2"))
+        .step(preserve("Node", "md-a-2", "now"))
+        .eventually(slack(), preserved("md-a-2"))
+        .always(seconds(15) + slack(), preserved("md-a-2"))
+}
+
+fn expiry_edited() -> Scenario {
+    Scenario::new(
+        "preserve_expiry_edited",
+        "An edit of the expiry is honoured at once, both ways.",
+    )
+    .step(create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(preserve("Machine", "m-1", "now"))
+    .eventually(slack(), phase("m-1", Phase::RunningPreserved))
+    .step(until("m-1", "2199-01-01T00:00:00Z"))
+    .always(preserve_timeout() + 2 * slack(), phase("m-1", Phase::RunningPreserved))
+    .step(until("m-1", "2001-01-01T00:00:00Z"))
+    .eventually(slack(), forgotten("m-1"))
+}
+
+/// An operator sets the expiry.
+pub(super) fn until(machine: &str, time: &str) -> Step {
+    patch_status(
+        "Machine",
+        machine,
+        json!({ "status": { "currentStatus": { "preserveExpiryTime": time } } }),
+    )
+}
+
+/// An operator says when the preservation of a machine ends, from now.
+fn ends_in(machine: &str, time: DurationExpression) -> Step {
+    Step::Someone(Someone {
+        called: machine.to_owned(),
+        among: machine.to_owned(),
+        nth: 0,
+        deed: Deed::Expire(time),
+    })
+}
+
+/// It would be kept for a day. The first edit would have ended that before the second one does.
+fn expiry_moved() -> Scenario {
+    let usual = long(Pool { maximum: 1, ..pool(2) });
+    let story = Scenario::new(
+        "preserve_expiry_moved",
+        "The expiry of a failed machine is moved nearer, and then further: the machine is replaced at that moment, and not before.",
+    );
+    settled(story, &[usual])
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(failing() + slack(), kept("md-a-1"))
+        .step(ends_in("md-a-1", 2 * slack()))
+        .always(slack(), kept("md-a-1"))
+        .step(ends_in("md-a-1", 3 * slack()))
+        .always(3 * slack() - seconds(3), kept("md-a-1"))
+        .eventually(2 * slack() + boot_delay(), machine_gone("md-a-1"))
+        .eventually(joining(), at_size(2))
+}

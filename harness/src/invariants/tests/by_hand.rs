@@ -1,0 +1,210 @@
+//! What people do to preservations by hand, and what then is legal: an expiry that is removed, requests in the first
+//! version's word, a set alone, and templates that are edited.
+
+use mcm_api::keys;
+
+use super::preserved::{EXPIRY, auto, ending, listed, preserved_until, seconds};
+use super::*;
+
+/// After an hour an operator removes the expiry of machine `m`, which runs and is preserved.
+fn removed() -> Story {
+    let mut story = Story::new();
+    story.invariants.terms.ended_by_user.insert("m".to_owned());
+    story
+        .apply("Machine", preserved_until(EXPIRY))
+        .after(minutes(60))
+        .apply("Machine", without_expiry())
+}
+
+fn without_expiry() -> Value {
+    let none = json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } });
+    with(preserved_until(EXPIRY), none)
+}
+
+#[rstest]
+#[case::a_person(true, None)]
+#[case::the_controller(false, Some("I19"))]
+fn an_expiry_is_missing_only_where_a_person_removed_it(#[case] by_person: bool, #[case] broken: Option<&str>) {
+    let story = if by_person {
+        removed()
+    } else {
+        Story::new()
+            .apply("Machine", preserved_until(EXPIRY))
+            .apply("Machine", without_expiry())
+    };
+    story.breaks(broken);
+}
+
+#[test]
+fn no_machine_becomes_preserved_without_an_expiry() {
+    let mut story = Story::new();
+    story.invariants.terms.ended_by_user.insert("m".to_owned());
+    story
+        .disturbed()
+        .apply("Machine", machine("Running"))
+        .apply("Machine", without_expiry())
+        .breaks(Some("I19"));
+}
+
+#[rstest]
+#[case::at_once(1, None)]
+#[case::later(3, Some("I13"))]
+fn a_preservation_ends_within_a_second_of_the_removal_of_its_expiry(#[case] later: u64, #[case] broken: Option<&str>) {
+    let why = json!({ "status": { "preservation": { "reason": "ExpiryRemoved" } } });
+    removed()
+        .after(seconds(later))
+        .apply("Machine", with(ending("1970-01-01T01:00:00Z"), why))
+        .after(seconds(1))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::for_a_moment(seconds(30), None)]
+#[case::for_long(minutes(5), Some("I13"))]
+fn a_preservation_goes_on_without_an_expiry(#[case] time: Duration, #[case] broken: Option<&str>) {
+    removed().after(time).breaks(broken);
+}
+
+#[rstest]
+#[case::which_a_person_removed(None, None)]
+#[case::which_is_there(Some("1970-01-04T00:00:00Z"), Some("I5"))]
+fn a_drain_ends_for_a_missing_expiry(#[case] expiry: Option<&str>, #[case] broken: Option<&str>) {
+    let record = |stage: &str, reason: &str| {
+        let record = json!({ "stage": stage, "reason": reason, "by": "auto" });
+        let status = json!({ "currentStatus": { "preserveExpiryTime": expiry }, "preservation": record });
+        with(machine("Failed"), json!({ "status": status }))
+    };
+    Story::new()
+        .apply("Machine", record("Draining", "Relapse"))
+        .apply("Machine", record("Releasing", "ExpiryRemoved"))
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::of_the_machine(json!({ keys::PRESERVE_ANNOTATION: "false" }), json!({}), None)]
+#[case::of_its_node(json!({}), json!({ keys::PRESERVE_ANNOTATION: "false" }), None)]
+#[case::of_its_node_in_the_first_word(json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }), None)]
+#[case::of_nobody(json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "true" }), Some("I5"))]
+fn a_preservation_ends_for_a_refusal(#[case] of_machine: Value, #[case] of_node: Value, #[case] broken: Option<&str>) {
+    let annotated = |annotations: &Value| json!({ "metadata": { "annotations": annotations } });
+    let refused = json!({ "status": { "preservation": { "reason": "Refused" } } });
+    let ended = with(with(ending(EXPIRY), refused), annotated(&of_machine));
+    Story::new()
+        .apply("Node", node(annotated(&of_node)))
+        .apply("Machine", preserved_until(EXPIRY))
+        .apply("Machine", ended)
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::of_its_own(json!({}), json!({}), None)]
+#[case::of_its_node(json!({ keys::PRESERVE_ANNOTATION: "now", keys::LAST_APPLIED_PRESERVE_ANNOTATION: "now" }), json!({}), None)]
+#[case::that_is_there(json!({ keys::PRESERVE_ANNOTATION: "now" }), json!({}), Some("I5"))]
+#[case::that_its_node_has(
+    json!({ keys::PRESERVE_ANNOTATION: "now", keys::LAST_APPLIED_PRESERVE_ANNOTATION: "now" }),
+    json!({ keys::PRESERVE_ANNOTATION: "now" }),
+    Some("I5")
+)]
+fn a_preservation_ends_for_a_removed_request(
+    #[case] of_machine: Value,
+    #[case] of_node: Value,
+    #[case] broken: Option<&str>,
+) {
+    let annotated = |annotations: &Value| json!({ "metadata": { "annotations": annotations } });
+    let removed = json!({ "status": { "preservation": { "reason": "Removed" } } });
+    let ended = with(with(ending(EXPIRY), removed), annotated(&of_machine));
+    let before = with(preserved_until(EXPIRY), annotated(&of_machine));
+    Story::new()
+        .apply("Node", node(annotated(&of_node)))
+        .apply("Machine", before)
+        .apply("Machine", ended)
+        .breaks(broken);
+}
+
+#[rstest]
+#[case::kept("Draining", json!({}), json!({}), None)]
+#[case::not_heard("", json!({}), json!({}), Some("I5"))]
+#[case::its_set_goes("", deleted_at(0), json!({}), None)]
+#[case::its_node_says_otherwise("", json!({}), json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "false" }), None)]
+fn who_asks_to_be_kept_in_a_set_alone_is(
+    #[case] stage: &str,
+    #[case] of_set: Value,
+    #[case] of_node: Value,
+    #[case] broken: Option<&str>,
+) {
+    let asking = json!({
+        "metadata": {
+            "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" },
+            "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
+        },
+    });
+    let failed = with(
+        machine("Failed"),
+        json!({ "status": { "preservation": { "stage": stage } } }),
+    );
+    let found = Story::new()
+        .disturbed()
+        .apply("MachineSet", with(set(1), of_set))
+        .apply("Node", node(json!({ "metadata": { "annotations": of_node } })))
+        .apply("Machine", with(machine("Unknown"), asking.clone()))
+        .after(minutes(10))
+        .apply("Machine", with(failed, asking))
+        .found;
+    // When it may fail is not asked here.
+    let found = found.map(|violation| violation.invariant);
+    assert_eq!(found.filter(|invariant| *invariant == "I5"), broken);
+}
+
+#[rstest]
+#[case::there_is_room("autoPreserveFailedMax", 2, None)]
+#[case::full("autoPreserveFailedMax", 1, Some("I4"))]
+#[case::full_in_the_references_words("autoPreserveFailedMachineMax", 1, Some("I4"))]
+fn a_set_alone_has_a_limit(#[case] field: &str, #[case] maximum: u32, #[case] broken: Option<&str>) {
+    let keeping = |entries: &[Value]| {
+        let kept = json!({ "spec": { field: maximum }, "status": { "preservations": entries } });
+        with(set(2), kept)
+    };
+    Story::new()
+        .apply("Machine", machine("Unknown"))
+        .apply("MachineSet", keeping(&[auto("other")]))
+        .apply("MachineSet", keeping(&[auto("other"), auto("m")]))
+        .breaks(broken);
+}
+
+#[test]
+fn settings_and_what_nodes_are_to_carry_are_no_rollout() {
+    let edited = |entries: &[Value]| {
+        let asks = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "when-failed" } } });
+        let spec = json!({ "machinePreserveTimeout": "1h0m0s", "nodeTemplate": asks });
+        let template = json!({ "spec": { "template": { "spec": spec } } });
+        with(listed(entries, 1, "a"), template)
+    };
+    Story::new()
+        .apply("Machine", machine("Unknown"))
+        .apply("MachineDeployment", listed(&[], 1, "a"))
+        .apply("MachineDeployment", edited(&[]))
+        .apply("MachineDeployment", edited(&[auto("m")]))
+        .breaks(None);
+}
+
+#[test]
+fn a_sibling_whose_expiry_a_person_removed_is_kept_until_the_controller_sees_that() {
+    let sibling = |expiry: Option<&str>| {
+        let own = json!({
+            "metadata": { "name": "s", "uid": "s", "labels": { "name": "md", "node": "s" } },
+            "spec": { "providerID": "fakecloud:///z/s" },
+            "status": { "currentStatus": { "preserveExpiryTime": expiry }, "preservation": { "stage": "Preserved" } },
+        });
+        with(machine("Failed:Preserved"), own)
+    };
+    let own = |phase: &str| with(machine(phase), pool("md"));
+    let mut story = Story::new().disturbed();
+    story.invariants.terms.ended_by_user.insert("s".to_owned());
+    story
+        .apply("Machine", sibling(Some("1970-01-04T00:00:00Z")))
+        .apply("Machine", own("Unknown"))
+        .after(minutes(10))
+        .apply("Machine", sibling(None))
+        .apply("Machine", own("Failed"))
+        .breaks(None);
+}
