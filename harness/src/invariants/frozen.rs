@@ -73,7 +73,8 @@ impl Frozen {
             };
             let of = (kind, name(object).to_owned());
             let text = format!("machine {} was made while {} is frozen", name(machine), name(object));
-            let frozen = self.since.get(&of).copied().flatten();
+            // What was read beside the watches was frozen by then at the latest.
+            let frozen = self.since.get(&of).copied().unwrap_or_else(|| version(object));
             let Some((made, frozen)) = version(machine).zip(frozen) else {
                 return Some(text);
             };

@@ -51,6 +51,10 @@ struct Suspected {
     made: Option<u64>,
     /// How many Machines there were, by the count that was too high.
     count: i64,
+    /// How many there may be.
+    most: i64,
+    /// When the machine was made, where those that go do not count.
+    created: Option<Timestamp>,
     until: Timestamp,
     words: String,
 }
@@ -104,7 +108,8 @@ impl Check for Size {
             return None;
         }
         if sight.before.is_none() {
-            let (count, words) = self.made(sight, deployment, machine)?;
+            let (count, most, words) = self.made(sight, deployment, machine)?;
+            let live_ones_count = live(sight, called) == count;
             if sight.terms.calm_since.is_some() {
                 return Some(words);
             }
@@ -112,12 +117,17 @@ impl Check for Size {
                 deployment: called.to_owned(),
                 made: version(machine),
                 count,
+                most,
+                created: time(machine, "/metadata/creationTimestamp").filter(|_| live_ones_count),
                 until: after(sight.at(), sight.terms.timeouts.slack),
                 words,
             });
             return None;
         }
         let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
+        if removed {
+            self.explain_by_removal(called, machine);
+        }
         if !removed || self.is_named(sight, machine, deployment) || is_preferred(sight, machine) {
             return None;
         }
@@ -166,6 +176,19 @@ impl Size {
                 .zip(suspected.made)
                 .is_none_or(|(written, made)| written < made);
             suspected.deployment == name(deployment) && before && suspected.count <= replicas + surge
+        });
+    }
+
+    /// A machine that was ordered away before what was suspected was made, and is seen so late: a list that is read anew
+    /// tells of machines in the order of their names.
+    fn explain_by_removal(&mut self, deployment: &str, machine: &Value) {
+        let ordered = time(machine, "/metadata/deletionTimestamp");
+        self.suspected.take_if(|suspected| {
+            let before = ordered.zip(suspected.created).is_some_and(|(ordered, made)| ordered <= made);
+            if suspected.deployment == deployment && before {
+                suspected.count -= 1;
+            }
+            suspected.count <= suspected.most
         });
     }
 
@@ -270,26 +293,30 @@ impl Size {
         })
     }
 
-    /// How many Machines there are too high a number of, and what is broken by it.
-    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<(i64, String)> {
+    /// How many Machines there are, where that is too many, how many there may be, and what is broken by it.
+    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<(i64, i64, String)> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
         let all = machines_of(sight.world, called).count() as i64;
-        let live = machines_of(sight.world, called)
-            .filter(|machine| !is_deleting(machine))
-            .count() as i64;
+        let live = live(sight, called);
         let most = (replicas + surge).max(self.limit_before(sight, deployment, machine));
         if live > most {
             let words = format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
             );
-            return Some((live, words));
+            return Some((live, most, words));
         }
         (all > most && !self.disturbed.contains(called)).then(|| {
             let words = format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed");
-            (all, words)
+            (all, most, words)
         })
     }
+}
+
+/// How many Machines of the deployment do not go.
+fn live(sight: &Sight, deployment: &str) -> i64 {
+    let machines = machines_of(sight.world, deployment);
+    machines.filter(|machine| !is_deleting(machine)).count() as i64
 }
 
 fn is_observed(deployment: &Value, changed: &Changed) -> bool {

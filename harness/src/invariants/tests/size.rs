@@ -417,3 +417,15 @@ fn a_deployment_that_is_paused_gets_its_number_back_at_once(
         .after(LATER)
         .breaks(broken);
 }
+
+#[rstest]
+#[case::it_was_ordered_away_before(0, None)]
+#[case::after_that(5, Some("I7"))]
+fn a_machine_may_be_seen_to_go_after_the_one_that_was_made_for_it(#[case] second: u64, #[case] broken: Option<&str>) {
+    let made = json!({ "metadata": { "creationTimestamp": "1970-01-01T00:00:01Z" } });
+    running(1, &["a", "b"])
+        .apply("Machine", with(member("c", ""), made))
+        .apply("Machine", with(member("a", "Running"), deleted_at(second)))
+        .after(LATER)
+        .breaks(broken);
+}
