@@ -38,6 +38,11 @@ pub(super) fn happened(
         (Seen::Applied(kind, deployment), Some(before)) if kind.kind == "MachineDeployment" => {
             named_and_stays(before, deployment, world).into_iter().collect()
         }
+        (Seen::Applied(kind, node), Some(before))
+            if kind.kind == "Node" && is_deleting(node) && !is_deleting(before) =>
+        {
+            node_gone(node, world).into_iter().collect()
+        }
         (Seen::Deleted(kind, node), _) if kind.kind == "Node" => node_gone(node, world).into_iter().collect(),
         _ => Vec::new(),
     }
@@ -118,7 +123,7 @@ fn named_and_stays(before: &Value, deployment: &Value, world: &WorldState) -> Op
         .then(|| "named, and stays".to_owned())
 }
 
-/// What the removal of a Node means for a preservation.
+/// What it means for a preservation that its machine's Node goes, or is gone.
 fn node_gone(node: &Value, world: &WorldState) -> Option<String> {
     let labels = &node["metadata"]["labels"];
     let machine = world.object("Machine", labels[keys::MACHINE_NAME_LABEL].as_str()?)?;

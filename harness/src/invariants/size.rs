@@ -184,7 +184,9 @@ impl Size {
     fn explain_by_removal(&mut self, deployment: &str, machine: &Value) {
         let ordered = time(machine, "/metadata/deletionTimestamp");
         self.suspected.take_if(|suspected| {
-            let before = ordered.zip(suspected.created).is_some_and(|(ordered, made)| ordered <= made);
+            let before = ordered
+                .zip(suspected.created)
+                .is_some_and(|(ordered, made)| ordered <= made);
             if suspected.deployment == deployment && before {
                 suspected.count -= 1;
             }

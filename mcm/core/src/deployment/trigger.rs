@@ -10,7 +10,7 @@ use super::Reason;
 use super::desk::Desk;
 use crate::machine::EventType;
 use crate::set::{is_active, marked};
-use crate::steps::Kind;
+use crate::steps::{Act, Kind};
 
 /// Puts the list in order, marks the machines that it names, and takes the mark from those that it no longer names.
 pub(super) fn mark(desk: &mut Desk) {
@@ -74,7 +74,13 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
         }
     }
     for reason in kept {
-        desk.event(EventType::Normal, "PreservedMachineStays", reason.to_string(), reason);
+        // First: once the name has left the list nobody knows of it any more.
+        let told = Act::RecordEvent {
+            type_: EventType::Normal,
+            reason: "PreservedMachineStays",
+            message: reason.to_string(),
+        };
+        desk.plan.push(told, reason);
     }
     let text = named
         .iter()

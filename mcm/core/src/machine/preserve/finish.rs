@@ -74,7 +74,7 @@ pub(super) fn over(pass: &Pass, facts: &Facts) -> Option<Plan> {
         _ => {}
     }
     let plan = Plan::new(Reason::Preservation("the preservation is over".to_owned())).after(Duration::ZERO);
-    (status != *known).then(|| Plan {
+    (status != *known).then_some(Plan {
         status: Some(status),
         ..plan
     })

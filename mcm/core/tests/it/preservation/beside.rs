@@ -66,7 +66,7 @@ fn what_comes_first_is_as_if_nobody_asked(#[case] view: View) {
     let mut asked = view.clone();
     annotate(&mut asked, keys::PRESERVE_ANNOTATION, "now");
     assert_eq!(done(&asked), plain);
-    let mut by_node = view.clone();
+    let mut by_node = view;
     annotate_node(&mut by_node, keys::PRESERVE_ANNOTATION, "now");
     assert_eq!(done(&by_node), plain);
 }
