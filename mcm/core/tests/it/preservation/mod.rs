@@ -9,3 +9,4 @@ mod oracle;
 mod plans;
 mod table;
 mod taken_over;
+mod words;
