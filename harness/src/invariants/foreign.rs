@@ -59,7 +59,12 @@ fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
         .iter()
         .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
     let expired = ["Expired", "ExpiryRemoved"].contains(&text(before, "/status/preservation/reason"));
-    (asked == Some(was) && is != Some(was) && !by_node && !expired)
+    // Who sees little may see it go with the expiry that an operator removed.
+    let expiry = "/status/currentStatus/preserveExpiryTime";
+    let ended = sight.terms.ended_by_user.contains(name)
+        && !text(before, expiry).is_empty()
+        && text(machine, expiry).is_empty();
+    (asked == Some(was) && is != Some(was) && !by_node && !expired && !ended)
         .then(|| format!("a person asked of machine {name} to be preserved: {was}, and somebody else made that {is:?}"))
 }
 

@@ -512,6 +512,32 @@ fn nothing_is_made_to_be_removed(#[case] generation: u32, #[case] replicas: u32,
 }
 
 #[rstest]
+#[case::it_is("m", None)]
+#[case::another_one_is("x", Some("I15"))]
+fn what_cluster_autoscaler_names_goes_though_it_is_new(#[case] name: &str, #[case] broken: Option<&str>) {
+    let labels = json!({ "metadata": {
+        "labels": { "name": "md" },
+        "ownerReferences": [{ "kind": "MachineSet", "name": "ms", "controller": true }],
+    } });
+    let owned = with(machine("Running"), labels);
+    let list = format!("{name}~1970-01-01T00:00:00Z");
+    let naming = json!({
+        "metadata": { "annotations": {
+            mcm_api::keys::TRIGGER_DELETION_ANNOTATION: list,
+            mcm_api::keys::LAST_SCALE_ANNOTATION: "1970-01-01T00:00:00Z",
+        } },
+        "spec": { "replicas": 0 },
+    });
+    Story::new()
+        .vm("a", VmState::Running)
+        .apply("MachineSet", set(1))
+        .apply("Machine", owned.clone())
+        .apply("MachineDeployment", deployment(naming))
+        .apply("Machine", with(owned, deleted_at(0)))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::its_node_stays(false, Some("I16"))]
 #[case::its_node_goes(true, None)]
 fn a_deletion_leaves_no_node(#[case] goes: bool, #[case] broken: Option<&str>) {

@@ -103,7 +103,7 @@ impl Check for Victims {
             return Some(better);
         }
         let made_under = self.made.get(uid(machine))?;
-        (*made_under == (generation, replicas)).then(|| {
+        (*made_under == (generation, replicas) && !named).then(|| {
             format!(
                 "set {} removed machine {}, which it made without a change of its spec since",
                 name(set),

@@ -47,6 +47,24 @@ fn no_machine_becomes_preserved_without_an_expiry() {
 }
 
 #[rstest]
+#[case::an_operator_removed_the_expiry(true, None)]
+#[case::nobody_did(false, Some("I10"))]
+fn a_request_may_be_seen_to_go_together_with_the_expiry(#[case] by_person: bool, #[case] broken: Option<&str>) {
+    let asking = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "now" } } });
+    let mut story = Story::new();
+    let terms = &mut story.invariants.terms;
+    terms.requests.insert("m".to_owned(), Some("now".to_owned()));
+    if by_person {
+        terms.ended_by_user.insert("m".to_owned());
+    }
+    story
+        .disturbed()
+        .apply("Machine", with(preserved_until(EXPIRY), asking))
+        .apply("Machine", machine("Running"))
+        .breaks(broken);
+}
+
+#[rstest]
 #[case::at_once(1, None)]
 #[case::later(3, Some("I13"))]
 fn a_preservation_ends_within_a_second_of_the_removal_of_its_expiry(#[case] later: u64, #[case] broken: Option<&str>) {
