@@ -58,7 +58,8 @@ fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
     let by_node = [before, machine]
         .iter()
         .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
-    let expired = ["Expired", "ExpiryRemoved"].contains(&text(before, "/status/preservation/reason"));
+    let over = |machine: &&Value| ["Expired", "ExpiryRemoved"].contains(&text(machine, "/status/preservation/reason"));
+    let expired = [before, machine].iter().any(over);
     // Who sees little may see it go with the expiry that an operator removed.
     let expiry = "/status/currentStatus/preserveExpiryTime";
     let ended = sight.terms.ended_by_user.contains(name)
