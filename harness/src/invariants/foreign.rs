@@ -60,12 +60,10 @@ fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
         .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
     let over = |machine: &&Value| ["Expired", "ExpiryRemoved"].contains(&text(machine, "/status/preservation/reason"));
     let expired = [before, machine].iter().any(over);
-    // Who sees little may see it go with the expiry that an operator removed.
-    let expiry = "/status/currentStatus/preserveExpiryTime";
-    let ended = sight.terms.ended_by_user.contains(name)
-        && !text(before, expiry).is_empty()
-        && text(machine, expiry).is_empty();
-    (asked == Some(was) && is != Some(was) && !by_node && !expired && !ended)
+    // Who lists anew may see it go together with the preservation that it asked for, and not why.
+    let preserved = |machine: &Value| !text(machine, "/status/currentStatus/preserveExpiryTime").is_empty();
+    let unseen = sight.terms.calm_since.is_none() && preserved(before) && !preserved(machine);
+    (asked == Some(was) && is != Some(was) && !by_node && !expired && !unseen)
         .then(|| format!("a person asked of machine {name} to be preserved: {was}, and somebody else made that {is:?}"))
 }
 

@@ -47,18 +47,15 @@ fn no_machine_becomes_preserved_without_an_expiry() {
 }
 
 #[rstest]
-#[case::an_operator_removed_the_expiry(true, None)]
-#[case::nobody_did(false, Some("I10"))]
-fn a_request_may_be_seen_to_go_together_with_the_expiry(#[case] by_person: bool, #[case] broken: Option<&str>) {
+#[case::by_whoever_lists_anew(true, None)]
+#[case::by_nobody_else(false, Some("I10"))]
+fn a_request_may_be_seen_to_go_together_with_its_preservation(#[case] disturbed: bool, #[case] broken: Option<&str>) {
     let asking = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "now" } } });
     let mut story = Story::new();
-    let terms = &mut story.invariants.terms;
-    terms.requests.insert("m".to_owned(), Some("now".to_owned()));
-    if by_person {
-        terms.ended_by_user.insert("m".to_owned());
-    }
+    let requests = &mut story.invariants.terms.requests;
+    requests.insert("m".to_owned(), Some("now".to_owned()));
+    let story = if disturbed { story.disturbed() } else { story };
     story
-        .disturbed()
         .apply("Machine", with(preserved_until(EXPIRY), asking))
         .apply("Machine", machine("Running"))
         .breaks(broken);
