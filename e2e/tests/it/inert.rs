@@ -17,7 +17,8 @@ use harness::runner::{Job, RunResult};
 use harness::scenario::builder::{apply, patch_spec, seconds, wait};
 use harness::scenario::someone::{Deed, Request, Someone};
 use harness::scenario::step::{KubeletAction, VmAction};
-use harness::scenario::{PreservationDialect, Step, Timeouts};
+use harness::scenario::{PreservationDialect, Step, Timeouts, fixtures};
+use harness::stage::NAMESPACE;
 use harness::stage::writes::Write;
 use harness::{Scenario, StageKind};
 use serde_json::{Value, json};
@@ -142,17 +143,9 @@ fn a_write_to_machines_that_nobody_preserves_is_found() {
 }
 
 fn class(name: &str) -> Step {
-    apply(json!({
-        "apiVersion": "machine.sapcloud.io/v1alpha1",
-        "kind": "MachineClass",
-        "metadata": { "name": name },
-        "provider": "fakecloud",
-        "providerSpec": {
-            "machineType": "small", "image": "linux-1", "zone": "z1",
-            "tags": { "kubernetes.io/cluster/drydock": "1", "kubernetes.io/role/node": "1" },
-        },
-        "secretRef": { "name": "class-a-secret" },
-    }))
+    let mut class = fixtures::class(NAMESPACE);
+    class["metadata"]["name"] = json!(name);
+    apply(class)
 }
 
 fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
@@ -167,7 +160,7 @@ fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
             "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } },
             "template": {
                 "metadata": { "labels": { "name": name } },
-                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+                "spec": { "class": { "kind": "MachineClass", "name": fixtures::CLASS } },
             },
         },
     }))

@@ -95,7 +95,8 @@ pub enum Raw {
     Trouble(String),
 }
 
-const RETRY: Duration = Duration::from_millis(500);
+/// After that a read that failed is repeated.
+pub(super) const RETRY: Duration = Duration::from_millis(500);
 
 /// All watches as one stream, with what else there is to see. It never ends.
 pub fn watch_everything(

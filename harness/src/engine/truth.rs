@@ -3,14 +3,19 @@
 //!
 //! What lives here: the few reads without which a judgement would be of an older world. What must not: judgement.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
-use super::observe::{Observation, Seen};
+use super::observe::{Observation, RETRY, Seen};
 use super::world::{self, Leadership};
 use super::{Engine, Failure, kinds};
-use crate::invariants::{is_deleting, may_lead, owner};
+use crate::invariants::{after, is_deleting, may_lead, owner};
 use crate::stage::cloud::CloudEvent;
 use crate::stage::{LEASE, Stage};
+
+/// How long a fake cloud may not answer that is being restarted: a pod takes seconds.
+const CLOUD_RESTART: Duration = Duration::from_secs(30);
 
 impl<S: Stage> Engine<'_, S> {
     /// Of a call that deleted a VM, or of a VM that goes: the Machine as the server has it now, unless it is known to be on its way out. Two
@@ -37,15 +42,19 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     /// Reads the ledger: two streams have no order between them, and the removal of a Machine is judged by
-    /// VMs that may be gone in the ledger already.
+    /// VMs that may be gone in the ledger already. A cloud that is being restarted is waited for.
     pub(super) async fn catch_up_with_cloud(&mut self) -> Result<(), Failure> {
-        let vms = self.stage.cloud().vms().await;
-        match vms {
-            Ok(vms) => {
-                vms.iter().for_each(|vm| self.world.vm_seen(vm));
-                Ok(())
+        let clock = self.stage.clock().clone();
+        let deadline = after(clock.now(), CLOUD_RESTART);
+        loop {
+            match self.stage.cloud().vms().await {
+                Ok(vms) => {
+                    vms.iter().for_each(|vm| self.world.vm_seen(vm));
+                    return Ok(());
+                }
+                Err(_) if clock.now() < deadline => clock.sleep(RETRY).await,
+                Err(reason) => return Err(self.failed(format!("the cloud does not tell its VMs: {reason}"))),
             }
-            Err(reason) => Err(self.failed(format!("the cloud does not tell its VMs: {reason}"))),
         }
     }
 

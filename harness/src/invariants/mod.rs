@@ -17,6 +17,7 @@ mod foreign;
 mod frozen;
 pub mod inert;
 mod limits;
+mod named;
 mod no_healthy_vm_collected;
 mod no_leak;
 mod one_vm;
@@ -33,7 +34,7 @@ use serde_json::Value;
 pub use self::foreign::Interest;
 pub use self::frozen::may_lead;
 pub(crate) use self::preservation::limit as preserved_at_most;
-pub use self::sight::{Sight, Terms, annotation, is_deleting, label, machines_of, owner};
+pub use self::sight::{Sight, Terms, after, annotation, is_deleting, label, machines_of, owner};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
 

@@ -3,8 +3,9 @@
 //! (a) When a Machine is made, those that are not Terminating are at most replicas + maxSurge. (b) The same with
 //! Terminating ones counted, while nothing has failed, VMs that others deleted included, and no person has deleted one,
 //! resized the deployment, or paused it in the midst of a Recreate: its last set gets the whole number back at once
-//! (mcd-mcs.md 2.7, scaling while paused). (c) When a controller removes a Running one, what is available is at least replicas - maxUnavailable, less what faults took; for a pass after a change
-//! of that, by the smaller number: an order of before may still be carried out.
+//! (mcd-mcs.md 2.7, scaling while paused). (c) When a controller removes a Running one, what is available is at least
+//! replicas - maxUnavailable, less what faults took; for a pass after a change of that, by the smaller number: an order of
+//! before may still be carried out.
 //!
 //! Nothing to judge while no MachineDeployment of the Machine's label exists.
 
@@ -16,6 +17,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
+use super::named::{Lately, listed};
 use super::sight::{
     Sight, Terms, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time, version,
 };
@@ -32,8 +34,7 @@ pub(super) struct Size {
     before: BTreeMap<String, (i64, Timestamp)>,
     /// By deployment: when machines of it went that a person deleted, whose VM had ended, or that had failed and were kept.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
-    /// By Machine: when cluster-autoscaler's list named it last.
-    named: BTreeMap<String, Timestamp>,
+    named: Lately,
     /// By deployment: how many Machines it might have before, and how that changed.
     limits: BTreeMap<String, Changed>,
     /// Who leads, and since when.
@@ -49,13 +50,21 @@ struct Suspected {
     deployment: String,
     /// The machine's resourceVersion.
     made: Option<u64>,
-    /// How many Machines there were, by the count that was too high.
+    /// When it was made.
+    created: Option<Timestamp>,
+    until: Timestamp,
+    excess: Excess,
+}
+
+/// More Machines than there may be.
+#[derive(Debug)]
+struct Excess {
+    /// How many there are, by the count that is too high.
     count: i64,
     /// How many there may be.
     most: i64,
-    /// When the machine was made, where those that go do not count.
-    created: Option<Timestamp>,
-    until: Timestamp,
+    /// Whether those that go are among them.
+    going: bool,
     words: String,
 }
 
@@ -86,8 +95,7 @@ impl Check for Size {
         if let Some(deployment) = sight.applied("MachineDeployment") {
             self.explain(deployment);
             let before = sight.before?;
-            let named = listed(before).map(|machine| (machine.to_owned(), sight.at()));
-            self.named.extend(named);
+            self.named.note(sight);
             self.limit_changed(sight, before, deployment);
             self.note_told(sight, deployment);
             let resized = before["spec"]["replicas"] != deployment["spec"]["replicas"];
@@ -108,19 +116,16 @@ impl Check for Size {
             return None;
         }
         if sight.before.is_none() {
-            let (count, most, words) = self.made(sight, deployment, machine)?;
-            let live_ones_count = live(sight, called) == count;
+            let excess = self.made(sight, deployment, machine)?;
             if sight.terms.calm_since.is_some() {
-                return Some(words);
+                return Some(excess.words);
             }
             self.suspected.get_or_insert(Suspected {
                 deployment: called.to_owned(),
                 made: version(machine),
-                count,
-                most,
-                created: time(machine, "/metadata/creationTimestamp").filter(|_| live_ones_count),
+                created: time(machine, "/metadata/creationTimestamp"),
                 until: after(sight.at(), sight.terms.timeouts.slack),
-                words,
+                excess,
             });
             return None;
         }
@@ -157,15 +162,12 @@ impl Check for Size {
 impl Size {
     fn confirmed(&mut self, now: Timestamp) -> Option<String> {
         let suspected = self.suspected.take_if(|suspected| now >= suspected.until)?;
-        Some(suspected.words)
+        Some(suspected.excess.words)
     }
 
-    /// Whether cluster-autoscaler named the machine, now or until a moment ago, as whoever puts the list in order drops those
-    /// that go: whoever names one that serves wants it to go.
+    /// Whether cluster-autoscaler named the machine, now or a moment ago: whoever names one that serves wants it to go.
     fn is_named(&self, sight: &Sight, machine: &Value, deployment: &Value) -> bool {
-        let lately = self.named.get(name(machine)).copied();
-        lately.is_some_and(|at| sight.at() <= after(at, sight.terms.pass()))
-            || listed(deployment).any(|named| named == name(machine))
+        self.named.has(sight, machine) || listed(deployment).any(|named| named == name(machine))
     }
 
     /// A deployment that is seen late, and allowed before what was suspected.
@@ -175,7 +177,7 @@ impl Size {
             let before = version(deployment)
                 .zip(suspected.made)
                 .is_none_or(|(written, made)| written < made);
-            suspected.deployment == name(deployment) && before && suspected.count <= replicas + surge
+            suspected.deployment == name(deployment) && before && suspected.excess.count <= replicas + surge
         });
     }
 
@@ -184,13 +186,14 @@ impl Size {
     fn explain_by_removal(&mut self, deployment: &str, machine: &Value) {
         let ordered = time(machine, "/metadata/deletionTimestamp");
         self.suspected.take_if(|suspected| {
+            let excess = &mut suspected.excess;
             let before = ordered
                 .zip(suspected.created)
                 .is_some_and(|(ordered, made)| ordered <= made);
-            if suspected.deployment == deployment && before {
-                suspected.count -= 1;
+            if suspected.deployment == deployment && before && !excess.going {
+                excess.count -= 1;
             }
-            suspected.count <= suspected.most
+            excess.count <= excess.most
         });
     }
 
@@ -295,30 +298,31 @@ impl Size {
         })
     }
 
-    /// How many Machines there are, where that is too many, how many there may be, and what is broken by it.
-    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<(i64, i64, String)> {
+    /// The Machines that are too many, and what is broken by it.
+    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<Excess> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
         let all = machines_of(sight.world, called).count() as i64;
-        let live = live(sight, called);
+        let live = machines_of(sight.world, called)
+            .filter(|machine| !is_deleting(machine))
+            .count() as i64;
         let most = (replicas + surge).max(self.limit_before(sight, deployment, machine));
         if live > most {
             let words = format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
             );
-            return Some((live, most, words));
+            return Some(Excess {
+                count: live,
+                most,
+                going: false,
+                words,
+            });
         }
         (all > most && !self.disturbed.contains(called)).then(|| {
             let words = format!("deployment {called} has {all} Machines, Terminating ones among them: replicas {replicas} and surge {surge}, and nothing has failed");
-            (all, most, words)
+            Excess { count: all, most, going: true, words }
         })
     }
-}
-
-/// How many Machines of the deployment do not go.
-fn live(sight: &Sight, deployment: &str) -> i64 {
-    let machines = machines_of(sight.world, deployment);
-    machines.filter(|machine| !is_deleting(machine)).count() as i64
 }
 
 fn is_observed(deployment: &Value, changed: &Changed) -> bool {
@@ -335,12 +339,6 @@ fn is_kept(machine: &Value) -> bool {
 fn has_lost_its_vm(world: &WorldState, machine: &Value) -> bool {
     let ended = world.vms.values().any(|vm| vm.machine == name(machine));
     ended && world.vms_of(name(machine)).next().is_none()
-}
-
-/// Machines that cluster-autoscaler names.
-fn listed(deployment: &Value) -> impl Iterator<Item = &str> {
-    let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
-    list.split(',').filter_map(|entry| entry.trim().split('~').next())
 }
 
 /// Whether a person gave the machine a priority: whoever prefers one that serves wants it to go.

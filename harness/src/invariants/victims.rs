@@ -12,6 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
+use super::named::Lately;
 use super::preservation::limit;
 use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
 use crate::engine::world::WorldState;
@@ -31,8 +32,7 @@ pub(super) struct Victims {
     templates: BTreeMap<String, Timestamp>,
     /// By deployment and Machine: since when it is named.
     named: BTreeMap<(String, String), Timestamp>,
-    /// By Machine: when it was named last.
-    lately: BTreeMap<String, Timestamp>,
+    lately: Lately,
     /// By set: its generation when one went that was not named.
     unnamed: BTreeMap<String, i64>,
     /// By set: when machines of it went that no set took.
@@ -179,13 +179,7 @@ impl Victims {
         // Whoever puts the list in order drops those that go.
         self.named
             .retain(|(owner, machine), _| owner != called || listed.contains(&machine.as_str()));
-        let before = sight
-            .before
-            .and_then(|before| annotation(before, keys::TRIGGER_DELETION_ANNOTATION));
-        for entry in before.unwrap_or_default().split(',') {
-            let machine = entry.trim().split('~').next().unwrap_or_default();
-            self.lately.insert(machine.to_owned(), sight.at());
-        }
+        self.lately.note(sight);
         for machine in listed {
             let key = (called.to_owned(), machine.to_owned());
             self.named.entry(key).or_insert(sight.at());
@@ -194,9 +188,7 @@ impl Victims {
 
     /// Whether the machine is on a list, or was a moment ago.
     fn is_named(&self, sight: &Sight, machine: &Value) -> bool {
-        let lately = self.lately.get(name(machine)).copied();
-        lately.is_some_and(|at| sight.at() <= after(at, sight.terms.pass()))
-            || self.named.keys().any(|(_, named)| named == name(machine))
+        self.lately.has(sight, machine) || self.named.keys().any(|(_, named)| named == name(machine))
     }
 
     /// More machines are ordered of a template that is to vanish.

@@ -121,12 +121,10 @@ fn work(desk: &mut Desk) -> (MachineDeploymentStatus, Option<std::time::Duration
     let complete = status::is_complete(desk, &observed);
     if complete {
         observed.rolled_out = template_hash(&desk.deployment.spec.template);
+        history::clean_up(desk, Some(newest));
     }
     if complete || status::misses_only_what_is_kept(desk, &observed) {
         nodes::let_autoscaler_back(desk);
-    }
-    if complete {
-        history::clean_up(desk, Some(newest));
     }
     (observed, wake)
 }

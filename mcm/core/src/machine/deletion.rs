@@ -242,22 +242,14 @@ fn label_lost(pass: &Pass) -> Option<Plan> {
     if planted!(pass.settings, R62 | R63) {
         return None;
     }
-    let patch = MachinePatch {
-        node: Some(node),
-        ..MachinePatch::default()
-    };
     let plan = Plan::new(Reason::Stage(stage.phrase().to_owned())).after(Duration::ZERO);
-    Some(plan.act(Action::PatchMachine(patch)))
+    Some(plan.act(Action::PatchMachine(MachinePatch::naming(node))))
 }
 
 /// The machine's label is written first: the next stages go by it.
 fn labelled(pass: &Pass, node: &str) -> Plan {
     let mut plan = next(pass, Stage::Drain, "");
-    let patch = MachinePatch {
-        node: Some(node.to_owned()),
-        ..MachinePatch::default()
-    };
-    plan.actions.insert(0, Action::PatchMachine(patch));
+    plan.actions.insert(0, Action::PatchMachine(MachinePatch::naming(node)));
     plan
 }
 

@@ -75,14 +75,8 @@ pub(super) fn of_former_vm(view: &View) -> Option<Plan> {
 pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     let other = pass.view.node_of_other.clone()?;
     let node = pass.view.labelled_node.clone()?;
-    let reason = Reason::Mislabelled {
-        node: node.clone(),
-        other,
-    };
-    let patch = MachinePatch {
-        node: Some(node),
-        ..MachinePatch::default()
-    };
+    let patch = MachinePatch::naming(&node);
+    let reason = Reason::Mislabelled { node, other };
     Some(Plan::new(reason).act(Action::PatchMachine(patch)).after(Duration::ZERO))
 }
 

@@ -126,7 +126,7 @@ impl Reduced {
 /// Whether the machine is preserved, or its preservation is not quite over.
 fn has_preservation(pass: &Pass) -> bool {
     let status = &pass.machine().status;
-    status.preservation.is_some() || status.current_status.preserve_expiry_time.is_some()
+    status.preservation.is_some() || status.is_preserved()
 }
 
 fn wanted(pass: &Pass) -> Reduced {

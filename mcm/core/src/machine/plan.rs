@@ -287,6 +287,14 @@ pub struct MachinePatch {
 }
 
 impl MachinePatch {
+    /// The label that names the machine's Node.
+    pub(super) fn naming(node: impl Into<String>) -> Self {
+        Self {
+            node: Some(node.into()),
+            ..Self::default()
+        }
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -31,13 +31,9 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     };
     if let Some(node) = pass.view.labelled_node.clone().filter(|_| pass.node_name().is_none()) {
         // Somebody took the label away: without it nothing would be drained.
-        let patch = MachinePatch {
-            node: Some(node),
-            ..MachinePatch::default()
-        };
         let text = "the machine names its Node again".to_owned();
         return Plan::new(Reason::Preservation(text))
-            .act(Action::PatchMachine(patch))
+            .act(Action::PatchMachine(MachinePatch::naming(node)))
             .after(Duration::ZERO);
     }
     if pass.phase() != Some(&Phase::Failed) || pass.view.node.present().is_none() {

@@ -37,16 +37,13 @@ pub(super) fn node_patch(pass: &Pass, marks: Marks, unasked: bool) -> Option<Act
         taints: taints(node, marks == Marks::Failed),
         ..NodePatch::default()
     };
-    let ledger = &pass.view.ledger;
-    let by_us = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
-    let of_a_rollout = by_us && ledger.may_roll();
+    let setter = setter(pass, node);
     if marks == Marks::None {
-        let_autoscaler_back(node, ledger.is_rolling(), of_a_rollout, &mut patch.annotations);
+        let_autoscaler_back(node, pass.view.ledger.is_rolling(), setter, &mut patch.annotations);
     } else {
-        keep_autoscaler_away(node, of_a_rollout, &mut patch.annotations);
+        keep_autoscaler_away(node, setter, &mut patch.annotations);
     }
-    if by_us && !of_a_rollout {
-        // Another controller's preservation left it.
+    if setter == Setter::AnotherController {
         let gone = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION.to_owned();
         patch.annotations.insert(gone, None);
     }
@@ -88,29 +85,52 @@ fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.metadata.annotations.as_ref()?.get(key).map(String::as_str)
 }
 
+/// Who else keeps cluster-autoscaler away from a Node, by the mark that is set with the annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Setter {
+    /// Nobody who left a mark.
+    Nobody,
+    /// A rollout, which takes it away at its end.
+    Rollout,
+    /// Another controller's preservation: no deployment can mean a rollout by it.
+    AnotherController,
+}
+
+fn setter(pass: &Pass, node: &Node) -> Setter {
+    match annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION) {
+        None => Setter::Nobody,
+        Some(_) if pass.view.ledger.may_roll() => Setter::Rollout,
+        Some(_) => Setter::AnotherController,
+    }
+}
+
 /// The annotation, and beside it what it was before, unless a rollout had set it already.
-fn keep_autoscaler_away(node: &Node, of_a_rollout: bool, changes: &mut Changes) {
+fn keep_autoscaler_away(node: &Node, setter: Setter, changes: &mut Changes) {
     let now = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION);
-    let by_us = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
     let remembered = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION).is_some();
     if now != Some(TRUE) {
         changes.insert(keys::SCALE_DOWN_DISABLED_ANNOTATION.to_owned(), Some(TRUE.to_owned()));
     }
-    if !remembered && !of_a_rollout {
-        let before = now.filter(|_| !by_us).unwrap_or_default().to_owned();
-        changes.insert(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), Some(before));
-    }
+    let before = match setter {
+        _ if remembered => return,
+        Setter::Rollout => return,
+        Setter::AnotherController => "",
+        Setter::Nobody => now.unwrap_or_default(),
+    };
+    let key = keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned();
+    changes.insert(key, Some(before.to_owned()));
 }
 
 /// The annotation is what it was before: as that is remembered, or not there, where another controller's preservation set it.
-fn let_autoscaler_back(node: &Node, rolling: bool, of_a_rollout: bool, changes: &mut Changes) {
+fn let_autoscaler_back(node: &Node, rolling: bool, setter: Setter, changes: &mut Changes) {
     let remembered = annotation(node, keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION);
     if remembered.is_some() {
         changes.insert(keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION.to_owned(), None);
     }
-    let by_us = annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION).is_some();
-    let Some(before) = remembered.or(by_us.then_some("")).filter(|_| !of_a_rollout) else {
-        return;
+    let before = match (setter, remembered) {
+        (Setter::Rollout, _) | (Setter::Nobody, None) => return,
+        (_, Some(before)) => before,
+        (Setter::AnotherController, None) => "",
     };
     if rolling && before.is_empty() {
         let ours = keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION.to_owned();

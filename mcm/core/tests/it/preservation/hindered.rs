@@ -10,7 +10,7 @@ use mcm_core::machine::{Action, NodeView};
 use mcm_core::preservation::{Gate, Standing};
 use rstest::rstest;
 
-use super::lab::{CA, Lab, failing, kept};
+use super::lab::{CA, Lab, failing, kept, rolled, stuck};
 use crate::fixtures::*;
 
 fn node_marks(action: &Action) -> bool {
@@ -266,15 +266,7 @@ fn what_another_node_does_not_say_was_never_removed_from_it() {
 
 #[test]
 fn a_request_that_outlives_the_preservation_of_a_failed_machine_asks_for_no_other_one() {
-    let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
-    lab.settle();
-    lab.answer = Err(Gate::RollingOut);
-    lab.reports(unhealthy());
-    lab.settle();
-    lab.now = minute(30);
-    lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    let mut lab = rolled();
     lab.answer = Ok(());
     lab.settle();
     assert_eq!(
@@ -321,12 +313,7 @@ fn what_is_kept_stays_kept_when_its_entry_is_lost() {
 
 #[test]
 fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_leave() {
-    let mut lab = failing();
-    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
-    lab.view.pods = Some(vec![mcm_core::machine::Pod {
-        ends: Some(minute(500)),
-        ..pod("web")
-    }]);
+    let mut lab = stuck();
     lab.settle();
     assert_eq!(lab.phase(), "Failed");
     let labels = lab.view.machine.metadata.labels.as_mut().unwrap();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{Machine, Phase, PreservationEntry, keys};
-use mcm_core::machine::{Action, Failure, NodeView, Plan, Settings, View, decide};
+use mcm_core::machine::{Action, Failure, NodeView, Plan, Pod, Settings, View, decide};
 use mcm_core::ownership::reference;
 use mcm_core::preservation::{Gate, Standing};
 
@@ -228,5 +228,30 @@ pub fn kept() -> Lab {
     let mut lab = failing();
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
+    lab
+}
+
+/// The same, whose kubelet still ends pods, of which one takes long.
+pub fn stuck() -> Lab {
+    let mut lab = failing();
+    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
+    lab.view.pods = Some(vec![Pod {
+        ends: Some(minute(500)),
+        ..pod("web")
+    }]);
+    lab
+}
+
+/// It was kept while it served, and failed in a rollout.
+pub fn rolled() -> Lab {
+    let mut lab = Lab::new(running());
+    lab.ask("Machine", "now");
+    lab.settle();
+    lab.answer = Err(Gate::RollingOut);
+    lab.reports(unhealthy());
+    lab.settle();
+    lab.now = minute(30);
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
     lab
 }

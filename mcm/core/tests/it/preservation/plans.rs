@@ -10,7 +10,7 @@ use mcm_core::machine::{NodeView, decide};
 use mcm_core::preservation::{Dialect, Gate, Standing};
 use rstest::rstest;
 
-use super::lab::{CA, Lab, failing, kept};
+use super::lab::{CA, Lab, failing, kept, stuck};
 use crate::fixtures::*;
 
 #[test]
@@ -67,12 +67,7 @@ fn pods_leave_before_the_expiry_is_counted_but_those_of_daemons_stay() {
 
 #[test]
 fn a_drain_that_takes_too_long_does_not_hold_the_preservation_up() {
-    let mut lab = failing();
-    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
-    lab.view.pods = Some(vec![mcm_core::machine::Pod {
-        ends: Some(minute(500)),
-        ..pod("web")
-    }]);
+    let mut lab = stuck();
     lab.settle();
     assert_eq!(lab.phase(), "Failed");
     lab.now = minute(11 + 119);

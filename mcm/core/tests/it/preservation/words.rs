@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
-use mcm_core::machine::{Action, NodeView, Pod};
-use mcm_core::preservation::{Dialect, Gate};
+use mcm_core::machine::{Action, NodeView};
+use mcm_core::preservation::Dialect;
 use rstest::rstest;
 
-use super::lab::{Lab, failing, kept};
+use super::lab::{Lab, failing, kept, rolled, stuck};
 use crate::fixtures::*;
 
 fn told(lab: &Lab) -> NodeCondition {
@@ -25,12 +25,7 @@ fn record(lab: &Lab) -> mcm_api::Preservation {
 
 /// Its disk is full, and a pod takes long to leave.
 fn draining(ask: &str) -> Lab {
-    let mut lab = failing();
-    lab.reports(vec![condition("Ready", "True"), condition("DiskPressure", "True")]);
-    lab.view.pods = Some(vec![Pod {
-        ends: Some(minute(500)),
-        ..pod("web")
-    }]);
+    let mut lab = stuck();
     if !ask.is_empty() {
         lab.ask(ask, "when-failed");
     }
@@ -75,15 +70,7 @@ fn the_word_that_asks_now_is_recorded() {
 
 #[test]
 fn that_a_rollout_ended_it_is_recorded() {
-    let mut lab = Lab::new(running());
-    lab.ask("Machine", "now");
-    lab.settle();
-    lab.answer = Err(Gate::RollingOut);
-    lab.reports(unhealthy());
-    lab.settle();
-    lab.now = minute(30);
-    lab.settle();
-    assert_eq!(record(&lab).reason, "RollingOut");
+    assert_eq!(record(&rolled()).reason, "RollingOut");
 }
 
 #[test]

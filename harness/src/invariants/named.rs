@@ -1,0 +1,34 @@
+//! Machines that cluster-autoscaler names on their deployments, and those that it named a moment ago: whoever puts the list
+//! in order drops those that go.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+use serde_json::Value;
+
+use super::sight::{Sight, after, annotation, name};
+
+/// The machines that a deployment's list names.
+pub(super) fn listed(deployment: &Value) -> impl Iterator<Item = &str> {
+    let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
+    list.split(',').filter_map(|entry| entry.trim().split('~').next())
+}
+
+/// By Machine: when a list was seen for the last time that named it, and was changed then.
+#[derive(Debug, Default)]
+pub(super) struct Lately(BTreeMap<String, Timestamp>);
+
+impl Lately {
+    /// Sees a deployment; the list of before is the one that counts.
+    pub(super) fn note(&mut self, sight: &Sight) {
+        let before = sight.before.into_iter().flat_map(listed);
+        self.0.extend(before.map(|machine| (machine.to_owned(), sight.at())));
+    }
+
+    /// Whether the machine was named until a pass ago.
+    pub(super) fn has(&self, sight: &Sight, machine: &Value) -> bool {
+        let at = self.0.get(name(machine)).copied();
+        at.is_some_and(|at| sight.at() <= after(at, sight.terms.pass()))
+    }
+}
