@@ -92,9 +92,10 @@ impl Check for Victims {
         if !named {
             self.unnamed.insert(uid(set).to_owned(), generation);
         }
-        if left < replicas && (!named || others_went) {
+        let wanted = self.fewest(sight, set).unwrap_or(replicas);
+        if left < wanted && (!named || others_went) {
             return Some(format!(
-                "machine {} of set {} was removed beyond the request: {left} are left of {replicas}",
+                "machine {} of set {} was removed beyond the request: {left} are left of {wanted}",
                 name(machine),
                 name(set)
             ));
@@ -153,6 +154,21 @@ impl Victims {
         let under_way = sight.terms.calm_since.is_none() && sight.at() <= after(*since, sight.terms.pass());
         let before = specs.next().filter(|_| under_way);
         Some(before.map_or(*spec, |(_, before, _)| *before))
+    }
+
+    /// The smallest number that was asked for, now or until a pass ago while watches may lag: whoever has not heard of the
+    /// new one goes by that.
+    fn fewest(&self, sight: &Sight, set: &Value) -> Option<i64> {
+        let lagging = sight.terms.calm_since.is_none();
+        let specs = self.specs.get(name(set))?;
+        let replaced = specs.iter().zip(specs.iter().skip(1).map(|(_, _, since)| *since));
+        let lately = replaced.filter(|(_, until)| lagging && sight.at() <= after(*until, sight.terms.pass()));
+        let now = specs.last()?;
+        lately
+            .map(|(spec, _)| spec)
+            .chain([now])
+            .map(|(_, (_, replicas), _)| *replicas)
+            .min()
     }
 
     fn deployment(&mut self, sight: &Sight, deployment: &Value) {

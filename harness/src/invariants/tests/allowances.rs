@@ -213,6 +213,24 @@ fn a_spec_that_nobody_saw_may_have_asked_for_it(#[case] second: u64, #[case] bro
         .breaks(broken);
 }
 
+/// The number was one for a while, and is three again.
+#[rstest]
+#[case::to_whoever_has_not_heard_of_the_new_one(false, SOON, None)]
+#[case::to_whoever_hears_at_once(true, SOON, Some("I15"))]
+#[case::not_for_long(false, LATER, Some("I15"))]
+fn the_smaller_number_of_before_is_an_order(#[case] calm: bool, #[case] time: Duration, #[case] broken: Option<&str>) {
+    let written = |number: u32| json!({ "metadata": { "generation": number, "resourceVersion": number.to_string() } });
+    let story = set_of_three(1)
+        .apply("MachineSet", with(set(1), written(3)))
+        .after(SOON)
+        .apply("MachineSet", with(set(3), written(4)));
+    let story = if calm { story.calm() } else { story };
+    story
+        .after(time)
+        .apply("Machine", with(of_set("b", "Running"), deleted_at(0)))
+        .breaks(broken);
+}
+
 #[rstest]
 #[case::before_anybody_can_know(SOON, None)]
 #[case::for_long(LATER, Some("I15"))]

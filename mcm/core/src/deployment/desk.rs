@@ -18,7 +18,7 @@ use super::{Reason, Settings, View};
 use crate::machine::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
-use crate::set::{is_active, is_available, rank};
+use crate::set::{goes_as_chosen, is_active, is_available, rank};
 use crate::steps::{Act, Kind, Plan};
 
 /// One set with its machines.
@@ -88,9 +88,10 @@ impl SetDraft {
     }
 
     /// Whether the machine is available, and stays so: one that is chosen for an update is drained, or will be, and takes no
-    /// pods before the update has ended.
+    /// pods before the update has ended; one that the autoscaler chose goes, and another one comes for it.
     pub fn serves(&self, machine: &Machine, now: Timestamp) -> bool {
-        !self.is_chosen(machine) && is_available(machine, self.set.spec.min_ready_seconds, now).is_ok()
+        let goes = goes_as_chosen(&self.set, machine) && !machine.status.is_kept();
+        !goes && !self.is_chosen(machine) && is_available(machine, self.set.spec.min_ready_seconds, now).is_ok()
     }
 
     /// How many machines serve when the set has deleted what it is told to.
@@ -220,6 +221,22 @@ impl<'a> Desk<'a> {
         self.because(Kind::Set, &name, reason.clone());
         self.event(EventType::Normal, "ScalingMachineSet", message, reason);
         true
+    }
+
+    /// What is changed of machines counts at once where they are ranked.
+    pub fn rank_anew(&mut self) {
+        if self.machines.is_empty() {
+            return;
+        }
+        for set in &mut self.sets {
+            for machine in &mut set.machines {
+                let draft = machine.metadata.name.as_ref().and_then(|name| self.machines.get(name));
+                if let Some(draft) = draft {
+                    *machine = Arc::new(draft.clone());
+                }
+            }
+            rank(&mut set.machines);
+        }
     }
 
     /// The machine as it is to be.

@@ -41,6 +41,7 @@ pub(super) fn mark(desk: &mut Desk) {
             _ => {}
         }
     }
+    desk.rank_anew();
 }
 
 /// The list's machines with their times. Entries without a time get that of the last scaling; those that mean no machine

@@ -19,6 +19,7 @@ pub use decide::decide;
 pub(crate) use rank::marked;
 pub use rank::{is_active, rank};
 pub use reason::Reason;
+pub(crate) use replicas::goes_as_chosen;
 pub use status::is_available;
 pub(crate) use status::{INVALID, stamp};
 pub(crate) use sync::{alike, essence};

@@ -65,14 +65,11 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
     misrank(view, &mut ranked);
     let there = ranked.len();
     let surplus = there.saturating_sub(wanted);
-    let scaled_at = last_scale(&view.set);
     let mut victims = Vec::new();
     for (position, machine) in ranked.into_iter().enumerate() {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        let chosen = is_chosen(&machine).is_some_and(|mark| {
-            let answered = scaled_at.is_some_and(|scaled| mark <= scaled) && !planted!(view, R41 | R42);
-            answered || planted!(view, R45)
-        });
+        let chosen = goes_as_chosen(&view.set, &machine) && !planted!(view, R41 | R42)
+            || is_chosen(&machine).is_some() && planted!(view, R45);
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
         let expires = machine.status.current_status.preserve_expiry_time.is_some();
         let kept = machine.status.is_preserved() && (expires || !planted!(view, R76)) || is_adopted(&machine);
@@ -116,6 +113,13 @@ fn misrank(view: &View, ranked: &mut [Arc<Machine>]) {
         Some(Mutant::R46) => ranked.sort_by_key(|machine| !is_active(machine)),
         _ => {}
     }
+}
+
+/// Whether the autoscaler chose the machine before it lowered the number last: unless it is kept it goes, whatever the set's
+/// size is.
+pub(crate) fn goes_as_chosen(set: &MachineSet, machine: &Machine) -> bool {
+    let scaled = last_scale(set);
+    is_chosen(machine).is_some_and(|mark| scaled.is_some_and(|scaled| mark <= scaled))
 }
 
 /// When the autoscaler marked a machine that still has the priority of a chosen one.

@@ -9,7 +9,7 @@ use mcm_core::steps::{Act, Kind};
 use rstest::rstest;
 
 use super::objects::{
-    add_full_set, add_machine, add_set, decide_all, decide_once, edit_set, plan, set_annotation, world_of,
+    add_full_set, add_machine, add_set, decide_all, decide_once, edit_set, plan, set_annotation, size, world_of,
 };
 use super::sequences::rolling;
 use super::world::World;
@@ -226,4 +226,27 @@ fn a_machine_goes_by_its_mark_although_the_number_fits(
         })
         .collect();
     assert_eq!(deleted, if goes { vec!["m-1"] } else { vec![] });
+}
+
+/// Four serve, two of the old template and two of the new one, and the autoscaler lowers the number to three.
+#[rstest]
+#[case::of_the_newest_set_and_replaced("n-0", FIVE, 2)]
+#[case::of_the_old_set_and_not_replaced("o-1", FIVE, 1)]
+#[case::of_the_newest_set_for_another_time("n-0", SEVEN, 1)]
+fn a_rollout_counts_on_no_machine_that_goes_because_it_was_chosen(
+    #[case] name: &str,
+    #[case] time: &str,
+    #[case] old: i32,
+) {
+    let mut world = world_of(4, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-x", 2, "o");
+    add_full_set(&mut world, 2, "class-a", 2, "n");
+    world.edit("the autoscaler chooses", |one| {
+        one.spec.replicas = 3;
+        let list = format!("{name}~{time}");
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some(&list));
+        annotate(one, keys::LAST_SCALE_ANNOTATION, Some(SIX));
+    });
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (old, 2), "{}", world.tail());
 }
