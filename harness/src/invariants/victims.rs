@@ -92,7 +92,7 @@ impl Check for Victims {
         if !named {
             self.unnamed.insert(uid(set).to_owned(), generation);
         }
-        let wanted = self.fewest(sight, set).unwrap_or(replicas);
+        let wanted = self.fewest(sight, set, replicas);
         if left < wanted && (!named || others_went) {
             return Some(format!(
                 "machine {} of set {} was removed beyond the request: {left} are left of {wanted}",
@@ -158,17 +158,13 @@ impl Victims {
 
     /// The smallest number that was asked for, now or until a pass ago while watches may lag: whoever has not heard of the
     /// new one goes by that.
-    fn fewest(&self, sight: &Sight, set: &Value) -> Option<i64> {
+    fn fewest(&self, sight: &Sight, set: &Value, now: i64) -> i64 {
         let lagging = sight.terms.calm_since.is_none();
-        let specs = self.specs.get(name(set))?;
+        let specs = self.specs.get(name(set)).map(Vec::as_slice).unwrap_or_default();
         let replaced = specs.iter().zip(specs.iter().skip(1).map(|(_, _, since)| *since));
         let lately = replaced.filter(|(_, until)| lagging && sight.at() <= after(*until, sight.terms.pass()));
-        let now = specs.last()?;
-        lately
-            .map(|(spec, _)| spec)
-            .chain([now])
-            .map(|(_, (_, replicas), _)| *replicas)
-            .min()
+        let before = lately.map(|((_, (_, replicas), _), _)| *replicas);
+        before.fold(now, i64::min)
     }
 
     fn deployment(&mut self, sight: &Sight, deployment: &Value) {
