@@ -1,9 +1,11 @@
 //! What a preservation says of itself: in the record, in the Node's condition, in the list; and whom it leaves alone.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::NodeCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, PreservedBy, keys};
-use mcm_core::machine::{Action, NodeView};
+use mcm_core::machine::{Action, NodeView, Plan};
 use mcm_core::preservation::Dialect;
 use rstest::rstest;
 
@@ -215,11 +217,29 @@ fn in_the_dialect_of_upstream_only_now_keeps_what_recovered(
     lab.settings.preservation = Dialect::Upstream;
     lab.ask("Node", word);
     lab.settle();
-    assert!(lab.expiry().is_some());
+    let until = lab.expiry();
+    assert!(until.is_some());
+    lab.now = minute(20);
     lab.reports(healthy());
     lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry().is_some()), (phase, stays));
+    let left = until.filter(|_| stays);
+    assert_eq!((lab.phase().as_str(), lab.expiry()), (phase, left));
     lab.now = minute(60);
     lab.settle();
-    assert_eq!(lab.expiry().is_some(), stays, "and no longer");
+    assert_eq!(lab.expiry(), left, "and no longer");
+}
+
+#[rstest]
+#[case::the_node("Node")]
+#[case::the_machine("Machine")]
+fn pods_begin_to_leave_as_soon_as_it_is_written_that_the_machine_failed(#[case] asker: &str) {
+    let mut lab = failing();
+    lab.ask(asker, "when-failed");
+    let writes = |plan: &Plan| plan.status.is_some();
+    while !writes(&lab.decide()) {
+        lab.carry_out(lab.decide());
+    }
+    assert_eq!(lab.decide().wake, Some(Duration::ZERO));
+    lab.carry_out(lab.decide());
+    assert_eq!(record(&lab).stage, PreservationStage::Draining);
 }
