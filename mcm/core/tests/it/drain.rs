@@ -134,6 +134,8 @@ struct Drain {
     answers: BTreeMap<String, Vec<EvictionOutcome>>,
     /// What was asked, with the second.
     asked: Vec<String>,
+    /// What was written of the drain, as often as it was something else.
+    said: Vec<String>,
 }
 
 impl Drain {
@@ -147,6 +149,7 @@ impl Drain {
             now: start(),
             answers: BTreeMap::new(),
             asked: Vec::new(),
+            said: Vec::new(),
         }
     }
 
@@ -209,6 +212,10 @@ impl Drain {
             self.view.answers.clear();
             if let Some(memory) = &plan.drain {
                 self.view.drain = memory.clone();
+            }
+            if plan.status.is_some() {
+                self.said.push(written(&plan).3);
+                self.said.dedup();
             }
             let mut again = false;
             for action in &plan.actions {
@@ -403,16 +410,34 @@ fn an_eviction_that_fails_otherwise_is_an_error_and_soon_repeated() {
     assert_eq!(drain.take_asked(), ["0 evict a", "5 evict a"]);
 }
 
-#[test]
-fn a_budget_that_can_never_be_met_is_an_error_and_takes_no_chance_away() {
-    let pod = Pod {
+/// With a budget that can never be met.
+fn stubborn(name: &str) -> Pod {
+    Pod {
         budgets: vec![Budget {
             name: "shop/never".to_owned(),
             misconfigured: true,
         }],
-        ..pod("a")
-    };
-    let mut drain = Drain::new(&[pod]).limited(None, Some(2)).refusing("a", 1000);
+        ..pod(name)
+    }
+}
+
+#[test]
+fn what_is_said_stays_while_pods_are_asked_again_by_turns() {
+    let mut drain = Drain::new(&[stubborn("a")]).refusing("a", 1000).refusing("b", 1000);
+    drain.settle();
+    drain.pass(secs(5));
+    drain.view.pods.as_mut().unwrap().push(stubborn("b"));
+    drain.sleep_until(at(120));
+    assert_eq!(
+        drain.take_asked()[..4],
+        ["0 evict a", "5 evict b", "20 evict a", "25 evict b"]
+    );
+    assert_eq!(drain.said.len(), 2, "of a, then of both: {:#?}", drain.said);
+}
+
+#[test]
+fn a_budget_that_can_never_be_met_is_an_error_and_takes_no_chance_away() {
+    let mut drain = Drain::new(&[stubborn("a")]).limited(None, Some(2)).refusing("a", 1000);
     let plan = drain.settle();
     assert_eq!(
         written(&plan).3,

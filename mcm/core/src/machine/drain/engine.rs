@@ -165,9 +165,10 @@ impl Drain<'_> {
             }
             return false;
         }
+        // Until there is another answer the last one stands, also while it is asked again: the text stays as it is.
+        self.complain(pod);
         let wait = self.left_to_ask(pod);
         if !wait.is_zero() {
-            self.complain(pod);
             self.wake(wait);
             return false;
         }
