@@ -169,13 +169,15 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
             let (now, then) = (kept(*position, *size), kept(*position, size + 1));
             (*size < ordered(*position)).then_some((then.0 - now.0, then.1 - now.1))
         };
-        let loses_nothing =
-            |(position, size): &(usize, i64)| *size > 0 && kept(*position, size - 1) == kept(*position, *size);
         let most = (0..sizes.len()).rev().max_by_key(|index| gains(&sizes[*index]));
         let Some(to) = most.filter(|index| gains(&sizes[*index]).is_some_and(|gain| gain > (0, 0))) else {
             return;
         };
-        match sizes.iter().position(loses_nothing) {
+        let loses_nothing = |index: &usize| {
+            let (position, size) = sizes[*index];
+            *index != to && size > 0 && kept(position, size - 1) == kept(position, size)
+        };
+        match (0..sizes.len()).find(loses_nothing) {
             Some(from) => sizes[from].1 -= 1,
             // All others serve, or will when their update has ended: until then this one stays beside them.
             None if gains(&sizes[to]).is_some_and(|gain| gain.0 > 0) => {}

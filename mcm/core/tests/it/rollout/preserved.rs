@@ -7,6 +7,7 @@ use mcm_core::deployment::{Settings, decide};
 use mcm_core::steps::Act;
 use serde_json::json;
 
+use super::objects::{add_full_set, add_machine, add_set, decide_all, size, world_of};
 use super::sequences::{deployment, rolling};
 use super::world::World;
 
@@ -215,4 +216,21 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
         world.tail()
     );
     assert_eq!(world.machines.len(), 3, "{}", world.tail());
+}
+
+#[test]
+fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are_kept() {
+    let mut world = world_of(4, rolling(2, 0));
+    add_full_set(&mut world, 1, "class-x", 3, "o");
+    for name in ["o-0", "o-1"] {
+        preserve(&mut world, name, PreservedBy::Machine);
+        world.enter(name, Phase::Failed);
+    }
+    let newest = add_set(&mut world, 2, "class-a", 3);
+    for name in ["n-0", "n-1"] {
+        add_machine(&mut world, &newest, name, Phase::Pending);
+    }
+    world.edit("fewer", |one| one.spec.replicas = 3);
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (3, 2), "{}", world.tail());
 }
