@@ -3,11 +3,16 @@
 //!
 //! Siblings have the same label `name`, with or without a MachineDeployment of that name.
 
+use std::time::Duration;
+
 use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, label, machines_of, name, phase, time};
+use super::sight::{Sight, after, label, machines_of, name, phase, time};
+
+/// Times of objects have whole seconds.
+const MOMENT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Brake;
@@ -19,7 +24,8 @@ impl Check for Brake {
         if deployment.is_empty() || sight.before.is_none_or(|before| phase(before) != "Unknown") {
             return None;
         }
-        let other = |sibling: &&Value| name(sibling) != name(machine) && !is_settled(sibling);
+        let other =
+            |sibling: &&Value| name(sibling) != name(machine) && !is_settled(sibling) && !is_unheard_of(sight, sibling);
         let others: Vec<String> = machines_of(sight.world, deployment)
             .filter(other)
             .map(|sibling| format!("{} is {:?}", name(sibling), phase(sibling)))
@@ -32,6 +38,13 @@ impl Check for Brake {
             )
         })
     }
+}
+
+/// Whether the machine was made in this moment, by a rollout or in another one's place: nobody can have heard of it who was
+/// about to write.
+fn is_unheard_of(sight: &Sight, machine: &Value) -> bool {
+    let made = time(machine, "/metadata/creationTimestamp");
+    phase(machine).is_empty() && made.is_some_and(|made| sight.at() <= after(made, MOMENT))
 }
 
 fn is_settled(machine: &Value) -> bool {

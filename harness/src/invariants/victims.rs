@@ -33,8 +33,8 @@ pub(super) struct Victims {
     /// By deployment and Machine: since when it is named.
     named: BTreeMap<(String, String), Timestamp>,
     lately: Lately,
-    /// By set: its generation when one went that was not named.
-    unnamed: BTreeMap<String, i64>,
+    /// By set: its generation when one went that was not named, and when that was.
+    unnamed: BTreeMap<String, (i64, Timestamp)>,
     /// By set: when machines of it went that no set took.
     lost: BTreeMap<String, VecDeque<Timestamp>>,
 }
@@ -88,9 +88,12 @@ impl Check for Victims {
         // Who does not know yet that others went counts them.
         let left = siblings(sight.world, machine, set).count() as i64 + lost.len() as i64;
         let named = self.is_named(sight, machine);
-        let others_went = self.unnamed.get(uid(set)) == Some(&generation);
+        let others_went = self
+            .unnamed
+            .get(uid(set))
+            .is_some_and(|(known, at)| *known == generation && sight.at() <= after(*at, sight.terms.pass()));
         if !named {
-            self.unnamed.insert(uid(set).to_owned(), generation);
+            self.unnamed.insert(uid(set).to_owned(), (generation, sight.at()));
         }
         let wanted = self.fewest(sight, set, replicas);
         if left < wanted && (!named || others_went) {

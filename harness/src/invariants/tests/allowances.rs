@@ -213,6 +213,37 @@ fn a_spec_that_nobody_saw_may_have_asked_for_it(#[case] second: u64, #[case] bro
         .breaks(broken);
 }
 
+/// The set wants two of three; one goes for that, and later cluster-autoscaler names another one.
+#[rstest]
+#[case::in_the_place_of_that_one(SOON, Some("I15"))]
+#[case::beside_it(LATER, None)]
+fn who_is_named_goes_beyond_the_number(#[case] time: Duration, #[case] broken: Option<&str>) {
+    let list =
+        json!({ "metadata": { "annotations": { keys::TRIGGER_DELETION_ANNOTATION: "b~1970-01-01T00:00:00Z" } } });
+    set_of_three(2)
+        .apply("Machine", with(of_set("a", "Running"), deleted_at(0)))
+        .after(time)
+        .apply("MachineDeployment", with(deployment(json!({})), list))
+        .apply("MachineDeployment", deployment(json!({})))
+        .apply("Machine", with(of_set("b", "Running"), deleted_at(0)))
+        .breaks(broken);
+}
+
+/// A machine fails after the health timeout, and a sibling was made so long ago and has no phase.
+#[rstest]
+#[case::a_moment(0, None)]
+#[case::longer(2, Some("I12"))]
+fn nobody_has_heard_of_a_machine_that_is_made_in_that_moment(#[case] second: u64, #[case] broken: Option<&str>) {
+    let made = json!({ "metadata": { "creationTimestamp": "1970-01-01T00:10:00Z" }, "status": null });
+    let story = Story::new().disturbed().apply("Machine", member("x", "Unknown"));
+    story
+        .after(Duration::from_mins(10))
+        .apply("Machine", with(member("s", ""), made))
+        .after(Duration::from_secs(second))
+        .apply("Machine", member("x", "Failed"))
+        .breaks(broken);
+}
+
 /// The number was one for a while, and is three again.
 #[rstest]
 #[case::to_whoever_has_not_heard_of_the_new_one(false, SOON, None)]

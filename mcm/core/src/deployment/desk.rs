@@ -90,8 +90,13 @@ impl SetDraft {
     /// Whether the machine is available, and stays so: one that is chosen for an update is drained, or will be, and takes no
     /// pods before the update has ended; one that the autoscaler chose goes, and another one comes for it.
     pub fn serves(&self, machine: &Machine, now: Timestamp) -> bool {
+        !self.is_chosen(machine) && self.is_available(machine, now)
+    }
+
+    /// Whether the machine is available, and no machine that goes although its set's size leaves it a place.
+    fn is_available(&self, machine: &Machine, now: Timestamp) -> bool {
         let goes = goes_as_chosen(&self.set, machine) && !machine.status.is_kept();
-        !goes && !self.is_chosen(machine) && is_available(machine, self.set.spec.min_ready_seconds, now).is_ok()
+        !goes && is_available(machine, self.set.spec.min_ready_seconds, now).is_ok()
     }
 
     /// How many machines serve when the set has deleted what it is told to.
@@ -106,8 +111,7 @@ impl SetDraft {
 
     /// How many would be available if the set had that size.
     pub fn available_of(&self, size: i64, now: Timestamp) -> i64 {
-        let seconds = self.set.spec.min_ready_seconds;
-        self.count_of(size, |machine| is_available(machine, seconds, now).is_ok())
+        self.count_of(size, |machine| self.is_available(machine, now))
     }
 
     /// How many would serve if the set had that size.

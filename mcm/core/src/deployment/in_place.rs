@@ -305,10 +305,11 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
     if is_manual(desk) {
         return;
     }
+    // One that failed and is kept is updated no more: it is replaced at the end.
     let chosen = |position: &usize| {
         let machines = machines(desk, *position).into_iter();
         machines
-            .filter(|machine| desk.sets[*position].is_chosen(machine))
+            .filter(|machine| desk.sets[*position].is_chosen(machine) && !machine.status.is_kept_failed())
             .count() as i64
     };
     let busy: i64 = old.iter().map(chosen).sum();

@@ -153,37 +153,44 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
 
 /// Neither rounding nor age takes machines that are needed while others are there that serve nobody. Those come next that
 /// are available, and chosen for an update: they serve again when it has ended.
-fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
+fn spare_available(desk: &Desk, sizes: &mut Vec<(usize, i64)>) {
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
     let kept = |position: usize, size: i64| {
         let set = &desk.sets[position];
         (set.serving_of(size, desk.now), set.available_of(size, desk.now))
     };
+    // What the next places give, the fewest that give anything, counted downwards: failed machines that are kept stay longer
+    // than those that serve.
+    let gain = |(position, size): &(usize, i64)| {
+        let now = kept(*position, *size);
+        (*size + 1..=i64::from(desk.sets[*position].replicas())).find_map(|larger| {
+            let then = kept(*position, larger);
+            let gain = (then.0 - now.0, then.1 - now.1);
+            (gain > (0, 0)).then_some((gain, *size - larger))
+        })
+    };
     for _ in 0..desk.replicas() {
         let serving: i64 = sizes.iter().map(|(position, size)| kept(*position, *size).0).sum();
-        if serving >= least {
-            return;
-        }
-        let ordered = |position: usize| i64::from(desk.sets[position].replicas());
-        let gains = |(position, size): &(usize, i64)| {
-            let (now, then) = (kept(*position, *size), kept(*position, size + 1));
-            (*size < ordered(*position)).then_some((then.0 - now.0, then.1 - now.1))
-        };
-        let most = (0..sizes.len()).rev().max_by_key(|index| gains(&sizes[*index]));
-        let Some(to) = most.filter(|index| gains(&sizes[*index]).is_some_and(|gain| gain > (0, 0))) else {
+        let most = (0..sizes.len()).rev().max_by_key(|index| gain(&sizes[*index]));
+        let found = most.and_then(|to| Some((to, gain(&sizes[to])?)));
+        let Some((to, (gained, places))) = found.filter(|_| serving < least) else {
             return;
         };
-        let loses_nothing = |index: &usize| {
-            let (position, size) = sizes[*index];
-            *index != to && size > 0 && kept(position, size - 1) == kept(position, size)
-        };
-        match (0..sizes.len()).find(loses_nothing) {
-            Some(from) => sizes[from].1 -= 1,
-            // All others serve, or will when their update has ended: until then this one stays beside them.
-            None if gains(&sizes[to]).is_some_and(|gain| gain.0 > 0) => {}
-            None => return,
+        let mut changed = sizes.clone();
+        for _ in 0..-places {
+            let loses_nothing = |index: &usize| {
+                let (position, size) = changed[*index];
+                *index != to && size > 0 && kept(position, size - 1) == kept(position, size)
+            };
+            match (0..changed.len()).find(loses_nothing) {
+                Some(from) => changed[from].1 -= 1,
+                // All others serve, or will when their update has ended: until then this one stays beside them.
+                None if gained.0 > 0 && serving < least - desk.kept_failed() => {}
+                None => return,
+            }
+            changed[to].1 += 1;
         }
-        sizes[to].1 += 1;
+        *sizes = changed;
     }
 }
 

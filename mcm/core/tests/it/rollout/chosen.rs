@@ -250,3 +250,19 @@ fn a_rollout_counts_on_no_machine_that_goes_because_it_was_chosen(
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (old, 2), "{}", world.tail());
 }
+
+#[test]
+fn places_of_machines_that_go_because_they_were_chosen_are_given_away_first() {
+    let mut world = world_of(7, rolling(1, 0));
+    world.edit("paused", |one| one.spec.paused = true);
+    add_full_set(&mut world, 1, "class-x", 5, "o");
+    add_full_set(&mut world, 2, "class-a", 3, "n");
+    world.edit("the autoscaler chooses", |one| {
+        one.spec.replicas = 4;
+        let list = ["n-0", "n-1", "n-2"].map(|name| format!("{name}~{FIVE}")).join(",");
+        annotate(one, keys::TRIGGER_DELETION_ANNOTATION, Some(&list));
+        annotate(one, keys::LAST_SCALE_ANNOTATION, Some(SIX));
+    });
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (4, 1), "{}", world.tail());
+}

@@ -7,7 +7,9 @@ use mcm_core::deployment::{Settings, decide};
 use mcm_core::steps::Act;
 use serde_json::json;
 
-use super::objects::{add_full_set, add_machine, add_set, decide_all, size, world_of};
+use super::objects::{
+    add_full_set, add_machine, add_set, decide_all, edit_set, in_place, label_node, labelled, size, world_of,
+};
 use super::sequences::{deployment, rolling};
 use super::world::World;
 
@@ -233,4 +235,59 @@ fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are
     world.edit("fewer", |one| one.spec.replicas = 3);
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (3, 2), "{}", world.tail());
+}
+
+#[test]
+fn scaled_down_by_many_the_one_that_serves_stays_though_kept_ones_would_stay_longer() {
+    let mut world = world_of(10, rolling(2, 0));
+    add_full_set(&mut world, 1, "class-x", 3, "o");
+    for name in ["o-0", "o-1"] {
+        preserve(&mut world, name, PreservedBy::Machine);
+        world.enter(name, Phase::Failed);
+    }
+    let newest = add_set(&mut world, 2, "class-a", 9);
+    for machine in 0..2 {
+        add_machine(&mut world, &newest, &format!("n-{machine}"), Phase::Pending);
+    }
+    for set in ["ms1", "ms2"] {
+        edit_set(&mut world, set, |set| {
+            let annotations = set.metadata.annotations.get_or_insert_default();
+            annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), "12".to_owned());
+        });
+    }
+    world.edit("fewer", |one| one.spec.replicas = 3);
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (3, 2), "{}", world.tail());
+}
+
+#[test]
+fn no_place_is_made_beyond_the_limit_for_what_failed_and_is_kept() {
+    let mut world = world_of(5, rolling(1, 0));
+    world.edit("paused", |one| one.spec.paused = true);
+    add_full_set(&mut world, 1, "class-x", 3, "o");
+    for name in ["o-0", "o-1"] {
+        preserve(&mut world, name, PreservedBy::Machine);
+        world.enter(name, Phase::Failed);
+    }
+    add_full_set(&mut world, 2, "class-a", 3, "n");
+    world.edit("fewer", |one| one.spec.replicas = 4);
+    decide_all(&mut world);
+    assert!(size(&world, "ms1") + size(&world, "ms2") <= 5, "{}", world.tail());
+}
+
+#[test]
+fn an_update_in_place_goes_on_beside_one_that_was_chosen_and_failed_and_is_kept() {
+    let mut world = world_of(3, in_place("Auto", 1, 0));
+    add_full_set(&mut world, 1, "class-x", 2, "o");
+    add_full_set(&mut world, 2, "class-a", 2, "n");
+    label_node(&mut world, "o-0", keys::SELECTED_FOR_UPDATE_LABEL, "true");
+    preserve(&mut world, "o-0", PreservedBy::Machine);
+    world.enter("o-0", Phase::Failed);
+    decide_all(&mut world);
+    assert_eq!(
+        labelled(&world, keys::SELECTED_FOR_UPDATE_LABEL),
+        ["o-0", "o-1"],
+        "{}",
+        world.tail()
+    );
 }
