@@ -1,5 +1,7 @@
 //! A changed number of replicas, outside the steps of a rollout and in its midst.
 
+use std::cmp::Reverse;
+
 use mcm_api::keys;
 
 use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
@@ -153,31 +155,30 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
 
 /// Neither rounding nor age takes machines that are needed while others are there that serve nobody. Those come next that
 /// are available, and chosen for an update: they serve again when it has ended.
-fn spare_available(desk: &Desk, sizes: &mut Vec<(usize, i64)>) {
+fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
     let kept = |position: usize, size: i64| {
         let set = &desk.sets[position];
         (set.serving_of(size, desk.now), set.available_of(size, desk.now))
     };
-    // What the next places give, the fewest that give anything, counted downwards: failed machines that are kept stay longer
-    // than those that serve.
+    // What the next places give, as few as give anything: failed machines that are kept stay longer than those that serve.
     let gain = |(position, size): &(usize, i64)| {
         let now = kept(*position, *size);
-        (*size + 1..=i64::from(desk.sets[*position].replicas())).find_map(|larger| {
-            let then = kept(*position, larger);
+        (1..=i64::from(desk.sets[*position].replicas()) - size).find_map(|places| {
+            let then = kept(*position, size + places);
             let gain = (then.0 - now.0, then.1 - now.1);
-            (gain > (0, 0)).then_some((gain, *size - larger))
+            (gain > (0, 0)).then_some((gain, Reverse(places)))
         })
     };
     for _ in 0..desk.replicas() {
         let serving: i64 = sizes.iter().map(|(position, size)| kept(*position, *size).0).sum();
-        let most = (0..sizes.len()).rev().max_by_key(|index| gain(&sizes[*index]));
-        let found = most.and_then(|to| Some((to, gain(&sizes[to])?)));
-        let Some((to, (gained, places))) = found.filter(|_| serving < least) else {
+        let gains = (0..sizes.len()).rev().filter_map(|to| Some((gain(&sizes[to])?, to)));
+        let most = gains.max_by_key(|(gain, _)| *gain).filter(|_| serving < least);
+        let Some(((gained, Reverse(places)), to)) = most else {
             return;
         };
-        let mut changed = sizes.clone();
-        for _ in 0..-places {
+        let mut changed = sizes.to_vec();
+        for _ in 0..places {
             let loses_nothing = |index: &usize| {
                 let (position, size) = changed[*index];
                 *index != to && size > 0 && kept(position, size - 1) == kept(position, size)
@@ -190,7 +191,7 @@ fn spare_available(desk: &Desk, sizes: &mut Vec<(usize, i64)>) {
             }
             changed[to].1 += 1;
         }
-        *sizes = changed;
+        sizes.copy_from_slice(&changed);
     }
 }
 

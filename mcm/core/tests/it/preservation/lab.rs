@@ -201,6 +201,16 @@ impl Lab {
             .map(|time| time.0)
     }
 
+    /// Its preservation ends with that.
+    pub fn fails_in_a_rollout(&mut self) {
+        self.answer = Err(Gate::RollingOut);
+        self.reports(unhealthy());
+        self.settle();
+        self.now = minute(30);
+        self.settle();
+        assert_eq!((self.phase().as_str(), self.expiry()), ("Failed", None));
+    }
+
     pub fn is_tainted(&self) -> bool {
         let spec = self.view.node.present().and_then(|node| node.spec.as_ref());
         let mut taints = spec.into_iter().flat_map(|spec| spec.taints.iter().flatten());
@@ -247,11 +257,6 @@ pub fn rolled() -> Lab {
     let mut lab = Lab::new(running());
     lab.ask("Machine", "now");
     lab.settle();
-    lab.answer = Err(Gate::RollingOut);
-    lab.reports(unhealthy());
-    lab.settle();
-    lab.now = minute(30);
-    lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    lab.fails_in_a_rollout();
     lab
 }

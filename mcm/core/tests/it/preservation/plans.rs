@@ -390,12 +390,7 @@ fn what_was_kept_is_released_to_the_end_when_it_fails_in_a_rollout_though_its_re
         entry: None,
         others: BTreeSet::new(),
     };
-    lab.answer = Err(Gate::RollingOut);
-    lab.reports(unhealthy());
-    lab.settle();
-    lab.now = minute(30);
-    lab.settle();
-    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    lab.fails_in_a_rollout();
     assert!(!lab.machine().status.is_preserved());
     assert!(!lab.is_tainted());
 }

@@ -220,14 +220,19 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
     assert_eq!(world.machines.len(), 3, "{}", world.tail());
 }
 
+/// The set `ms1` of an older template: `o-0` and `o-1` failed and are kept.
+fn add_one_that_serves_beside_two_kept(world: &mut World) {
+    add_full_set(world, 1, "class-x", 3, "o");
+    for name in ["o-0", "o-1"] {
+        preserve(world, name, PreservedBy::Machine);
+        world.enter(name, Phase::Failed);
+    }
+}
+
 #[test]
 fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are_kept() {
     let mut world = world_of(4, rolling(2, 0));
-    add_full_set(&mut world, 1, "class-x", 3, "o");
-    for name in ["o-0", "o-1"] {
-        preserve(&mut world, name, PreservedBy::Machine);
-        world.enter(name, Phase::Failed);
-    }
+    add_one_that_serves_beside_two_kept(&mut world);
     let newest = add_set(&mut world, 2, "class-a", 3);
     for name in ["n-0", "n-1"] {
         add_machine(&mut world, &newest, name, Phase::Pending);
@@ -240,11 +245,7 @@ fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are
 #[test]
 fn scaled_down_by_many_the_one_that_serves_stays_though_kept_ones_would_stay_longer() {
     let mut world = world_of(10, rolling(2, 0));
-    add_full_set(&mut world, 1, "class-x", 3, "o");
-    for name in ["o-0", "o-1"] {
-        preserve(&mut world, name, PreservedBy::Machine);
-        world.enter(name, Phase::Failed);
-    }
+    add_one_that_serves_beside_two_kept(&mut world);
     let newest = add_set(&mut world, 2, "class-a", 9);
     for machine in 0..2 {
         add_machine(&mut world, &newest, &format!("n-{machine}"), Phase::Pending);
@@ -264,11 +265,7 @@ fn scaled_down_by_many_the_one_that_serves_stays_though_kept_ones_would_stay_lon
 fn no_place_is_made_beyond_the_limit_for_what_failed_and_is_kept() {
     let mut world = world_of(5, rolling(1, 0));
     world.edit("paused", |one| one.spec.paused = true);
-    add_full_set(&mut world, 1, "class-x", 3, "o");
-    for name in ["o-0", "o-1"] {
-        preserve(&mut world, name, PreservedBy::Machine);
-        world.enter(name, Phase::Failed);
-    }
+    add_one_that_serves_beside_two_kept(&mut world);
     add_full_set(&mut world, 2, "class-a", 3, "n");
     world.edit("fewer", |one| one.spec.replicas = 4);
     decide_all(&mut world);
