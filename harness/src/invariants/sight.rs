@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use mcm_api::preservation::read_expiry;
 use mcm_api::{GoDuration, keys};
 use serde_json::Value;
 
@@ -189,9 +190,9 @@ pub fn phase(machine: &Value) -> &str {
     text(machine, "/status/currentStatus/phase")
 }
 
-/// The time at a pointer.
+/// The time at a pointer, read as an expiry is.
 pub fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
-    text(object, pointer).parse().ok()
+    read_expiry(text(object, pointer)).ok()
 }
 
 /// A label's value; empty: none.

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{NodeAddress, NodeCondition, NodeSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::duration::GoDuration;
-use crate::preservation::{Preservation, PreservationStage};
+use crate::preservation::{Preservation, PreservationStage, read_expiry};
 use crate::type_meta::{ApiVersion, Kind};
 
 crate::kind!(Machine, "machines");
@@ -186,9 +187,15 @@ pub struct CurrentStatus {
     /// When the phase was entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
-    /// Set means preserved.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Set means preserved. An end beyond what [`Timestamp`] holds, on the last days of the year 9999, is the last that it does.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "far_time")]
     pub preserve_expiry_time: Option<Time>,
+}
+
+fn far_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let time = text.map(|text| read_expiry(&text)).transpose();
+    time.map(|time| time.map(Time)).map_err(D::Error::custom)
 }
 
 impl CurrentStatus {
@@ -342,6 +349,21 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case::usual("2026-01-05T03:15:05Z", Some("2026-01-05T03:15:05Z"))]
+    #[case::with_an_offset("2026-01-05T03:15:05+01:00", Some("2026-01-05T02:15:05Z"))]
+    #[case::the_last_second("9999-12-31T23:59:59Z", Some("9999-12-30T22:00:00Z"))]
+    #[case::no_offset("9999-12-31T23:59:59", None)]
+    #[case::no_time("9999-12-31", None)]
+    #[case::no_such_day("2026-02-31T00:00:00Z", None)]
+    #[case::no_time_at_all("for ever", None)]
+    fn an_expiry_is_read_however_far_it_is(#[case] text: &str, #[case] expected: Option<&str>) {
+        let status = serde_json::json!({ "preserveExpiryTime": text });
+        let read = serde_json::from_value::<CurrentStatus>(status).ok();
+        let written = read.map(|status| serde_json::to_value(status).unwrap()["preserveExpiryTime"].clone());
+        assert_eq!(written.as_ref().and_then(|written| written.as_str()), expected);
+    }
 
     #[rstest]
     #[case::kept(Phase::FailedPreserved, PreservationStage::Preserved, true)]

@@ -2,6 +2,8 @@
 //!
 //! What must not live here: rules. All of it is optional, and a controller that knows nothing of it carries it along.
 
+use jiff::Timestamp;
+use jiff::fmt::temporal::Pieces;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
@@ -83,4 +85,16 @@ impl Default for PreservationStage {
     fn default() -> Self {
         Self::Other(String::new())
     }
+}
+
+/// The time of an expiry. Whoever means for ever writes the last second that there is, which must not make the whole machine
+/// unreadable: what lies beyond the last time that [`Timestamp`] holds, on the last days of the year 9999, is that.
+pub fn read_expiry(text: &str) -> Result<Timestamp, jiff::Error> {
+    let whole = |pieces: &Pieces| pieces.time().is_some() && pieces.offset().is_some();
+    text.parse().or_else(|error| match Pieces::parse(text) {
+        Ok(pieces) if whole(&pieces) && pieces.date().year() == 9999 => {
+            Timestamp::from_second(Timestamp::MAX.as_second())
+        }
+        _ => Err(error),
+    })
 }

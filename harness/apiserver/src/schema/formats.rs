@@ -13,7 +13,7 @@ use crate::types::time;
 /// Whether a text has the format.
 pub(super) fn text_fits(format: &str, text: &str) -> bool {
     match format {
-        "date-time" | "datetime" => time::parse(text).is_some(),
+        "date-time" | "datetime" => time::is_time(text),
         "date" => text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok(),
         "duration" => matches(&DURATION, text),
         "byte" => STANDARD.decode(text).is_ok(),

@@ -1,11 +1,22 @@
 //! Times in the two forms that Kubernetes writes: whole seconds and microseconds, always UTC.
 
 use jiff::Timestamp;
+use jiff::fmt::temporal::Pieces;
 
 /// Reads an RFC 3339 time.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
-    let separated = text.as_bytes().get(10) == Some(&b'T');
-    if separated { text.parse().ok() } else { None }
+    is_separated(text).then(|| text.parse().ok())?
+}
+
+/// Whether it is an RFC 3339 time, be it one beyond what [`Timestamp`] holds: its last is a day and two hours before the end of
+/// the year 9999.
+pub(crate) fn is_time(text: &str) -> bool {
+    let whole = |pieces: Pieces| pieces.time().is_some() && pieces.offset().is_some();
+    is_separated(text) && Pieces::parse(text).is_ok_and(whole)
+}
+
+fn is_separated(text: &str) -> bool {
+    text.as_bytes().get(10) == Some(&b'T')
 }
 
 /// `2026-01-31T12:00:00Z`, as `Time` is written.
@@ -47,6 +58,12 @@ mod tests {
     }
 
     #[test]
+    fn the_last_second_is_a_time_though_it_is_not_read() {
+        let text = "9999-12-31T23:59:59Z";
+        assert_eq!((is_time(text), parse(text)), (true, None));
+    }
+
+    #[test]
     fn what_is_no_rfc_3339_time_is_refused() {
         for text in [
             "",
@@ -55,7 +72,7 @@ mod tests {
             "yesterday",
             "2026-01-31T12:00:00",
         ] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!((is_time(text), parse(text)), (false, None), "{text}");
         }
     }
 }
