@@ -20,8 +20,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, keys};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::Mutant;
-use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, CloudCall, TokenOwner, View};
-use mcm_core::preservation::Gate;
+use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, Claimed, CloudCall, NodeView, TokenOwner, View};
 use mcm_driver::{Driver, MachineRequest};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -74,7 +73,7 @@ pub(crate) enum Done {
     /// The pods on a node, as the API server has them.
     Pods(Vec<Pod>),
     /// Whether the machine is in its owner's list of preserved ones now; if not, why.
-    Claim(Result<(), Gate>),
+    Claim(Claimed),
 }
 
 impl Hands {
@@ -98,9 +97,10 @@ impl Hands {
                 }
             }
             Action::DeleteMachine => {
+                // As it was decided on: what somebody asks for meanwhile is heard first.
                 let preconditions = Preconditions {
                     uid: view.machine.uid(),
-                    resource_version: None,
+                    resource_version: view.machine.resource_version(),
                 };
                 delete(&self.machines(), &name, preconditions, None).await?;
             }
@@ -111,8 +111,10 @@ impl Hands {
             Action::ListPods { node } => return self.list_pods(node).await.map(Done::Pods),
             Action::EnsureBootstrapToken(token) => return self.ensure_token(token).await.map(Done::Token),
             Action::DeleteBootstrapToken(owner) => self.delete_token(owner).await?,
-            Action::PatchNode { node, .. } | Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
-                self.patch_node(action, node, &name).await?;
+            Action::PatchNode { .. } => self.patch_decided_node(action, view).await?,
+            Action::CordonNode { node } | Action::RemoveNodeFinalizer { node } => {
+                let known = self.known_node(&Api::all(self.target()?), node).await?;
+                self.patch_node(action, &known, &name).await?;
             }
             Action::SetPreservedCondition {
                 node,
@@ -123,7 +125,10 @@ impl Hands {
                 self.put_condition(node, keys::PRESERVED_CONDITION, *status, reason, message)
                     .await?
             }
-            Action::Claim { by, again } => return self.claim(&view.machine, by, *again).await.map(Done::Claim),
+            Action::Claim { by, again } => {
+                let answer = self.claim(&view.machine, by, *again).await?;
+                return Ok(Done::Claim(Claimed { again: *again, answer }));
+            }
             Action::LeaveLedger => self.leave_ledger(&view.machine).await?,
             Action::SetTerminatingCondition { node, reason, message } => {
                 self.set_terminating(node, reason, message).await?;
@@ -234,14 +239,27 @@ impl Hands {
         Ok(())
     }
 
-    async fn patch_node(&self, action: &Action, node: &str, machine: &str) -> kube::Result<()> {
-        let api: Api<Node> = Api::all(self.target()?);
-        let known = self.known_node(&api, node).await?;
-        let Some(patch) = action.node_patch(&known, machine) else {
+    /// Patches the Node as it was decided on: taints are written as a whole, and a person's word is taken away only where
+    /// it was seen. A newer one is a conflict, also where this process wrote its status since and knows it therefore.
+    async fn patch_decided_node(&self, action: &Action, view: &mut View) -> kube::Result<()> {
+        let Some(node) = view.node.present() else {
             return Ok(());
         };
-        let written = api.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await;
-        self.learn_node(&api, node, written).await
+        if let Some(written) = self.patch_node(action, node, &view.machine.name_any()).await? {
+            view.node = NodeView::Present(Box::new(Node::clone(&written)));
+        }
+        Ok(())
+    }
+
+    /// Patches that version of the Node; `None`: nothing was to be written.
+    async fn patch_node(&self, action: &Action, node: &Node, machine: &str) -> kube::Result<Option<Arc<Node>>> {
+        let Some(patch) = action.node_patch(node, machine) else {
+            return Ok(None);
+        };
+        let api: Api<Node> = Api::all(self.target()?);
+        let name = node.name_any();
+        let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        self.learn_node(&api, &name, written).await.map(Some)
     }
 
     /// What the condition said before stays.
@@ -304,7 +322,7 @@ impl Hands {
         let written = api
             .patch_status(node, &PatchParams::default(), &Patch::Strategic(patch))
             .await;
-        self.learn_node(&api, node, written).await
+        self.learn_node(&api, node, written).await.map(drop)
     }
 
     async fn set_capacity(&self, node: &str, capacity: &BTreeMap<String, Option<Quantity>>) -> kube::Result<()> {
@@ -313,7 +331,7 @@ impl Hands {
         let written = api
             .patch_status(node, &PatchParams::default(), &Patch::Merge(patch))
             .await;
-        self.learn_node(&api, node, written).await
+        self.learn_node(&api, node, written).await.map(drop)
     }
 
     async fn delete_node(&self, node: &str) -> kube::Result<()> {
@@ -565,10 +583,10 @@ impl Hands {
         api.list(&on_node).await.map(|list| list.items)
     }
 
-    async fn learn_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<()> {
+    async fn learn_node(&self, api: &Api<Node>, name: &str, written: kube::Result<Node>) -> kube::Result<Arc<Node>> {
         match &self.world.target {
-            Some(target) => self.learn(api, name, &target.nodes, written).await.map(|_| ()),
-            None => written.map(|_| ()),
+            Some(target) => self.learn(api, name, &target.nodes, written).await,
+            None => written.map(Arc::new),
         }
     }
 

@@ -14,10 +14,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use mcm_api::Machine;
-use mcm_core::machine::{Action, Answer, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide};
+use mcm_core::machine::{
+    Action, Answer, Claimed, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide,
+};
 #[cfg(feature = "mutants")]
 use mcm_core::machine::{CallKind, Mutant, Stage};
-use mcm_core::preservation::Gate;
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
@@ -67,7 +68,7 @@ pub(crate) struct Controllers {
 /// How a piece of work ended.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// When to look again; `None`: only when something changes; zero: at once.
+    /// When to look again at the latest; `None`: only when something changes, or when trouble says so; zero: at once.
     pub(crate) wake: Option<Duration>,
     /// What else is to be looked at.
     pub(crate) triggers: Vec<Trigger>,
@@ -221,21 +222,23 @@ impl Controllers {
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
             let triggers = self.needs(&plan.reason);
+            let expiry = plan.expiry;
             #[cfg(feature = "mutants")]
             let triggers = [triggers, self.wakes_its_class(&machine)].concat();
             match self.carry_out(plan, view, &mut pass).await {
                 Next::Decide => {}
                 Next::Wake(wake) => {
                     return Outcome {
-                        wake,
+                        wake: wake.into_iter().chain(expiry).min(),
                         triggers,
                         trouble: None,
                     };
                 }
                 Next::Trouble(trouble) => {
                     return Outcome {
+                        wake: expiry,
                         triggers,
-                        ..Outcome::default().troubled(trouble)
+                        trouble: Some(trouble),
                     };
                 }
             }
@@ -491,7 +494,7 @@ struct Pass {
     /// The pods on the machine's Node, where they were asked for.
     pods: Option<Vec<Pod>>,
     /// What became of a claim in the owner's list of preserved machines.
-    claim: Option<Result<(), Gate>>,
+    claim: Option<Claimed>,
     hurry: bool,
     /// The machine as the last decision saw it.
     #[cfg(feature = "mutants")]
@@ -556,6 +559,7 @@ impl Agenda {
             if settings.mutant == Some(Mutant::R71b) && trouble == Trouble::Conflict {
                 self.backoff.succeeded(&work);
             }
+            let wait = outcome.wake.map_or(wait, |wake| wake.min(wait));
             return self.later(work, wait, now);
         }
         self.backoff.succeeded(&work);

@@ -32,6 +32,7 @@ struct State {
     silent: bool,
     forbidden: Option<String>,
     unreadable: Option<(String, u16)>,
+    before: Option<(String, String, Value)>,
     watchers: Vec<(String, UnboundedSender<Bytes>)>,
 }
 
@@ -90,6 +91,11 @@ impl FakeServer {
         self.lock().forbidden = Some(path.to_owned());
     }
 
+    /// Just before the next write to `path` another client stores `object` as `other`.
+    pub(crate) fn before_a_write_to(&self, path: &str, other: &str, object: Value) {
+        self.lock().before = Some((path.to_owned(), other.to_owned(), object));
+    }
+
     /// Reads of that path fail with that code from now on; `None`: they work again.
     pub(crate) fn fail_reads_of(&self, path: &str, code: Option<u16>) {
         self.lock().unreadable = code.map(|code| (path.to_owned(), code));
@@ -127,6 +133,11 @@ impl FakeServer {
             let (sender, receiver) = unbounded();
             state.watchers.push((format!("{path}/"), sender));
             return Ok(Response::new(stream(receiver)));
+        }
+        if parts.method != Method::GET
+            && let Some((_, other, object)) = state.before.take_if(|(before, ..)| before == path)
+        {
+            state.store(other, object, 200);
         }
         let refused = parts.method != Method::GET && state.forbidden.as_deref() == Some(path);
         let unreadable = state.unreadable.clone().filter(|(unreadable, _)| unreadable == path);

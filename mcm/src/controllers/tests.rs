@@ -4,6 +4,7 @@
 mod classes;
 mod drivers;
 mod migration;
+mod preservation;
 mod processes;
 mod safety;
 mod sets;
@@ -244,7 +245,7 @@ impl Stage {
     }
 
     fn phases(&self) -> Vec<String> {
-        let machines = self.server.all(MACHINES).into_iter();
+        let machines = self.server.all(&format!("{MACHINES}/")).into_iter();
         machines
             .map(|machine| {
                 machine["status"]["currentStatus"]["phase"]

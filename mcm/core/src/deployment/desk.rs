@@ -308,8 +308,9 @@ impl<'a> Desk<'a> {
         for (type_, reason, message, why) in std::mem::take(&mut self.events) {
             plan.push(Act::RecordEvent { type_, reason, message }, why);
         }
-        // What is changed first is observed by the next decision, which follows at once.
-        if let Some(status) = status.filter(|_| plan.steps.is_empty()) {
+        // What is changed first is observed by the next decision, which follows at once. What may be refused without end,
+        // such as a mark on a Node, does not keep the status from saying what is.
+        if let Some(status) = status.filter(|_| plan.steps.iter().all(|step| step.act.may_fail())) {
             self.write_status(&mut plan, &status);
         }
         plan

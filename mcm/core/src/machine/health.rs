@@ -47,8 +47,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     let updating = matches!(pass.phase(), Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateFailed));
     let judged = !updating && !in_place::is_given_up(pass, node);
     let running = pass.phase() == Some(&Phase::Running);
-    let held_back = pass.phase() == Some(&Phase::Pending) && waits_for_critical_components(node)
-        || creation::is_uninitialized(pass);
+    let held_back = waits_to_run(pass) && waits_for_critical_components(node) || creation::is_uninitialized(pass);
     let copied = MachineStatus {
         conditions,
         ..pass.machine().status.clone()
@@ -147,6 +146,24 @@ fn conditions_differ(old: &[NodeCondition], new: &[NodeCondition]) -> bool {
     essence(old) != essence(new)
 }
 
+/// Whether the machine has not run yet: it is Pending, or it failed to join and is kept, which does not make it run.
+fn waits_to_run(pass: &Pass) -> bool {
+    let status = &pass.machine().status;
+    let kept = status.preservation.is_some() || status.is_preserved();
+    match pass.phase() {
+        Some(Phase::Pending) => true,
+        Some(Phase::Failed) => kept && is_being_created(pass),
+        _ => false,
+    }
+}
+
+/// Whether the machine's creation is its last operation, and has not succeeded.
+fn is_being_created(pass: &Pass) -> bool {
+    pass.last_operation().is_some_and(|operation| {
+        operation.operation == Some(Operation::Create) && operation.state != Some(State::Successful)
+    })
+}
+
 fn waits_for_critical_components(node: &Node) -> bool {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     taints
@@ -156,10 +173,7 @@ fn waits_for_critical_components(node: &Node) -> bool {
 
 /// The node is healthy and the machine is not Running yet.
 fn healthy(pass: &Pass, copied: MachineStatus) -> Plan {
-    let first = pass.last_operation().is_some_and(|operation| {
-        operation.operation == Some(Operation::Create) && operation.state != Some(State::Successful)
-    });
-    if first {
+    if is_being_created(pass) {
         joined(pass, copied)
     } else {
         rejoined(pass, copied)

@@ -31,6 +31,8 @@ pub(super) fn decide(pass: &Pass) -> Option<Plan> {
         return Some(mark(node, reason, message));
     }
     match condition(node)?.reason.as_deref()? {
+        // It is updated no more: it is replaced, or kept as it is.
+        SELECTED | DRAINED if pass.phase() == Some(&Phase::Failed) => None,
         SELECTED => Some(drained(pass, node)),
         DRAINED => {
             let plan = mark(node, READY, "Node is ready for in-place update".to_owned());

@@ -53,4 +53,4 @@ pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePa
 pub use reason::Reason;
 pub use settings::{Retry, Settings};
 pub use stage::Stage;
-pub use view::{Answer, Budget, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};
+pub use view::{Answer, Budget, Claimed, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};

@@ -80,38 +80,32 @@ pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
     Some(Plan::new(reason).act(Action::PatchMachine(patch)).after(Duration::ZERO))
 }
 
-/// `plan`, after the machine's Node carries its name, the finalizer and what the template wants, all in one write.
+/// `plan`, after the machine's Node carries its name, the finalizer and what the template wants, all in one write. Capacity,
+/// which the status has, is written before and by itself: that other write forgets what it was last.
 pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     let Some(node) = pass.view.node.present().filter(|node| !is_not_managed(node)) else {
         return plan;
     };
     let name = node.metadata.name.clone().unwrap_or_default();
-    let mut actions = Vec::new();
-    let capacity = node_template::capacity(pass, node);
-    if !capacity.is_empty() {
-        actions.push(Action::SetNodeCapacity {
-            node: name.clone(),
-            capacity,
-        });
-    }
     let mut patch = NodePatch {
         claim: !is_claimed(pass, node),
         ..NodePatch::default()
     };
     node_template::add(pass, node, &mut patch);
-    if !patch.is_empty() {
-        actions.push(Action::PatchNode {
-            node: name.clone(),
-            patch,
-        });
-    }
-    if actions.is_empty() {
+    let capacity = node_template::capacity(pass, node);
+    let node = name.clone();
+    let action = if !capacity.is_empty() {
+        plan = plan.after(Duration::ZERO);
+        Action::SetNodeCapacity { node, capacity }
+    } else if !patch.is_empty() {
+        Action::PatchNode { node, patch }
+    } else {
         return plan;
-    }
+    };
     if plan.status.is_none() && plan.actions.is_empty() {
         plan.reason = Reason::NodeUnclaimed(name);
     }
-    plan.actions.splice(0..0, actions);
+    plan.actions.insert(0, action);
     plan
 }
 

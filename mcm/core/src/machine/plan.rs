@@ -32,6 +32,8 @@ pub struct Plan {
     pub drain: Option<DrainMemory>,
     /// Look again after this time at the latest; `None`: only when something changes.
     pub wake: Option<Duration>,
+    /// How long the end of a preservation is ahead, which is not missed whatever becomes of the plan; `None`: none is.
+    pub expiry: Option<Duration>,
     /// It waits to try again what could not be written: the oftener in a row, the longer than `wake` the shell waits.
     pub after_failure: bool,
     /// Why.
@@ -46,6 +48,7 @@ impl Plan {
             status: None,
             drain: None,
             wake: None,
+            expiry: None,
             after_failure: false,
             reason,
         }

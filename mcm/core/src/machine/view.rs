@@ -65,8 +65,8 @@ pub struct View {
     pub call_failed: Option<Timestamp>,
     /// What the list of preserved machines says that the machine's owner has.
     pub ledger: Standing,
-    /// What became of a claim in that list, in this pass; `Ok`: the machine is entered.
-    pub claim: Option<Result<(), Gate>>,
+    /// What became of a claim in that list, in this pass.
+    pub claim: Option<Claimed>,
     /// Whether this process knows that the driver has no UpdateMachine.
     pub cannot_update: bool,
     /// Whether somebody changed the machine's spec, its class or its Secrets since the last pass: a
@@ -74,6 +74,15 @@ pub struct View {
     pub hurry: bool,
     /// The action of the last plan that failed just now; the actions behind it were not performed.
     pub failure: Option<Failure>,
+}
+
+/// The answer to an [`Action::Claim`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Whether it was for one that is kept in any case. It says nothing of one that is kept while there is room.
+    pub again: bool,
+    /// `Ok`: the machine is entered.
+    pub answer: Result<(), Gate>,
 }
 
 /// The data of the Secrets that a class refers to, merged.

@@ -1,6 +1,7 @@
 //! The Node of a machine: what the template wants of it, and what a person asks by it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -175,18 +176,18 @@ fn a_template_is_not_asked_of_a_node_that_is_not_there() {
     assert!(actions(&decided(&view, minute(2))).is_empty());
 }
 
-/// What the class wants, what was applied last, what is there; then what is written.
+/// What the class wants, what was applied last, what is there; then what is written, and what after that.
 #[rstest]
-#[case::unchanged("x=1", "x=1", "cpu=2 x=1000m", "")]
-#[case::value_changed("x=2", "x=1", "cpu=2 x=1", "capacity x=2,patch node")]
-#[case::added("x=1 y=3", "x=1", "cpu=2 x=1", "capacity y=3,patch node")]
-#[case::deleted("", "x=1", "cpu=2 x=1", "capacity x=,patch node")]
-#[case::taken_away_on_the_node("x=1", "x=1", "cpu=2", "capacity x=1")]
+#[case::unchanged("x=1", "x=1", "cpu=2 x=1000m", ["", ""])]
+#[case::value_changed("x=2", "x=1", "cpu=2 x=1", ["capacity x=2", "patch node"])]
+#[case::added("x=1 y=3", "x=1", "cpu=2 x=1", ["capacity y=3", "patch node"])]
+#[case::deleted("", "x=1", "cpu=2 x=1", ["capacity x=", "patch node"])]
+#[case::taken_away_on_the_node("x=1", "x=1", "cpu=2", ["capacity x=1", ""])]
 fn the_virtual_capacity_follows_the_class(
     #[case] wanted: &str,
     #[case] last: &str,
     #[case] there: &str,
-    #[case] expected: &str,
+    #[case] expected: [&str; 2],
 ) {
     let amounts = |text: &str| -> BTreeMap<String, Quantity> {
         let all = texts(text).unwrap_or_default();
@@ -201,7 +202,21 @@ fn the_virtual_capacity_follows_the_class(
         virtual_capacity: Some(amounts(wanted)),
         ..NodeTemplate::default()
     });
-    assert_eq!(actions(&decided(&view, minute(2))).join(","), expected);
+    let first = decided(&view, minute(2));
+    if let (Some(Action::SetNodeCapacity { capacity, .. }), NodeView::Present(node)) =
+        (first.actions.first(), &mut view.node)
+    {
+        assert_eq!(first.wake, Some(Duration::ZERO));
+        let there = node.status.as_mut().unwrap().capacity.as_mut().unwrap();
+        for (key, value) in capacity {
+            match value {
+                Some(value) => drop(there.insert(key.clone(), value.clone())),
+                None => drop(there.remove(key)),
+            }
+        }
+    }
+    let second = decided(&view, minute(2));
+    assert_eq!([&first, &second].map(|plan| actions(plan).join(",")), expected);
 }
 
 #[rstest]

@@ -4,9 +4,9 @@ use super::*;
 use crate::Controller;
 
 const SETS: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinesets";
-const SET: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinesets/pool";
+pub(super) const SET: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/machinesets/pool";
 
-fn set(replicas: i32) -> Value {
+pub(super) fn set(replicas: i32) -> Value {
     let template = json!({
         "metadata": { "labels": { "pool": "a" } }, "spec": { "class": { "kind": "MachineClass", "name": "small" } },
     });
@@ -15,7 +15,7 @@ fn set(replicas: i32) -> Value {
 }
 
 /// A Running machine of the set.
-fn machine(name: &str) -> Value {
+pub(super) fn machine(name: &str) -> Value {
     let mut machine = object(
         name,
         "Machine",

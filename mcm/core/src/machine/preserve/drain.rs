@@ -8,7 +8,7 @@ use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, keys};
 
 use super::super::drain::{Limit, concerned, deletions, is_dead, step};
 use super::super::pass::Pass;
-use super::super::{Action, MachinePatch, Plan, Reason};
+use super::super::{Plan, Reason};
 use super::Facts;
 use super::keep::settle;
 use super::marks::{Marks, node_patch};
@@ -29,13 +29,6 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
             ..Plan::new(Reason::Preservation(text)).after(Duration::ZERO)
         };
     };
-    if let Some(node) = pass.view.labelled_node.clone().filter(|_| pass.node_name().is_none()) {
-        // Somebody took the label away: without it nothing would be drained.
-        let text = "the machine names its Node again".to_owned();
-        return Plan::new(Reason::Preservation(text))
-            .act(Action::PatchMachine(MachinePatch::naming(node)))
-            .after(Duration::ZERO);
-    }
     if pass.phase() != Some(&Phase::Failed) || pass.view.node.present().is_none() {
         return settle(pass, facts, None);
     }

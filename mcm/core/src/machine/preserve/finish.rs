@@ -40,8 +40,11 @@ pub(super) fn ended(pass: &Pass, mut status: MachineStatus, record: Preservation
 /// The next step to the end.
 pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
     let mut actions: Vec<Action> = condition(pass, facts, false, "").into_iter().collect();
-    actions.extend(node_patch(pass, Marks::None, facts.now.expired_before));
-    actions.extend(machine_patch(pass, facts, false));
+    if actions.is_empty() {
+        // Of the Node as it is now: somebody may have written it before the condition was.
+        actions.extend(node_patch(pass, Marks::None, facts.now.expired_before));
+        actions.extend(machine_patch(pass, facts, false));
+    }
     let reason = || Reason::Preservation("what the preservation left is taken back".to_owned());
     if !actions.is_empty() {
         return Plan {
@@ -49,17 +52,20 @@ pub(super) fn finish(pass: &Pass, facts: &Facts) -> Plan {
             ..Plan::new(reason()).after(Duration::ZERO)
         };
     }
-    if let Some(plan) = over(pass, facts) {
-        return plan;
-    }
+    over(pass, facts)
+        .or_else(|| gone(pass))
+        .unwrap_or_else(|| Plan::new(Reason::Nothing))
+}
+
+/// A failed machine that nobody keeps and no set replaces goes; `None`: it is another one.
+pub(super) fn gone(pass: &Pass) -> Option<Plan> {
     let failed = pass.phase() == Some(&Phase::Failed);
-    if failed && is_standalone(pass) {
+    (failed && is_standalone(pass)).then(|| {
         let text = "the machine failed, and its preservation is over: it is deleted".to_owned();
-        return Plan::new(Reason::Preservation(text))
+        Plan::new(Reason::Preservation(text))
             .act(Action::DeleteMachine)
-            .after(pass.settings.retry.short);
-    }
-    Plan::new(Reason::Nothing)
+            .after(pass.settings.retry.short)
+    })
 }
 
 /// The last write; `None`: it is written.

@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, PreservedBy};
 
 use super::pass::Pass;
-use super::{Action, MachinePatch, Plan, Reason};
+use super::{Action, CallKind, MachinePatch, Plan, Reason};
 use crate::ownership::controller;
 use crate::preservation::{
     Asked, Expiry, Gate, Origin, Release, Request, Resolved, Situation, Standing, Step, Track, resolve, shown, standing,
@@ -32,21 +32,22 @@ pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
             Some(Some(Phase::Failed)) if pass.phase() != Some(&Phase::Failed) => turn::failing(pass, &facts, plan),
             Some(Some(Phase::Running)) if pass.phase() == Some(&Phase::Failed) => turn::recovering(pass, &facts, plan),
             Some(_) => plan,
-            None if asks(&plan) => plan,
+            None if asks(&plan) && !updates(&plan) => plan,
             None => beside(pass, &facts, plan, written),
         }
     };
     if let Some(status) = &mut plan.status {
         status.current_status.phase = shown(status, pass.settings.preservation);
     }
-    if let Some(left) = until_expiry(pass, &plan) {
+    let left = until_expiry(pass, &plan);
+    plan.expiry = left.filter(|left| !left.is_zero());
+    if let Some(left) = left.filter(|_| plan.status.is_some() || !asks(&plan)) {
         plan.wake = Some(plan.wake.map_or(left, |wake| wake.min(left)));
     }
     plan
 }
 
-/// How long the expiry is ahead, which is not to be missed, whatever the plan waits for. A status that is written with one
-/// that is over is looked at again at once.
+/// How long the expiry is ahead. A status that is written with one that is over is looked at again at once.
 fn until_expiry(pass: &Pass, plan: &Plan) -> Option<Duration> {
     if planted!(pass.settings, A22) {
         return None;
@@ -57,7 +58,7 @@ fn until_expiry(pass: &Pass, plan: &Plan) -> Option<Duration> {
     };
     match &plan.status {
         Some(status) => left(status),
-        None if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(plan) || asks(plan) => None,
+        None if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(plan) => None,
         None => left(&pass.machine().status).filter(|left| !left.is_zero()),
     }
 }
@@ -74,6 +75,12 @@ fn asks(plan: &Plan) -> bool {
     )
 }
 
+/// Whether the question is for the driver to update a VM that runs: it may wait for its turn behind hundreds of others, and
+/// preservation does not wait with it.
+fn updates(plan: &Plan) -> bool {
+    matches!(plan.actions.last(), Some(Action::Call(call)) if call.kind == CallKind::Update)
+}
+
 /// A plan that writes no status leaves room for preservation.
 fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Plan {
     let Some(own) = own(pass, facts, written) else {
@@ -81,10 +88,11 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
     };
     if let Some(failure) = &pass.view.failure {
         let refused = !failure.conflict && own.actions.contains(&failure.action);
-        if let Some(despite) = despite(pass, facts).filter(|_| refused) {
-            return despite;
+        if refused {
+            let list = || counted(pass, facts).filter(|plan| !plan.actions.contains(&failure.action));
+            return despite(pass, facts).or_else(list).unwrap_or(plan);
         }
-        if refused || plan.after_failure {
+        if plan.after_failure {
             return plan;
         }
     }
@@ -96,7 +104,7 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
             ..plan
         };
     }
-    if !plan.actions.is_empty() {
+    if !plan.actions.is_empty() && !updates(&plan) {
         // Both may change the Node: one after the other.
         return plan.after(Duration::ZERO);
     }
@@ -108,7 +116,9 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
 fn despite(pass: &Pass, facts: &Facts) -> Option<Plan> {
     match standing(&facts.now) {
         Step::Release(why) => Some(finish::release(pass, facts, why)),
-        Step::Finish if pass.phase() == Some(&Phase::Failed) => finish::over(pass, facts),
+        Step::Finish if pass.phase() == Some(&Phase::Failed) => {
+            finish::over(pass, facts).or_else(|| finish::gone(pass))
+        }
         Step::Drain => drain::given_up(pass, facts),
         _ => None,
     }
@@ -116,6 +126,9 @@ fn despite(pass: &Pass, facts: &Facts) -> Option<Plan> {
 
 /// What preservation does by itself; `None`: nothing.
 fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
+    if let Some(plan) = named(pass, facts) {
+        return Some(plan);
+    }
     if !facts.resolved.annotations.is_empty() {
         return Some(facts.noted());
     }
@@ -141,6 +154,16 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     }
     let todo = counted(pass, facts).or_else(|| rewritten(pass, written));
     todo.or(plan)
+}
+
+/// Somebody took the label away that names the Node: without it nothing would be drained, and nothing taken back.
+fn named(pass: &Pass, facts: &Facts) -> Option<Plan> {
+    let lasts = facts.record.is_some() || facts.now.expiry != Expiry::None;
+    let node = pass.view.labelled_node.as_ref();
+    let node = node.filter(|_| lasts && pass.node_name().is_none())?;
+    let text = "the machine names its Node again".to_owned();
+    let plan = Plan::new(Reason::Preservation(text)).act(Action::PatchMachine(MachinePatch::naming(node)));
+    Some(plan.after(Duration::ZERO))
 }
 
 /// What planted defects do for every machine, whether or not anybody preserves it.
@@ -216,11 +239,10 @@ impl Facts {
         let status = &machine.status;
         let record = status.preservation.clone();
         let node = pass.view.node.present().map(|node| &node.metadata);
-        let known = record
-            .as_ref()
-            .map(|record| record.node_uid.as_str())
-            .unwrap_or_default();
-        let same_node = known.is_empty() || node.is_none_or(|node| node.uid.as_deref() == Some(known));
+        let same_node = match (&record, node) {
+            (Some(record), Some(node)) => node.uid.as_deref().unwrap_or_default() == record.node_uid,
+            _ => true,
+        };
         let dialect = pass.settings.preservation;
         let resolved = resolve(&machine.metadata, node, same_node, dialect);
         let ends = status.current_status.preserve_expiry_time.as_ref().map(|time| time.0);
@@ -299,14 +321,14 @@ impl Facts {
         }
     }
 
-    /// The Node that asks, or that the machine had when its preservation began: what another one does not say was never
-    /// removed from it.
+    /// The Node that asks, or that the machine had when its preservation began, if it had one: what another one does not say
+    /// was never removed from it.
     fn node_uid(&self, pass: &Pass) -> String {
         let node = pass.view.node.present();
-        let uid = node.and_then(|node| node.metadata.uid.clone()).unwrap_or_default();
-        let before = self.record.as_ref().map(|record| record.node_uid.clone());
-        let before = before.filter(|before| !self.resolved.on_node && !before.is_empty());
-        before.unwrap_or(uid)
+        match &self.record {
+            Some(record) if !self.resolved.on_node => record.node_uid.clone(),
+            _ => node.and_then(|node| node.metadata.uid.clone()).unwrap_or_default(),
+        }
     }
 
     /// The word that asks, or that asked where nothing that can be understood does now.
@@ -377,8 +399,9 @@ fn is_standalone(pass: &Pass) -> bool {
 
 /// Whether nothing can come of asking the owner's list; otherwise it has to be asked, which knows best of rollouts.
 fn known_gate(pass: &Pass, asked: bool) -> Option<Gate> {
-    if let Some(claim) = pass.view.claim {
-        return Some(claim.err().unwrap_or(Gate::Open));
+    // What was answered of a person's request holds for nobody else: that person may have withdrawn it meanwhile.
+    if let Some(claim) = pass.view.claim.filter(|claim| claim.again == asked) {
+        return Some(claim.answer.err().unwrap_or(Gate::Open));
     }
     match &pass.view.ledger {
         _ if is_standalone(pass) => Some(Gate::Nobody),

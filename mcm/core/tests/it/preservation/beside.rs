@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Phase, keys};
+use mcm_api::{Operation, Phase, State, keys};
 use mcm_core::machine::{Action, NodeView, Plan, Stage, View};
 use rstest::rstest;
+use serde_json::json;
 
-use super::lab::{Lab, kept};
+use super::lab::{CA, Lab, kept};
 use crate::fixtures::*;
 
 /// The machine waits for a pod that ends.
@@ -148,4 +150,83 @@ fn the_nodes_condition_says_until_when() {
     let text = format!("Machine preserved until {}.", lab.expiry().unwrap());
     let said = told.and_then(|condition| condition.message.as_deref()).unwrap();
     assert!(said.ends_with(&text), "{said}");
+}
+
+/// What is done before the driver is asked to update the VM.
+fn before_the_call(lab: &mut Lab) -> Plan {
+    for _ in 0..10 {
+        let plan = lab.decide();
+        if matches!(plan.actions.last(), Some(Action::Call(_))) {
+            return plan;
+        }
+        lab.carry_out(plan);
+    }
+    panic!("the driver is not asked: {:?}", lab.decide());
+}
+
+/// The machine's turn may come long after.
+#[test]
+fn a_preservation_begins_and_ends_while_the_driver_is_to_update_the_vm() {
+    let mut view = running();
+    view.class.as_mut().unwrap().provider_spec = json!({ "tags": { "a": "1" } });
+    let mut lab = Lab::new(view);
+    assert_eq!(actions(&before_the_call(&mut lab)), ["call Update"]);
+
+    lab.ask("Machine", "now");
+    let call = before_the_call(&mut lab);
+    assert_eq!(lab.phase(), "Running:Preserved");
+    assert_eq!(lab.node(CA).as_deref(), Some("true"));
+    let ends = lab.expiry().unwrap();
+    assert_eq!(call.expiry, Duration::try_from(ends.duration_since(lab.now)).ok());
+
+    lab.now = ends;
+    let call = before_the_call(&mut lab);
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
+    assert_eq!((lab.node(CA), call.expiry), (None, None));
+}
+
+/// It waits for others to be ready on its Node, and they are not.
+#[test]
+fn a_machine_that_never_ran_does_not_run_because_it_is_kept() {
+    let mut view = with_conditions(with_vm(Phase::Pending), &healthy());
+    if let NodeView::Present(node) = &mut view.node {
+        node.spec.get_or_insert_default().taints = Some(vec![Taint {
+            key: keys::CRITICAL_COMPONENTS_TAINT.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..Taint::default()
+        }]);
+    }
+    let mut lab = Lab::new(view);
+    set_operation(&mut lab.view, Operation::Create, State::Processing, "Creating");
+    lab.now = minute(21);
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    if let NodeView::Present(node) = &mut lab.view.node {
+        node.spec.get_or_insert_default().taints = None;
+    }
+    lab.settle();
+    assert_eq!(lab.phase(), "Running:Preserved");
+}
+
+/// A person chose all nodes for the update, that of a failed machine among them.
+#[rstest]
+#[case::chosen("SelectedForUpdate")]
+#[case::drained("DrainSuccessful")]
+fn a_failed_machine_that_is_kept_is_not_updated_in_place(#[case] reason: &str) {
+    let mut lab = kept();
+    let chosen = NodeCondition {
+        reason: Some(reason.to_owned()),
+        ..condition(keys::IN_PLACE_UPDATE_CONDITION, "True")
+    };
+    let mut all = lab.machine().status.conditions.clone();
+    all.push(chosen);
+    lab.conditions(&all);
+    if let NodeView::Present(node) = &mut lab.view.node {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+        labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+    }
+    assert_eq!(lab.settle(), Vec::<String>::new());
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    assert!(lab.is_tainted() && lab.is_entered());
 }

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, PreservationStage, keys};
-use mcm_core::machine::{DrainMemory, EvictionOutcome, Plan, Settings, View, decide};
+use mcm_core::machine::{Claimed, DrainMemory, EvictionOutcome, Plan, Settings, View, decide};
 use mcm_core::ownership::reference;
 use mcm_core::preservation::Standing;
 
@@ -37,7 +37,10 @@ fn a_second_preservation_forgets_what_the_drain_of_the_first_remembered() {
     let annotations = metadata.annotations.get_or_insert_default();
     annotations.insert(keys::PRESERVE_ANNOTATION.to_owned(), "when-failed".to_owned());
     view.ledger = Standing::Unknown;
-    view.claim = Some(Ok(()));
+    view.claim = Some(Claimed {
+        again: true,
+        answer: Ok(()),
+    });
     let plan = decided(&view);
     let stage = plan.status.unwrap().preservation.unwrap().stage;
     assert_eq!(

@@ -78,6 +78,46 @@ fn the_end_of_a_failed_machine_does_not_wait_for_writes_that_are_refused(#[case]
     );
 }
 
+#[rstest]
+#[case::marks_of_the_node(node_marks)]
+#[case::its_condition(conditions_of_nodes)]
+#[case::annotations_of_the_machine(annotations_of_machines)]
+fn a_failed_machine_of_no_set_is_deleted_at_its_end_whatever_is_refused(#[case] refuses: fn(&Action) -> bool) {
+    let mut lab = failing();
+    lab.view.machine.metadata.owner_references = None;
+    lab.view.ledger = Standing::Nobody;
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    lab.refuses = refuses;
+    lab.now = lab.expiry().unwrap();
+    let deleted = (0..10).any(|_| {
+        let plan = lab.decide();
+        let deletes = plan.actions.contains(&Action::DeleteMachine);
+        lab.carry_out(plan);
+        deletes
+    });
+    assert!(deleted);
+}
+
+#[rstest]
+#[case::marks_of_the_node(node_marks)]
+#[case::its_condition(conditions_of_nodes)]
+fn a_place_is_free_once_its_machine_runs_again_though_its_node_cannot_be_written(#[case] refuses: fn(&Action) -> bool) {
+    let mut lab = kept();
+    assert!(lab.is_entered());
+    lab.refuses = refuses;
+    if let NodeView::Present(node) = &mut lab.view.node {
+        // So that there is something to write.
+        node.metadata.annotations.get_or_insert_default().remove(CA);
+    }
+    lab.reports(healthy());
+    lab.conditions(&healthy());
+    lab.settle();
+    assert_eq!(lab.phase(), "Running:Preserved");
+    assert!(!lab.is_entered());
+}
+
 #[test]
 fn an_expiry_does_not_wait_until_the_machine_says_what_its_node_asks() {
     let mut lab = kept();
@@ -188,6 +228,21 @@ fn who_is_entered_for_a_person_is_not_kept_beyond_the_maximum_when_nobody_asks_a
 }
 
 #[test]
+fn who_takes_a_request_back_while_the_list_is_asked_gets_no_place_beyond_the_maximum() {
+    let mut lab = failing();
+    lab.ask("Machine", "when-failed");
+    let claim = lab.decide();
+    assert_eq!(actions(&claim), ["claim machine again"]);
+    lab.carry_out(claim);
+    lab.annotate("Machine", keys::PRESERVE_ANNOTATION, None);
+    lab.answer = Err(Gate::Full);
+    let done = lab.settle();
+    assert!(done.contains(&"claim auto".to_owned()), "{done:?}");
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+    assert!(!lab.is_entered(), "its place is free again");
+}
+
+#[test]
 fn whether_a_rollout_is_under_way_is_asked_where_it_is_known() {
     let mut lab = failing();
     lab.view.ledger = Standing::Known {
@@ -265,6 +320,31 @@ fn what_another_node_does_not_say_was_never_removed_from_it() {
 }
 
 #[test]
+fn a_machine_that_had_no_node_when_it_failed_stays_kept_when_one_joins_that_does_not_ask() {
+    let mut lab = failing();
+    uid(&mut lab, "first");
+    lab.ask("Node", "when-failed");
+    lab.now = minute(5);
+    lab.settle();
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    let mut node = std::mem::replace(&mut lab.view.node, NodeView::Absent);
+    lab.now = minute(11);
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), record_uid(&lab).as_str()),
+        ("Failed:Preserved", "")
+    );
+    if let NodeView::Present(node) = &mut node {
+        node.metadata.annotations = None;
+    }
+    lab.view.node = node;
+    uid(&mut lab, "second");
+    lab.settle();
+    assert_eq!(lab.phase(), "Failed:Preserved");
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+}
+
+#[test]
 fn a_request_that_outlives_the_preservation_of_a_failed_machine_asks_for_no_other_one() {
     let mut lab = rolled();
     lab.answer = Ok(());
@@ -325,4 +405,37 @@ fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_lea
         panic!("{patch:?}");
     };
     assert_eq!(patch.node, name);
+}
+
+/// Only by it is known where to take the marks from.
+#[test]
+fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends() {
+    let mut lab = Lab::new(running());
+    lab.ask("Node", "now");
+    lab.settle();
+    let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
+    let name = labels.remove(keys::NODE_LABEL);
+    lab.view.labelled_node = name.clone();
+    let node = std::mem::replace(&mut lab.view.node, NodeView::Unknown);
+    lab.now = lab.expiry().unwrap();
+    let patch = lab.decide().actions.into_iter().next();
+    let Some(Action::PatchMachine(patch)) = patch else {
+        panic!("{patch:?}");
+    };
+    assert_eq!(patch.node, name);
+    let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
+    labels.insert(keys::NODE_LABEL.to_owned(), name.unwrap());
+    lab.view.node = node;
+    lab.settle();
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Running", None));
+    assert_eq!((lab.node(CA), lab.node(keys::PRESERVE_ANNOTATION)), (None, None));
+}
+
+#[test]
+fn the_label_of_a_machine_that_nobody_keeps_is_not_preservations_matter() {
+    let mut lab = Lab::new(running());
+    let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
+    lab.view.labelled_node = labels.remove(keys::NODE_LABEL);
+    lab.view.node = NodeView::Unknown;
+    assert_eq!(lab.settle(), [""; 0]);
 }

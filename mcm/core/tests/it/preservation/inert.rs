@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use mcm_api::{Phase, PreservationEntry, keys};
-use mcm_core::machine::{Plan, Settings, View, decide};
+use mcm_core::machine::{Claimed, Plan, Settings, View, decide};
 use mcm_core::ownership::reference;
 use mcm_core::preservation::{Dialect, Gate, Standing};
 use rstest::rstest;
@@ -72,7 +72,10 @@ fn a_machine_that_is_refused_by_a_full_list_fails_as_with_the_dialect_off() {
     assert_eq!(actions(&asked), ["claim auto"]);
     assert_eq!(asked.status, None);
     let refused = View {
-        claim: Some(Err(Gate::Full)),
+        claim: Some(Claimed {
+            again: false,
+            answer: Err(Gate::Full),
+        }),
         ..view.clone()
     };
     assert_eq!(

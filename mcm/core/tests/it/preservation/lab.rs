@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{Machine, Phase, PreservationEntry, keys};
-use mcm_core::machine::{Action, Failure, NodeView, Plan, Pod, Settings, View, decide};
+use mcm_core::machine::{Action, Claimed, Failure, NodeView, Plan, Pod, Settings, View, decide};
 use mcm_core::ownership::reference;
 use mcm_core::preservation::{Gate, Standing};
 
@@ -85,14 +85,20 @@ impl Lab {
             self.perform(action);
         }
         self.told.extend(actions(&plan));
-        let claimed = matches!(plan.actions.last(), Some(Action::Claim { .. }));
+        let claimed = match plan.actions.last() {
+            Some(Action::Claim { again, .. }) => Some(*again),
+            _ => None,
+        };
         if let Some(status) = plan.status {
             let phase = status.current_status.phase.clone().unwrap();
             let stage = status.preservation.as_ref().map(|record| format!(" {}", record.stage));
             self.told.push(format!("[{phase}{}]", stage.unwrap_or_default()));
             self.view.machine.status = status;
         }
-        self.view.claim = claimed.then_some(self.answer);
+        self.view.claim = claimed.map(|again| Claimed {
+            again,
+            answer: self.answer,
+        });
     }
 
     fn perform(&mut self, action: &Action) {
@@ -139,6 +145,10 @@ impl Lab {
         if let Standing::Known { entry, .. } = &mut self.view.ledger {
             *entry = entered;
         }
+    }
+
+    pub fn is_entered(&self) -> bool {
+        matches!(&self.view.ledger, Standing::Known { entry: Some(_), .. })
     }
 
     /// The node reports these, and the machine has copied them.

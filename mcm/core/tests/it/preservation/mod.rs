@@ -9,4 +9,5 @@ mod oracle;
 mod plans;
 mod table;
 mod taken_over;
+mod whole;
 mod words;

@@ -7,7 +7,9 @@
 /// One cell. Every field is a word of the table below.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell<'a> {
-    /// `fails`: it becomes Failed now; `recovers`: it was Failed and is healthy; else its phase.
+    /// `v2`, `upstream`, `off`.
+    pub dialect: &'a str,
+    /// `fails`: it becomes Failed now; `recovers`: it was Failed and is healthy; `new`: it has none yet; else its phase.
     pub phase: &'a str,
     /// How far its preservation is, and who asked. Not kept: `free`, `no-vm` (without a VM), `adopted` (it failed with
     /// another controller's word on it). Its pods leave: `draining`, `auto-draining`, `relapsing` (not for the first
@@ -17,20 +19,26 @@ pub struct Cell<'a> {
     pub kept: &'a str,
     /// `none`, `ahead`, `over`.
     pub expiry: &'a str,
-    /// The annotation of the Node: `-` or its value; `gone`: there is no Node.
+    /// The annotation of the Node: `-` or its value; `gone`: there is no Node; `other`: without it, and another one than
+    /// when the machine was preserved.
     pub node: &'a str,
-    /// The annotation of the Machine.
+    /// The annotation of the Machine; `copied`: `now`, which was written to it because its Node said so.
     pub machine: &'a str,
-    /// Whether the maximum leaves room: `room`, `full`.
+    /// Whether the maximum leaves room: `room`, `full`; `nobody`: there is no set that has one.
     pub limit: &'a str,
     /// Whether a rollout is under way: `rollout`, `calm`.
     pub rollout: &'a str,
 }
 
-/// The two annotations, what they ask for together, and who says so. The first row that matches decides.
-const ASKED: [(&str, &str, &str, &str); 4] = [
+/// The two annotations, what they ask for together (`node`, `machine`: what it says; else the word itself), and who says
+/// so. The first row that matches decides.
+#[rustfmt::skip]
+const ASKED: [(&str, &str, &str, &str); 7] = [
     ("now|when-failed|false", "*", "node", "doc, points to note 6"),
+    ("-", "copied", "-", "rule, when it goes, so does the Machine's"),
+    ("*", "copied", "now", "rule, What a Node of another uid does not say was not removed; rule, An unknown value"),
     ("gone", "*", "machine", "doc, points to note 5"),
+    ("other", "*", "machine", "doc, points to note 5"),
     ("-", "*", "machine", "doc, points to note 5"),
     ("maybe", "*", "machine", "rule, An unknown value"),
 ];
@@ -39,7 +47,7 @@ const ASKED: [(&str, &str, &str, &str); 4] = [
 type Row = [&'static str; 8];
 
 #[rustfmt::skip]
-const ROWS: [Row; 54] = [
+const ROWS: [Row; 55] = [
     // What fails.
     ["fails", "auto|lowered|now|when-failed", "over", "*", "*", "*", "release", "doc, proposal 5, After timeout"],
     ["fails", "auto|lowered|now|when-failed", "ahead", "false", "*", "*", "release", "doc, proposal 8"],
@@ -53,6 +61,7 @@ const ROWS: [Row; 54] = [
     ["fails", "no-vm", "*", "-|maybe", "*", "calm", "replace", "rule, A machine without a VM"],
     ["fails", "*", "*", "-|maybe", "room", "calm", "keep-failed", "doc, proposal 6"],
     ["fails", "*", "*", "-|maybe", "full", "calm", "replace", "doc, diagram 2, if autoPreserveFailedMax breached"],
+    ["fails", "*", "*", "-|maybe", "nobody", "calm", "replace", "rule, nor is one of no set"],
     // What recovers.
     ["recovers", "free|no-vm|releasing|releasing-now|expired", "*", "*", "*", "*", "run", "rule, Expired and healthy at once"],
     ["recovers", "*", "over", "*", "*", "*", "release", "doc, proposal 7, After the timeout"],
@@ -104,29 +113,61 @@ const ROWS: [Row; 54] = [
     ["*", "*", "*", "*", "*", "*", "?", "no row decides"],
 ];
 
+/// What is otherwise where the dialect is upstream's.
+#[rustfmt::skip]
+const UPSTREAM: [Row; 5] = [
+    ["recovers", "draining|auto-draining|relapsing", "*", "-|when-failed|false|maybe", "*", "*", "release", RECOVERS],
+    ["recovers", "auto|lowered|now|when-failed", "*", "-|when-failed|false|maybe", "*", "*", "release", RECOVERS],
+    ["Failed|fails|recovers|Terminating", "*", "*", "*", "*", "*", "", "as in ROWS"],
+    ["*", "auto|lowered|now|when-failed", "*", "-|when-failed|false|maybe", "*", "*", "release", RECOVERS],
+    ["*", "*", "*", "*", "*", "*", "", "as in ROWS"],
+];
+const RECOVERS: &str = "rule, of what recovers only that stays preserved which";
+
+/// Where it is off.
+#[rustfmt::skip]
+const OFF: [Row; 8] = [
+    ["fails", "auto|lowered|now|when-failed", "*", "*", "*", "*", "release", ENDS],
+    ["fails", "*", "*", "*", "*", "*", "replace", ENDS],
+    ["recovers", "free|no-vm|releasing|releasing-now|expired", "*", "*", "*", "*", "run", ENDS],
+    ["Terminating", "*", "*", "*", "*", "*", "nothing", ENDS],
+    ["*", "free|no-vm|adopted", "*", "*", "*", "*", "nothing", ENDS],
+    ["*", "releasing|releasing-now|expired", "*", "*", "*", "*", "finish", ENDS],
+    ["*", "*", "*", "*", "*", "*", "release", ENDS],
+    ["*", "*", "*", "*", "*", "*", "?", "no row decides"],
+];
+const ENDS: &str = "rule, no annotation and no maximum means anything, and every preservation ends";
+
 /// Every citation.
 pub fn citations() -> Vec<&'static str> {
-    let all = ROWS.iter().map(|row| row[7]).chain(ASKED.iter().map(|row| row.3));
+    let rows = ROWS.iter().chain(&UPSTREAM).chain(&OFF);
+    let all = rows.map(|row| row[7]).chain(ASKED.iter().map(|row| row.3));
     all.flat_map(|cited| cited.split("; ")).collect()
 }
 
 /// The outcome and who says so.
 pub fn outcome(cell: &Cell<'_>) -> (&'static str, &'static str) {
     let asked = ASKED.iter().find(|row| is(row.0, cell.node) && is(row.1, cell.machine));
-    let asked = if asked.unwrap().2 == "node" {
-        cell.node
-    } else {
-        cell.machine
+    let asked = match asked.unwrap().2 {
+        "node" => cell.node,
+        "machine" => cell.machine,
+        word => word,
     };
-    let row = ROWS.iter().find(|row| {
+    let decides = |row: &&Row| {
         is(row[0], cell.phase)
             && is(row[1], cell.kept)
             && is(row[2], cell.expiry)
             && is(row[3], asked)
             && is(row[4], cell.limit)
             && is(row[5], cell.rollout)
-    });
-    let row = row.unwrap();
+    };
+    let otherwise: &[Row] = match cell.dialect {
+        "upstream" => &UPSTREAM,
+        "off" => &OFF,
+        _ => &[],
+    };
+    let row = otherwise.iter().find(decides).filter(|row| !row[6].is_empty());
+    let row = row.or_else(|| ROWS.iter().find(decides)).unwrap();
     (row[6], row[7])
 }
 

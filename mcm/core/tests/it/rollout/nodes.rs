@@ -11,7 +11,8 @@ use mcm_core::steps::{Act, Kind};
 use rstest::rstest;
 
 use super::objects::{
-    add_full_set, add_machine, decide_once, edit_set, node_annotations, plan, set_annotation, taints, world_of,
+    add_full_set, add_machine, decide_all, decide_once, edit_set, node_annotations, plan, set_annotation, taints,
+    world_of,
 };
 use super::sequences::rolling;
 use super::world::World;
@@ -174,6 +175,22 @@ fn the_autoscaler_is_let_back_when_the_rollout_is_complete(
     with_annotations(&mut world, "new-1", before);
     decide_once(&mut world);
     assert_eq!(node_annotations(&world, "new-1"), map(after));
+}
+
+/// Whether machines that fail are replaced or kept goes by it.
+#[test]
+fn that_a_rollout_is_over_is_said_though_its_nodes_cannot_be_written() {
+    let mut world = complete();
+    decide_all(&mut world);
+    world.deployment.as_mut().unwrap().status.rolled_out = "of-before".to_owned();
+    with_annotations(&mut world, "new-1", &[(AWAY, "true"), (BY_US, "true")]);
+    let plan = plan(&world);
+    let refused = plan.steps.iter().filter(|step| step.act.may_fail()).count();
+    assert_eq!(refused + 1, plan.steps.len(), "{plan:?}");
+    let Some(Act::WriteStatus { patch, .. }) = plan.steps.last().map(|step| &step.act) else {
+        panic!("{plan:?}");
+    };
+    assert!(patch["status"]["rolledOut"].is_string(), "{patch}");
 }
 
 #[test]

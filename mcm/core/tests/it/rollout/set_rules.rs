@@ -1,7 +1,7 @@
 //! Sets by their cases: how many machines, which of them go, and what a new one is.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use mcm_api::{Machine, Phase, Preservation, PreservationStage, keys};
+use mcm_api::{Machine, Phase, Preservation, PreservationStage, PreservedBy, keys};
 use mcm_core::set::{Reason, decide, rank};
 use mcm_core::steps::{Act, Plan};
 use rstest::rstest;
@@ -94,6 +94,30 @@ fn released(machine: Machine) -> Machine {
     machine
 }
 
+fn kept_by(by: PreservedBy, mut machine: Machine) -> Machine {
+    machine.status.preservation = Some(Preservation {
+        by,
+        stage: PreservationStage::Preserved,
+        ..Preservation::default()
+    });
+    machine
+}
+
+/// It was chosen automatically, and has no expiry yet.
+fn draining(mut machine: Machine) -> Machine {
+    machine.status.preservation = Some(Preservation {
+        by: PreservedBy::Auto,
+        stage: PreservationStage::Draining,
+        ..Preservation::default()
+    });
+    machine
+}
+
+fn preserved_until(minutes: i64, mut machine: Machine) -> Machine {
+    machine.status.current_status.preserve_expiry_time = Some(Time(at(minutes)));
+    machine
+}
+
 /// Unknown stands after Pending here; upstream has it the other way round.
 #[rstest]
 #[case::priority_one_before_none(with_priority("1"), in_phase(Phase::Running))]
@@ -111,6 +135,23 @@ fn released(machine: Machine) -> Machine {
     preserved(in_phase(Phase::FailedPreserved)),
     preserved(in_phase(Phase::RunningPreserved))
 )]
+#[case::automatic_before_asked_for_though_it_serves(
+    kept_by(PreservedBy::Auto, preserved(in_phase(Phase::RunningPreserved))),
+    kept_by(PreservedBy::Node, preserved(in_phase(Phase::FailedPreserved)))
+)]
+#[case::whose_pods_leave_before_running_and_preserved(
+    draining(in_phase(Phase::Failed)),
+    kept_by(PreservedBy::Auto, preserved(in_phase(Phase::RunningPreserved)))
+)]
+#[case::the_earlier_expiry_before_the_older(
+    kept_by(PreservedBy::Node, preserved(made(-1))),
+    kept_by(PreservedBy::Node, preserved_until(61, made(-2)))
+)]
+#[case::of_one_expiry_the_older(
+    kept_by(PreservedBy::Node, preserved(made(-2))),
+    kept_by(PreservedBy::Node, preserved(made(-1)))
+)]
+#[case::preserved_last_whatever_their_priority(with_priority("5"), preserved(with_priority("1")))]
 #[case::released_before_running(released(in_phase(Phase::Running)), in_phase(Phase::Running))]
 #[case::running_before_failed_and_preserved(in_phase(Phase::Running), preserved(in_phase(Phase::FailedPreserved)))]
 fn one_machine_goes_before_another(#[case] first: Machine, #[case] second: Machine) {

@@ -1,0 +1,189 @@
+//! Cells of the table once more, through the whole decision: from a machine, its Node, its set's list and the time to the
+//! status that is written first.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::{
+    MachineStatus, Operation, Phase, Preservation, PreservationEntry, PreservationStage, PreservedBy, State,
+};
+use mcm_core::machine::{Action, NodeView};
+use mcm_core::preservation::{Dialect, Gate, Standing};
+
+use super::lab::Lab;
+use super::oracle::{Cell, outcome};
+use super::table::{cells, metadata};
+use crate::fixtures::*;
+
+/// Whether it is a cell of a machine with a VM and a set.
+fn is_told_by_views(cell: &Cell<'_>) -> bool {
+    let phase = matches!(
+        cell.phase,
+        "fails" | "recovers" | "Running" | "Failed" | "Unknown" | "Pending"
+    );
+    // Without a Node nothing recovers, and what runs has one.
+    let node = cell.node != "gone" || !matches!(cell.phase, "recovers" | "Running");
+    let kept = !matches!(cell.kept, "no-vm" | "adopted");
+    // Before a preservation nobody remembers which Node it was that asked.
+    let known = cell.kept != "free" || cell.node != "other" || cell.machine != "copied";
+    phase && node && kept && known && cell.limit != "nobody"
+}
+
+fn record(kept: &str) -> Option<Preservation> {
+    let (by, stage, request, reason) = match kept {
+        "draining" => (PreservedBy::Node, PreservationStage::Draining, "when-failed", ""),
+        "relapsing" => (PreservedBy::Node, PreservationStage::Draining, "when-failed", "Relapse"),
+        "auto-draining" => (PreservedBy::Auto, PreservationStage::Draining, "", ""),
+        "auto" | "lowered" => (PreservedBy::Auto, PreservationStage::Preserved, "", ""),
+        "now" => (PreservedBy::Node, PreservationStage::Preserved, "now", ""),
+        "when-failed" => (PreservedBy::Machine, PreservationStage::Preserved, "when-failed", ""),
+        "releasing-now" => (PreservedBy::Node, PreservationStage::Releasing, "now", ""),
+        "releasing" => (PreservedBy::Node, PreservationStage::Releasing, "", ""),
+        "expired" => (PreservedBy::Node, PreservationStage::Releasing, "", "Expired"),
+        _ => return None,
+    };
+    Some(Preservation {
+        by,
+        stage,
+        node_uid: "first".to_owned(),
+        since: Some(Time(start())),
+        request: request.to_owned(),
+        reason: reason.to_owned(),
+    })
+}
+
+/// A machine in that cell.
+fn lab(cell: &Cell<'_>, dialect: Dialect) -> Lab {
+    let phase = match cell.phase {
+        "fails" => Phase::Unknown,
+        "recovers" => Phase::Failed,
+        phase => Phase::from(phase),
+    };
+    let well = matches!(cell.phase, "recovers" | "Running");
+    let conditions = if well { healthy() } else { unhealthy() };
+    let mut lab = Lab::new(with_conditions(with_vm(phase), &conditions));
+    set_operation(
+        &mut lab.view,
+        Operation::HealthCheck,
+        State::Processing,
+        "Health checks",
+    );
+    lab.settings.preservation = dialect;
+    lab.now = minute(if cell.phase == "fails" { 11 } else { 5 });
+    let machine = &mut lab.view.machine;
+    machine
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .extend(metadata(cell.machine).annotations.unwrap_or_default());
+    machine.status.preservation = record(cell.kept);
+    let away = match cell.expiry {
+        "ahead" => Some(3600),
+        "over" => Some(-1),
+        _ => None,
+    };
+    let ends = away.map(|seconds| Time(lab.now + SignedDuration::from_secs(seconds)));
+    machine.status.current_status.preserve_expiry_time = ends;
+    match (&mut lab.view.node, cell.node) {
+        (node, "gone") => *node = NodeView::Absent,
+        (NodeView::Present(node), word) => asks(node, word),
+        _ => {}
+    }
+    let entry = |kept: &str| PreservationEntry {
+        by: record(kept).unwrap_or_default().by,
+        released: kept == "lowered",
+        ..PreservationEntry::default()
+    };
+    lab.view.ledger = Standing::Known {
+        maximum: 1,
+        rolling: cell.rollout == "rollout",
+        deployed: true,
+        entry: (cell.kept == "lowered").then(|| entry(cell.kept)),
+        others: (cell.limit == "full")
+            .then(|| "another".to_owned())
+            .into_iter()
+            .collect::<BTreeSet<_>>(),
+    };
+    lab
+}
+
+fn asks(node: &mut Node, word: &str) {
+    node.metadata.uid = Some(if word == "other" { "second" } else { "first" }.to_owned());
+    node.metadata.annotations = metadata(word).annotations;
+}
+
+/// What the first status says that is written, in the table's words.
+fn decided(cell: &Cell<'_>, dialect: Dialect, gate: Gate) -> &'static str {
+    let mut lab = lab(cell, dialect);
+    for _ in 0..12 {
+        let before = lab.machine().status.clone();
+        let plan = lab.decide();
+        if let Some(word) = plan.status.as_ref().and_then(|after| change(&before, after)) {
+            return word;
+        }
+        if plan.actions.is_empty() && plan.status.is_none() {
+            return rest(&before);
+        }
+        // A person's request has a place whatever the maximum is.
+        lab.answer = match (plan.actions.last(), gate) {
+            (Some(Action::Claim { again: true, .. }), Gate::Full) | (_, Gate::Open) => Ok(()),
+            (_, gate) => Err(gate),
+        };
+        lab.carry_out(plan);
+    }
+    panic!("it does not come to rest: {cell:?}");
+}
+
+fn stage(status: &MachineStatus) -> Option<&PreservationStage> {
+    status.preservation.as_ref().map(|record| &record.stage)
+}
+
+fn change(before: &MachineStatus, after: &MachineStatus) -> Option<&'static str> {
+    use PreservationStage::{Draining, Preserved, Releasing};
+    let failed = |status: &MachineStatus| status.current_status.base() == Some(&Phase::Failed);
+    let ends = stage(after) == Some(&Releasing) && stage(before) != Some(&Releasing);
+    let over = after.current_status.preserve_expiry_time.is_none() && !after.is_kept();
+    match (failed(before), failed(after), stage(before), stage(after)) {
+        (_, _, _, Some(Releasing)) if ends => Some("release"),
+        (_, true, before, Some(Draining)) if before != Some(&Draining) => Some("keep-failed"),
+        (false, true, ..) => Some("replace"),
+        (true, false, _, Some(Preserved)) => Some("run-preserved"),
+        (true, false, ..) => Some("run"),
+        (_, _, Some(Draining), Some(Preserved)) => Some("drain"),
+        (_, _, None | Some(Releasing), Some(Preserved)) => Some("start"),
+        (_, _, Some(Releasing), _) if over && after != before => Some("finish"),
+        _ => None,
+    }
+}
+
+/// Nothing more is written.
+fn rest(status: &MachineStatus) -> &'static str {
+    match stage(status) {
+        None => "nothing",
+        Some(PreservationStage::Releasing) => "finish",
+        Some(PreservationStage::Draining) => "drain",
+        Some(_) => "keep",
+    }
+}
+
+#[test]
+fn views_of_machines_are_decided_as_the_documents_say() {
+    let all = cells().filter(|(cell, ..)| is_told_by_views(cell));
+    let all = all.map(|(cell, dialect, gate)| (outcome(&cell), decided(&cell, dialect, gate), cell));
+    let (right, wrong): (Vec<_>, Vec<_>) = all.partition(|((expected, _), decided, _)| decided == expected);
+    assert!(right.len() + wrong.len() > 40_000, "{} cells", right.len());
+    let told: Vec<_> = wrong
+        .iter()
+        .take(30)
+        .map(|((expected, why), decided, cell)| format!("{cell:?}: {decided}, not {expected} ({why})"))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} wrong:\n{}",
+        wrong.len(),
+        right.len(),
+        told.join("\n")
+    );
+}
