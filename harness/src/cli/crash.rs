@@ -11,7 +11,7 @@ use sim::Effect;
 use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
-use super::{Ended, Usage, find, jobs};
+use super::{Ended, Usage, jobs, named};
 use crate::campaign::mask::Mask;
 use crate::engine::evaluate::{between, short};
 use crate::plan::{CloudFault, Disturbance};
@@ -108,16 +108,8 @@ impl CrashCommand {
 
     /// The scenarios of those names, and those of suites that can run in virtual time.
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
-        let mut chosen = Vec::new();
-        for name in &self.names {
-            let of_suite = scenarios.iter().filter(|scenario| scenario.tags.contains(name));
-            let in_sim = of_suite.filter(|scenario| scenario.runs_on(StageKind::Sim));
-            let mut of_suite: Vec<Scenario> = in_sim.cloned().collect();
-            if of_suite.is_empty() {
-                of_suite.push(find(scenarios, name)?);
-            }
-            chosen.extend(of_suite.into_iter().map(|scenario| (scenario, None)));
-        }
+        let by_name = named(scenarios, &self.names, |scenario| scenario.runs_on(StageKind::Sim))?;
+        let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
             let scenario = Scenario::read(file).map_err(|error| Usage(error.to_string()))?;
             chosen.push((scenario, Some(file.clone())));

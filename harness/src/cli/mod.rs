@@ -189,6 +189,30 @@ impl Interrupts {
     }
 }
 
+/// The scenarios and suites of these names, each scenario once. Of a suite those are taken that can run there.
+fn named(scenarios: &[Scenario], names: &[String], runs: impl Fn(&Scenario) -> bool) -> Result<Vec<Scenario>, Usage> {
+    let mut chosen: Vec<Scenario> = Vec::new();
+    for name in names {
+        let mut suite = scenarios
+            .iter()
+            .filter(|scenario| scenario.tags.contains(name))
+            .peekable();
+        let meant: Vec<Scenario> = match suite.peek() {
+            None => vec![find(scenarios, name)?],
+            Some(_) => suite.filter(|scenario| runs(scenario)).cloned().collect(),
+        };
+        if meant.is_empty() {
+            return Err(Usage(format!("no scenario of the suite {name:?} runs on that stage")));
+        }
+        for scenario in meant {
+            if chosen.iter().all(|known| known.name != scenario.name) {
+                chosen.push(scenario);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
 /// The scenario of that name.
 fn find(scenarios: &[Scenario], name: &str) -> Result<Scenario, Usage> {
     if let Some(scenario) = scenarios.iter().find(|scenario| scenario.name == name) {

@@ -7,7 +7,7 @@ use clap::builder::ArgPredicate;
 
 use super::output::say;
 use super::stage::StageArguments;
-use super::{Ended, Outcome, Usage, find, jobs};
+use super::{Ended, Outcome, Usage, jobs, named};
 use crate::plan::{Disturbance, Plan};
 use crate::report::{json, junit};
 use crate::runner::{Job, RunResult};
@@ -17,7 +17,7 @@ use crate::stage::StageKind;
 
 #[derive(Args, Debug)]
 pub(super) struct Run {
-    /// Scenarios by name; none: all that the stage can run
+    /// Scenarios and suites by name; none: all that the stage can run
     names: Vec<String>,
 
     /// A scenario in a YAML file; may be given several times
@@ -185,10 +185,8 @@ impl Run {
     }
 
     fn choose(&self, scenarios: &[Scenario]) -> Result<Vec<(Scenario, Option<PathBuf>)>, Usage> {
-        let mut chosen = Vec::new();
-        for name in &self.names {
-            chosen.push((find(scenarios, name)?, None));
-        }
+        let by_name = named(scenarios, &self.names, |scenario| self.why_not(scenario).is_none())?;
+        let mut chosen: Vec<_> = by_name.into_iter().map(|scenario| (scenario, None)).collect();
         for file in &self.files {
             let scenario = Scenario::read(file).map_err(|error| Usage(error.to_string()))?;
             chosen.push((scenario, Some(file.clone())));
