@@ -44,6 +44,7 @@ mod preservation_edits;
 mod preservation_limits;
 mod preservation_owners;
 mod preservation_people;
+mod preservation_returns;
 mod reserve_gives_way;
 mod rolling_restart;
 mod rollout_adopts;
@@ -139,6 +140,7 @@ pub fn scenarios() -> Vec<Scenario> {
         .chain(suite("driver", vec![slow_creation::scenario()]))
         .chain(suite("rollout", rollouts))
         .chain(suite("preservation", preservation::scenarios()))
+        .chain(suite("preservation", preservation_returns::scenarios()))
         .chain(suite("preservation", preservation_limits::scenarios()))
         .chain(suite("preservation", preservation_owners::scenarios()))
         .chain(suite("preservation", preservation_people::scenarios()))

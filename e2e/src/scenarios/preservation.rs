@@ -28,7 +28,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         recovers(),
         without_node(),
         node_overrides(),
-        leaves_a_cordon(),
         controller_down(),
     ]
 }
@@ -112,7 +111,7 @@ pub(super) fn kept(machine: &str) -> Condition {
 }
 
 /// New pods do not go to its node; other taints may be there.
-fn tainted(machine: &str) -> Condition {
+pub(super) fn tainted(machine: &str) -> Condition {
     any((0..4).map(|index| {
         field(
             "Node",
@@ -242,9 +241,15 @@ fn early_release() -> Scenario {
         1,
     )
     .step(preserve("Machine", "m-3", "now"))
-    .eventually(slack(), all([phase("m-3", Phase::RunningPreserved), node_says_so("m-3")]))
+    .eventually(
+        slack(),
+        kept_running("m-3"),
+    )
     .step(preserve("Node", "m-3", "false"))
-    .eventually(slack(), forgotten("m-3"))
+    .eventually(
+        slack(),
+        all([forgotten("m-3"), node_says("m-3", "False", "Preservation stopped.")]),
+    )
     .step(kubelet("m-1", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-1"))
     .step(preserve("Node", "m-1", "false"))
@@ -254,10 +259,28 @@ fn early_release() -> Scenario {
     .eventually(failing() + slack(), kept("m-2"))
 }
 
-/// The Node has the condition `Preserved`, which is written after the machine's phase.
-pub(super) fn node_says_so(machine: &str) -> Condition {
-    let condition = |position: u32| format!("/status/conditions/{position}/type");
-    any((0..6).map(|position| field("Node", machine, &condition(position), "Preserved")))
+/// A person asked for that machine, which runs, and its Node says so.
+pub(super) fn kept_running(machine: &str) -> Condition {
+    all([
+        phase(machine, Phase::RunningPreserved),
+        node_says(machine, "True", "Preserved by user."),
+    ])
+}
+
+/// The Node has the condition `Preserved` of that status and reason, which is written after the machine's phase.
+pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition {
+    let told = |position: u32| {
+        let part = |name: &str, is: &str| {
+            let pointer = format!("/status/conditions/{position}/{name}");
+            field("Node", machine, &pointer, is)
+        };
+        all([
+            part("type", keys::PRESERVED_CONDITION),
+            part("status", status),
+            part("reason", reason),
+        ])
+    };
+    any((0..6).map(told))
 }
 
 fn recovers() -> Scenario {
@@ -276,6 +299,7 @@ fn recovers() -> Scenario {
             phase("m-1", Phase::RunningPreserved),
             field("MachineSet", SET, "/status/preservations", Value::Null),
             annotation("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "true"),
+            node_says("m-1", "True", "Preserved by MCM."),
             not(tainted("m-1")),
         ]),
     )
@@ -336,48 +360,9 @@ fn node_overrides() -> Scenario {
     )
 }
 
-fn leaves_a_cordon() -> Scenario {
-    let both = ["m-1", "m-2"];
-    pool(
-        "preserve_leaves_a_cordon",
-        "A person's cordon is a person's: before, during and after a preservation; and so is its end.",
-        &both,
-        2,
-    )
-    .step(cordon("m-1", true))
-    .steps(both.map(|machine| kubelet(machine, KubeletAction::Stop)))
-    .eventually(
-        2 * failing() + slack(),
-        all(both.map(|machine| phase(machine, Phase::FailedPreserved))),
-    )
-    .step(cordon("m-2", true))
-    .steps(both.map(|machine| kubelet(machine, KubeletAction::Start)))
-    .eventually(
-        slack(),
-        all(both.map(|machine| phase(machine, Phase::RunningPreserved))),
-    )
-    .always(slack(), all(both.map(cordoned)))
-    .step(cordon("m-2", false))
-    .steps(both.map(|machine| preserve("Node", machine, "false")))
-    .eventually(slack(), all(both.map(forgotten)))
-    .always(slack(), all([cordoned("m-1"), not(cordoned("m-2"))]))
-    .step(cordon("m-2", true))
-    .eventually(slack(), cordoned("m-2"))
-    .always(slack(), all(both.map(cordoned)))
-}
-
-/// A person cordons a node, or takes that back.
-fn cordon(node: &str, closed: bool) -> Step {
-    harness::scenario::builder::patch_spec("Node", node, json!({ "unschedulable": closed }))
-}
-
-fn cordoned(node: &str) -> Condition {
-    field("Node", node, "/spec/unschedulable", true)
-}
-
 fn controller_down() -> Scenario {
     let running = ["m-2", "m-3"];
-    let preserved = || all(running.map(|machine| phase(machine, Phase::RunningPreserved)));
+    let preserved = all(running.map(|machine| phase(machine, Phase::RunningPreserved)));
     pool(
         "preserve_expires_while_the_controller_is_down",
         "While no controller runs, a failed machine and a running one expire, and what asks for a third is taken away: all three end when one runs.",
@@ -387,14 +372,17 @@ fn controller_down() -> Scenario {
     .step(kubelet("m-1", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-1"))
     .steps(running.map(|machine| preserve("Node", machine, "now")))
-    .eventually(slack(), preserved())
+    .eventually(
+        slack(),
+        all(running.map(kept_running)),
+    )
     .step(until("m-3", "2199-01-01T00:00:00Z"))
     .step(mcm(ProcessAction::Kill))
     .step(remove("Node", "m-3", keys::PRESERVE_ANNOTATION))
     .step(wait(preserve_timeout() + seconds(10)))
     .always(
         slack(),
-        all([unchanged("Machine", "m-1", "/metadata/uid"), preserved()]),
+        all([unchanged("Machine", "m-1", "/metadata/uid"), preserved]),
     )
     .step(mcm(ProcessAction::Start))
     .eventually(

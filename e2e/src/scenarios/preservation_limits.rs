@@ -3,13 +3,14 @@
 use harness::Scenario;
 use harness::scenario::Step;
 use harness::scenario::builder::{
-    all, apply, boot_delay, drain_timeout, exists, field, kubelet, machine_gone, patch_spec, phase, slack, vm, vm_count,
+    all, apply, boot_delay, drain_timeout, exists, field, kubelet, machine_gone, patch_spec, phase, seconds, slack, vm,
+    vm_count, wait,
 };
 use harness::scenario::step::{KubeletAction, VmAction};
 use mcm_api::Phase;
 use serde_json::{Value, json};
 
-use super::preservation::{SET, failing, kept, pool, preserve};
+use super::preservation::{SET, failing, kept, member, pool, preserve, set};
 use super::preservation_owners::long;
 use super::workers::{budget, worker_on};
 use super::{joining, nothing_left};
@@ -30,22 +31,28 @@ fn scale(replicas: u32) -> Step {
     patch_spec("MachineSet", SET, json!({ "replicas": replicas }))
 }
 
+/// The oldest is neither the first that failed nor the first by name.
 fn maximum_lowered() -> Scenario {
-    pool(
+    let machines = ["m-2", "m-1", "m-3"];
+    Scenario::new(
         "preserve_maximum_lowered",
         "A lowered maximum releases the automatic ones that were created first, and no more than it must.",
-        &["m-1", "m-2", "m-3"],
-        2,
     )
-    .step(kubelet("m-2", KubeletAction::Stop))
-    .eventually(failing() + slack(), kept("m-2"))
+    .step(member("m-2"))
+    .step(wait(seconds(2)))
+    .steps([member("m-1"), member("m-3")])
+    .eventually(joining(), all(machines.map(|machine| phase(machine, Phase::Running))))
+    .step(set(3, 2))
+    .eventually(slack(), field("MachineSet", SET, "/status/readyReplicas", 3))
     .step(kubelet("m-1", KubeletAction::Stop))
+    .eventually(failing() + slack(), kept("m-1"))
+    .step(kubelet("m-2", KubeletAction::Stop))
     .eventually(failing() + slack(), all([kept("m-1"), kept("m-2")]))
     .step(patch_spec("MachineSet", SET, json!({ "autoPreserveFailedMax": 1 })))
-    .eventually(2 * slack() + boot_delay(), machine_gone("m-1"))
-    .always(slack(), kept("m-2"))
-    .step(patch_spec("MachineSet", SET, json!({ "autoPreserveFailedMax": 0 })))
     .eventually(2 * slack() + boot_delay(), machine_gone("m-2"))
+    .always(slack(), kept("m-1"))
+    .step(patch_spec("MachineSet", SET, json!({ "autoPreserveFailedMax": 0 })))
+    .eventually(2 * slack() + boot_delay(), machine_gone("m-1"))
     .eventually(
         joining(),
         all([

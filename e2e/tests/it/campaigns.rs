@@ -56,6 +56,36 @@ fn a_sound_mcm_survives_random_plans_and_the_campaign_counts_what_occurred() {
 }
 
 #[test]
+fn random_worlds_keep_what_preservation_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = drydock(folder.path(), &["chaos", "preservation", "--seeds", "4"]);
+    let said = said(&output);
+    assert!(output.status.success() && said.contains("4 passed, 0 failed"), "{said}");
+}
+
+#[test]
+fn random_worlds_find_a_machine_that_preservation_loses() {
+    let folder = tempfile::tempdir().unwrap();
+    let campaign = [
+        "chaos",
+        "preservation",
+        "--mutant",
+        "R76",
+        "--seeds",
+        "10",
+        "--failures",
+        "1",
+    ];
+    let output = drydock(folder.path(), &campaign);
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains("invariant I5 is broken") && said.contains("replay: "),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_campaign_ends_when_its_time_is_up() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["chaos", "--for", "2s", "--json", "chaos.json"]);

@@ -15,6 +15,20 @@ fn every_scenario_passes() {
 }
 
 #[test]
+fn a_suite_is_run_by_its_name_and_each_scenario_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = e2e::scenarios();
+    let suite: Vec<_> = there
+        .iter()
+        .filter(|scenario| scenario.tags.contains("driver"))
+        .collect();
+    let names = ["driver", "lifecycle", suite[0].name.as_str(), "lifecycle"];
+    let (output, runs) = simulate(folder.path(), &names);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(runs.len(), suite.len() + 1);
+}
+
+#[test]
 fn each_injected_error_struck_once() {
     let folder = tempfile::tempdir().unwrap();
     let (_, runs) = simulate(folder.path(), &["create_errors", "--seed", "4"]);

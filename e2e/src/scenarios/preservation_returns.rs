@@ -1,0 +1,111 @@
+//! Preservation and what comes back: a person's cordon, the autoscaler's annotation as it was, and a failure.
+
+use harness::Scenario;
+use harness::scenario::builder::{all, annotate, field, kubelet, not, phase, slack, unchanged};
+use harness::scenario::step::KubeletAction;
+use harness::scenario::{Condition, Step};
+use mcm_api::{Phase, keys};
+use serde_json::{Value, json};
+
+use super::joining;
+use super::preservation::{annotation, failing, forgotten, kept, kept_running, pool, preserve, tainted};
+use super::preservation_owners::{long, preserved};
+use crate::regressions::worlds::{self, settled};
+
+/// All scenarios about what comes back.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![leaves_a_cordon(), returns_an_annotation(), relapses()]
+}
+
+fn leaves_a_cordon() -> Scenario {
+    let both = ["m-1", "m-2"];
+    pool(
+        "preserve_leaves_a_cordon",
+        "A person's cordon is a person's: before, during and after a preservation; and so is its end.",
+        &both,
+        2,
+    )
+    .step(cordon("m-1", true))
+    .steps(both.map(|machine| kubelet(machine, KubeletAction::Stop)))
+    .eventually(
+        2 * failing() + slack(),
+        all(both.map(|machine| phase(machine, Phase::FailedPreserved))),
+    )
+    .step(cordon("m-2", true))
+    .steps(both.map(|machine| kubelet(machine, KubeletAction::Start)))
+    .eventually(
+        slack(),
+        all(both.map(|machine| phase(machine, Phase::RunningPreserved))),
+    )
+    .always(slack(), all(both.map(cordoned)))
+    .step(cordon("m-2", false))
+    .steps(both.map(|machine| preserve("Node", machine, "false")))
+    .eventually(slack(), all(both.map(forgotten)))
+    .always(slack(), all([cordoned("m-1"), not(cordoned("m-2"))]))
+    .step(cordon("m-2", true))
+    .eventually(slack(), cordoned("m-2"))
+    .always(slack(), all(both.map(cordoned)))
+}
+
+/// A person cordons a node, or takes that back.
+fn cordon(node: &str, closed: bool) -> Step {
+    harness::scenario::builder::patch_spec("Node", node, json!({ "unschedulable": closed }))
+}
+
+fn cordoned(node: &str) -> Condition {
+    field("Node", node, "/spec/unschedulable", true)
+}
+
+fn returns_an_annotation() -> Scenario {
+    let away = |value: &str| annotation("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, value);
+    Scenario::new(
+        "preserve_returns_an_annotation",
+        "A node that cluster-autoscaler may take is kept from it while its machine is preserved, and then it may be taken as before.",
+    )
+    .step(super::create_machine("m-1"))
+    .eventually(joining(), phase("m-1", Phase::Running))
+    .step(annotate("Node", "m-1", keys::SCALE_DOWN_DISABLED_ANNOTATION, "false"))
+    .step(preserve("Node", "m-1", "now"))
+    .eventually(
+        slack(),
+        all([kept_running("m-1"), away("true")]),
+    )
+    .step(preserve("Node", "m-1", "false"))
+    .eventually(slack(), all([phase("m-1", Phase::Running), away("false")]))
+    .always(
+        slack(),
+        all([
+            away("false"),
+            annotation("Node", "m-1", keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION, Value::Null),
+        ]),
+    )
+}
+
+fn relapses() -> Scenario {
+    let runs = || {
+        all([
+            phase("md-a-1", Phase::RunningPreserved),
+            not(tainted("md-a-1")),
+            preserved(Value::Null),
+        ])
+    };
+    let story = Scenario::new(
+        "preserve_relapses",
+        "A machine that a person keeps fails, runs, and fails again: each time it is kept, its pods leave, and its expiry stays.",
+    );
+    settled(story, &[long(worlds::pool(2))])
+        .step(preserve("Node", "md-a-1", "now"))
+        .eventually(slack(), runs())
+        .throughout(unchanged(
+            "Machine",
+            "md-a-1",
+            "/status/currentStatus/preserveExpiryTime",
+        ))
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(failing() + slack(), all([kept("md-a-1"), preserved(1)]))
+        .step(kubelet("md-a-1", KubeletAction::Start))
+        .eventually(slack(), runs())
+        .step(kubelet("md-a-1", KubeletAction::Stop))
+        .eventually(failing() + slack(), all([kept("md-a-1"), preserved(1)]))
+        .always(slack(), kept("md-a-1"))
+}
