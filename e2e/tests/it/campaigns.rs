@@ -2,14 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::drydock::{drydock, said};
+use crate::drydock::{drydock, drydock_program, said};
 
 fn document(folder: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join("chaos.json")).unwrap()).unwrap()
@@ -98,7 +98,7 @@ fn a_campaign_ends_when_its_time_is_up() {
 #[test]
 fn an_interrupted_campaign_ends_with_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
-    let mut campaign = Command::new(env!("CARGO_BIN_EXE_drydock"))
+    let mut campaign = drydock_program()
         .args([
             "chaos",
             "--seeds",

@@ -10,16 +10,12 @@ use serde_json::Value;
 
 /// The program with these arguments, in a folder of its own for reports.
 pub fn drydock(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_drydock"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap()
+    drydock_program().args(arguments).current_dir(folder).output().unwrap()
 }
 
 /// One simulated job in a process of its own.
 pub fn perform(job: &Job) -> RunResult {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_drydock"))
+    let mut child = drydock_program()
         .arg("perform")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -34,8 +30,9 @@ pub fn perform(job: &Job) -> RunResult {
     serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// The program with mcm and fakecloud, which the wall clock needs, built beside it.
-pub fn drydock_with_programs() -> Command {
+/// The program, with mcm and fakecloud, which the wall clock needs, beside it. All three are built before the first one runs: where
+/// that makes another `drydock` than the one of these tests, it takes its place, which no running one survives.
+pub fn drydock_program() -> Command {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
 
-use crate::drydock::{drydock_with_programs, holds_secret, said};
+use crate::drydock::{drydock_program, holds_secret, said};
 
 const FAILS: &str = "
 name: fails
@@ -29,7 +29,7 @@ steps:
 fn a_failed_run_leaves_a_folder_without_secrets_however_much_is_logged() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("fails.yaml"), FAILS).unwrap();
-    let output = drydock_with_programs()
+    let output = drydock_program()
         .args(["run", "--stage", "embedded", "--file", "fails.yaml"])
         .env("RUST_LOG", "debug")
         .current_dir(folder.path())
@@ -57,7 +57,7 @@ fn a_failed_run_leaves_a_folder_without_secrets_however_much_is_logged() {
 #[test]
 fn another_controller_is_tested_by_the_same_scenario() {
     let folder = tempfile::tempdir().unwrap();
-    let mut run = drydock_with_programs();
+    let mut run = drydock_program();
     let mcm = Path::new(run.get_program()).with_file_name("mcm");
     let free = TcpListener::bind(("127.0.0.1", 0))
         .unwrap()
@@ -87,7 +87,7 @@ fn another_controller_is_tested_by_the_same_scenario() {
 
 /// `drydock up` in that folder of temporary files, once it is up, with what it printed.
 fn up(folder: &Path) -> (Child, BufReader<ChildStdout>, String) {
-    let mut child = drydock_with_programs()
+    let mut child = drydock_program()
         .arg("up")
         .env("TMPDIR", folder)
         .current_dir(folder)
@@ -142,7 +142,7 @@ fn a_port_in_use_is_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let output = drydock_with_programs()
+    let output = drydock_program()
         .args(["up", "--port", &port])
         .env("TMPDIR", folder.path())
         .output()
@@ -160,7 +160,7 @@ fn a_port_in_use_is_one_clear_line() {
 /// Interrupts `drydock run` at the moment that a program is started; then nothing of it is there.
 fn interrupted_run_leaves_nothing(stage: &str, log: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = drydock_with_programs()
+    let mut child = drydock_program()
         .args(["run", "vm_dies", "--stage", stage])
         .env("TMPDIR", folder.path())
         .current_dir(folder.path())
@@ -217,7 +217,7 @@ fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) 
 fn two_worlds_side_by_side_do_not_disturb_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let run = || {
-        drydock_with_programs()
+        drydock_program()
             .args(["run", "lifecycle", "failover", "--stage", "embedded"])
             .current_dir(folder.path())
             .stdout(Stdio::piped())

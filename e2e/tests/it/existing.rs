@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::drydock::{drydock_with_programs, said};
+use crate::drydock::{drydock_program, said};
 
 /// Where a session leaves traces, if it does.
 const LOOKED_AT: [&str; 12] = [
@@ -81,7 +81,7 @@ impl Cluster {
 
     /// The last of `flags` gets the cluster's kubeconfig.
     fn run_with(&self, scenario: &str, flags: &[&str]) -> Child {
-        drydock_with_programs()
+        drydock_program()
             .args(["run", scenario, "--yes"])
             .args(flags)
             .arg(self.folder.path().join("plane/kubeconfig"))
@@ -215,7 +215,7 @@ fn a_server_that_says_nothing_is_given_up_within_ten_seconds() {
          contexts: [{{name: silent, context: {{cluster: silent, user: me}}}}]\n"
     );
     std::fs::write(folder.path().join("silent.kubeconfig"), kubeconfig).unwrap();
-    let output = drydock_with_programs()
+    let output = drydock_program()
         .args([
             "run",
             "lifecycle",

@@ -16,7 +16,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::drydock::{drydock_with_programs, said};
+use crate::drydock::{drydock_program, said};
 
 /// How long a node may take to be seen as it is.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ struct World {
 impl World {
     fn up(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut child = drydock_with_programs()
+        let mut child = drydock_program()
             .arg("up")
             .args(arguments)
             .env("TMPDIR", folder.path())
@@ -99,7 +99,7 @@ impl Drop for World {
 }
 
 fn nodes(folder: &Path, arguments: &[&str]) -> Output {
-    drydock_with_programs()
+    drydock_program()
         .arg("nodes")
         .args(arguments)
         .current_dir(folder)

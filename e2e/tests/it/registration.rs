@@ -14,7 +14,7 @@ use kube::{Client, Config, ResourceExt};
 use mcm_api::{Machine, MachineClass, Phase};
 use serde_json::{Value, json};
 
-use crate::drydock::drydock_with_programs;
+use crate::drydock::drydock_program;
 
 /// What a step may take on a computer under load.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ fn free_port() -> u16 {
 
 /// A control plane alone, and its kubeconfig.
 fn control_plane() -> (Running, PathBuf) {
-    let mut up = drydock_with_programs();
+    let mut up = drydock_program();
     up.args(["up", "--without=mcm,fakecloud"]).stdout(Stdio::piped());
     let mut running = Running(up.spawn().unwrap());
     let output = BufReader::new(running.0.stdout.take().unwrap());

@@ -9,7 +9,7 @@ use harness::stage::NAMESPACE;
 use harness::stage::audit::Access;
 use serde_json::Value;
 
-use crate::drydock::{drydock_with_programs, said, simulate};
+use crate::drydock::{drydock_program, said, simulate};
 
 /// What is asked for only when two writers race, which virtual time gives no scenario at will.
 const ONLY_IN_RACES: [(&str, &str, &str); 4] = [
@@ -126,7 +126,7 @@ fn the_roles_are_what_mcm_and_fakecloud_ask_for_and_no_more() {
 #[test]
 fn mcm_and_fakecloud_are_refused_nothing_over_https() {
     let folder = tempfile::tempdir().unwrap();
-    let output = drydock_with_programs()
+    let output = drydock_program()
         .args([
             "run",
             "lifecycle",
