@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the checks that need a real Kubernetes.
-set -euo pipefail
+set -Eeuo pipefail
+trap 'printf "failed with %s: line %s of %s: %s\n" "$?" "$LINENO" "$0" "$BASH_COMMAND" >&2' ERR
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # skip WHY: this machine cannot run the check, which is not the product's fault
