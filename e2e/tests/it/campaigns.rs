@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -121,6 +121,24 @@ fn an_interrupted_campaign_ends_with_what_it_has() {
     assert_eq!(campaign.wait().unwrap().code(), Some(1), "{rest:?}");
     assert!(rest.iter().any(|line| line.starts_with("interrupted: ")), "{rest:?}");
     assert!(document(folder.path())["failed"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_campaign_goes_on_while_its_program_is_built_anew() {
+    // Where files can have a second name: in the folder of the program.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let copy = folder.path().join("drydock");
+    std::fs::hard_link(drydock_program().get_program(), &copy).unwrap();
+    let campaign = Command::new(&copy)
+        .args(["chaos", "first-light", "--seeds", "4"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::fs::remove_file(&copy).unwrap();
+    let output = campaign.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
 }
 
 #[rstest]

@@ -13,6 +13,7 @@ use super::stage::StageArguments;
 use super::{Interrupts, Usage, block_on, session};
 use crate::runner::{self, Job, RunResult};
 use crate::stage::StageKind;
+use crate::stage::child::this_program;
 
 /// How many jobs run side by side: as many as were asked for, or one a core.
 pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
@@ -79,8 +80,7 @@ pub(super) async fn run_simulated(job: &Job) -> RunResult {
 
 async fn run_in_process(job: &Job) -> Result<RunResult, String> {
     let cannot = |error: std::io::Error| format!("cannot start a process for the simulation: {error}");
-    let this = std::env::current_exe().map_err(cannot)?;
-    let mut child = Command::new(this)
+    let mut child = Command::new(this_program().map_err(cannot)?)
         .arg("perform")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

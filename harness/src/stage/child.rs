@@ -84,13 +84,7 @@ impl Program {
             .open(&self.log)
             .map_err(cannot)?;
         let errors = log.try_clone().map_err(cannot)?;
-        // Of a program that was built anew meanwhile, Linux still has the file that runs.
-        let this = if cfg!(target_os = "linux") {
-            PathBuf::from("/proc/self/exe")
-        } else {
-            std::env::current_exe().map_err(cannot)?
-        };
-        let child = Command::new(this)
+        let child = Command::new(this_program().map_err(cannot)?)
             .args(["tether", "--parent", &std::process::id().to_string(), "--"])
             .args(&self.command)
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
@@ -181,6 +175,17 @@ fn last_words(log: &Path) -> String {
         Some(line) => format!("; its last words: {}", line.trim()),
         None => String::new(),
     }
+}
+
+/// The program that runs, to start it once more. Of one that was built anew meanwhile, Linux still has the file that runs.
+///
+/// # Errors
+/// When the system does not tell where it is.
+pub fn this_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe()
 }
 
 /// The program of that name beside this executable, or in a build folder above a test's.

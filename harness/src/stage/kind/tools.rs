@@ -15,6 +15,8 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tokio::process::Command;
 
+use crate::stage::child::this_program;
+
 /// How many of a program's last lines are shown when it fails.
 const LAST_LINES: usize = 3;
 
@@ -165,7 +167,7 @@ impl Call<'_> {
         let output_path = self.log.with_extension("out");
         let errors = File::create(&self.log).map_err(cannot)?;
         let output = File::create(&output_path).map_err(cannot)?;
-        let mut command = Command::new(std::env::current_exe().map_err(cannot)?);
+        let mut command = Command::new(this_program().map_err(cannot)?);
         command
             .args(["tether", "--parent", &std::process::id().to_string(), "--"])
             .args(&self.command)
