@@ -4,7 +4,7 @@ SEEDS ?= 20
 SEED ?= 7
 FUZZ_ROUNDS ?= 1000000
 
-.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test fuzz mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
+.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test real-test fuzz mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
@@ -42,6 +42,9 @@ chaos: build     ## random worlds, users and faults in virtual time over SEEDS s
 
 test:            ## unit, property, sequence, contract and simulation tests
 	INSTA_UPDATE=no $(CARGO) test --workspace
+
+real-test:       ## the tests that need a real control plane, which `make test` passes over where there is none
+	DRYDOCK_NEEDS_CONTROL_PLANE=1 INSTA_UPDATE=no $(CARGO) test --workspace --test it -- existing:: preservation_consumers:: by_the_real_api_server on_a_real_control_plane
 
 fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS of each kind
 	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use rstest::rstest;
 
 use crate::drydock::{drydock_program, holds_secret, said};
+use crate::existing::assert_none_is_needed;
 
 const FAILS: &str = "
 name: fails
@@ -208,8 +209,9 @@ fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
 #[case::as_the_server_starts("kube-apiserver.log")]
 #[case::as_the_cloud_starts("fakecloud.log")]
 fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) {
-    if envtest::Programs::find().is_ok() {
-        interrupted_run_leaves_nothing("envtest", log);
+    match envtest::Programs::find() {
+        Ok(_) => interrupted_run_leaves_nothing("envtest", log),
+        Err(missing) => assert_none_is_needed(&missing),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A cluster that is there: one session at a time, none beside another machine controller, and nothing left behind.
-//! The cluster is a real control plane; where its programs are not at hand, there is nothing to test.
+//! The cluster is a real control plane; where its programs are not at hand, there is nothing to test, unless `make real-test` asks
+//! for them.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -48,7 +49,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 impl Cluster {
-    /// `None`: the programs are not here.
+    /// `None`: the programs are not here, and nobody needs them.
     pub(crate) async fn start() -> Option<Self> {
         let have = r#". "$0"; for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do [ -x "$BIN/$name" ] || { echo none; break; }; done"#;
         let found = Command::new("bash")
@@ -58,6 +59,7 @@ impl Cluster {
             .unwrap();
         assert!(found.status.success(), "{}", said(&found));
         if !found.stdout.is_empty() {
+            assert_none_is_needed("scripts/kubernetes/build has not made one");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -119,6 +121,12 @@ impl Drop for Cluster {
             .arg(self.folder.path().join("plane"))
             .status();
     }
+}
+
+/// Where `DRYDOCK_NEEDS_CONTROL_PLANE` is set, a test that needs a real control plane fails without one.
+pub(crate) fn assert_none_is_needed(because: &str) {
+    let needed = std::env::var_os("DRYDOCK_NEEDS_CONTROL_PLANE").is_some();
+    assert!(!needed, "there is no control plane: {because}");
 }
 
 /// The first of five ports in a row that are free.
