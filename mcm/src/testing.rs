@@ -185,7 +185,7 @@ impl State {
             }
             Method::PUT => self.write(target, |_| body.clone(), &body),
             Method::PATCH => self.write(target, |old| merged(old.clone(), &body), &body),
-            Method::DELETE => self.delete(path),
+            Method::DELETE => self.delete(path, &body["preconditions"]),
             _ => failure(405, "MethodNotAllowed", path),
         }
     }
@@ -231,10 +231,14 @@ impl State {
         self.store(path.to_owned(), new, 200)
     }
 
-    fn delete(&mut self, path: &str) -> (u16, Value) {
+    fn delete(&mut self, path: &str, preconditions: &Value) -> (u16, Value) {
         let Some(object) = self.objects.get(path).cloned() else {
             return not_found(path);
         };
+        let is_met = |key: &str| preconditions[key].is_null() || preconditions[key] == object["metadata"][key];
+        if !["uid", "resourceVersion"].into_iter().all(is_met) {
+            return failure(409, "Conflict", path);
+        }
         if object["metadata"]["finalizers"]
             .as_array()
             .is_some_and(|all| !all.is_empty())

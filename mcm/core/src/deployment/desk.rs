@@ -119,6 +119,11 @@ impl SetDraft {
         self.count_of(size, |machine| self.serves(machine, now))
     }
 
+    /// How many would be preserved if the set had that size.
+    pub fn kept_of(&self, size: i64) -> i64 {
+        self.count_of(size, |machine| machine.status.is_kept())
+    }
+
     fn count_of(&self, size: i64, counts: impl Fn(&Machine) -> bool) -> i64 {
         let staying = self.staying_of(size).into_iter();
         staying.filter(|machine| counts(machine)).count() as i64

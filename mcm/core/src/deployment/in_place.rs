@@ -193,11 +193,11 @@ fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
     desk.because(Kind::Node, &name, Reason::Reopened(name.clone()));
 }
 
-/// Failed machines that are kept cannot be updated. When none but they are left in the old sets they go, and new ones come
-/// in their place. Answers whether a size changed.
+/// Failed machines that are kept cannot be updated, nor can a person choose them for it. When none but they are left in the old
+/// sets they go, and new ones come in their place. Answers whether a size changed.
 fn replace_kept(desk: &mut Desk, old: &[usize]) -> bool {
     let left: Vec<_> = old.iter().flat_map(|position| machines(desk, *position)).collect();
-    if left.is_empty() || is_manual(desk) || !left.iter().all(|machine| machine.status.is_kept_failed()) {
+    if left.is_empty() || !left.iter().all(|machine| machine.status.is_kept_failed()) {
         return false;
     }
     let mut changed = false;

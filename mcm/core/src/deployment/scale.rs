@@ -7,6 +7,7 @@ use mcm_api::keys;
 use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
 use super::desk::{Desk, SetDraft};
 use super::{Reason, revision};
+use crate::preservation::Ledger;
 
 /// Whether the sets were sized for another number of replicas. Without a set of the newest template a rollout comes first,
 /// unless it is paused.
@@ -149,6 +150,7 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
             *first = (*first + delta - added).max(0);
         }
         spare_available(desk, &mut sizes);
+        spare_preserved(desk, &mut sizes);
     }
     numbers(sizes)
 }
@@ -195,6 +197,37 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
     }
 }
 
+/// Of fewer machines the preserved ones go last, whichever set they are of; failed ones that are kept lower what has to serve. A
+/// rollout that is under way takes them with their set.
+fn spare_preserved(desk: &Desk, sizes: &mut [(usize, i64)]) {
+    if Ledger::Deployment(&desk.deployment).is_rolling() {
+        return;
+    }
+    let least = i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed();
+    let kept = |position: usize, size: i64| desk.sets[position].kept_of(size);
+    let serving = |position: usize, size: i64| desk.sets[position].serving_of(size, desk.now);
+    for _ in 0..desk.replicas() {
+        let gains = |(position, size): &(usize, i64)| {
+            *size < i64::from(desk.sets[*position].replicas()) && kept(*position, size + 1) > kept(*position, *size)
+        };
+        let Some(to) = sizes.iter().position(gains) else { return };
+        let (receives, size) = sizes[to];
+        let gained = serving(receives, size + 1) - serving(receives, size);
+        let lost = |(position, size): &(usize, i64)| serving(*position, *size) - serving(*position, size - 1);
+        let all: i64 = sizes.iter().map(|(position, size)| serving(*position, *size)).sum();
+        let gives = |index: &usize| {
+            let (position, size) = sizes[*index];
+            let free = *index != to && size > 0 && kept(position, size - 1) == kept(position, size);
+            free && all + gained - lost(&sizes[*index]) >= least.min(all)
+        };
+        let Some(from) = (0..sizes.len()).filter(gives).min_by_key(|index| lost(&sizes[*index])) else {
+            return;
+        };
+        sizes[from].1 -= 1;
+        sizes[to].1 += 1;
+    }
+}
+
 /// What a set gives away; zero or less.
 fn share(set: &SetDraft, size: i64, desk: &Desk, allowed: i64) -> i64 {
     if size == 0 || desk.replicas() == 0 {
@@ -234,6 +267,9 @@ fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -
     }
     if desk.deployment.spec.strategy.type_ == IN_PLACE_UPDATE && total > wanted {
         spare_available(desk, &mut sizes);
+    }
+    if total > wanted {
+        spare_preserved(desk, &mut sizes);
     }
     numbers(sizes)
 }

@@ -75,9 +75,9 @@ fn look(pass: &Pass) -> Plan {
     if let Some(plan) = migration::decide(pass).filter(|_| carries_finalizer(pass)) {
         return plan;
     }
-    let unclaimed = pass.view.failure.as_ref().filter(|failure| is_refused_claim(failure));
+    let passed_over = pass.view.failure.as_ref().filter(|failure| is_passed_over(failure));
     if let Some(failure) = &pass.view.failure
-        && unclaimed.is_none()
+        && passed_over.is_none()
     {
         let reason = Reason::ActionFailed(failure.message.clone());
         return Plan::new(reason).again(failure, &pass.settings.retry);
@@ -115,7 +115,7 @@ fn look(pass: &Pass) -> Plan {
         }
     };
     let plan = update::kept_in_mind(pass, plan);
-    if unclaimed.is_some() {
+    if passed_over.is_some() {
         let soon = pass.settings.retry.short;
         let wake = plan.wake.map_or(soon, |wake| wake.min(soon));
         return plan.after(wake);
@@ -135,12 +135,16 @@ fn carries_finalizer(pass: &Pass) -> bool {
     has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER)
 }
 
-/// Whether the Node could not be marked as the machine's. It is judged all the same.
-fn is_refused_claim(failure: &Failure) -> bool {
+/// Whether the Node could not be marked as the machine's or as preserved, or the list of preserved machines could not be brought
+/// up to date. The machine is judged all the same.
+fn is_passed_over(failure: &Failure) -> bool {
     !failure.conflict
         && matches!(
             failure.action,
-            Action::PatchNode { .. } | Action::SetNodeCapacity { .. }
+            Action::PatchNode { .. }
+                | Action::SetNodeCapacity { .. }
+                | Action::SetPreservedCondition { .. }
+                | Action::LeaveLedger
         )
 }
 

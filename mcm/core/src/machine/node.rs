@@ -81,7 +81,8 @@ pub(super) fn mislabelled(pass: &Pass) -> Option<Plan> {
 }
 
 /// `plan`, after the machine's Node carries its name, the finalizer and what the template wants, all in one write. Capacity,
-/// which the status has, is written before and by itself: that other write forgets what it was last.
+/// which the status has, is written before and by itself: that other write forgets what it was last. A plan that patches the
+/// Node, too, waits for the Node as it is afterwards.
 pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     let Some(node) = pass.view.node.present().filter(|node| !is_not_managed(node)) else {
         return plan;
@@ -95,6 +96,10 @@ pub(super) fn claimed(pass: &Pass, mut plan: Plan) -> Plan {
     let capacity = node_template::capacity(pass, node);
     let node = name.clone();
     let action = if !capacity.is_empty() {
+        let patches = |action: &Action| matches!(action, Action::PatchNode { .. });
+        if plan.actions.iter().any(patches) {
+            plan = Plan::new(plan.reason);
+        }
         plan = plan.after(Duration::ZERO);
         Action::SetNodeCapacity { node, capacity }
     } else if !patch.is_empty() {

@@ -1,9 +1,12 @@
 //! Update in place: from the labels of the Node to its condition, the drain, and the machine's phase.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use mcm_api::class::NodeTemplate;
 use mcm_api::{Operation, Phase, Preservation, PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{EvictionOutcome, Failure, NodeView, View, is_drained_in_place};
 use rstest::rstest;
@@ -167,6 +170,21 @@ fn what_a_node_was_before_its_drain_is_written_with_the_cordon(
         .find_map(|action| action.node_patch(&node, "worker-x7k2p"));
     let cordons = patch.is_some_and(|patch| patch.pointer("/spec/unschedulable").is_some());
     assert_eq!(cordons, !cordoned, "one patch does both");
+}
+
+/// Both change the Node's version, and the cordon is for the one that it was decided on.
+#[test]
+fn a_node_is_cordoned_once_its_capacity_is_written() {
+    let node = labelled("candidate selected", Some("SelectedForUpdate"));
+    let mut view = on(Phase::Running, node);
+    let amount = [("example.com/x".to_owned(), Quantity("1".to_owned()))].into();
+    view.class.as_mut().unwrap().node_template = Some(NodeTemplate {
+        virtual_capacity: Some(amount),
+        ..NodeTemplate::default()
+    });
+    let plan = decided(&view, minute(1));
+    assert_eq!(actions(&plan), ["capacity example.com/x=1"]);
+    assert_eq!((plan.status, plan.wake), (None, Some(Duration::ZERO)));
 }
 
 #[test]

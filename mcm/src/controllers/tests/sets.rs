@@ -65,6 +65,20 @@ fn creations(stage: &Stage) -> usize {
     stage.writes().iter().filter(|write| **write == wanted).count()
 }
 
+/// Two machines of the set, one older than the other.
+fn put_two(stage: &Stage) {
+    for (name, created) in [("m-new", "2027-01-15T07:00:00Z"), ("m-old", "2027-01-15T06:00:00Z")] {
+        let mut machine = machine(name);
+        machine["metadata"]["creationTimestamp"] = json!(created);
+        stage.server.put(&format!("{MACHINES}/{name}"), machine);
+    }
+}
+
+fn leaving(stage: &Stage, name: &str) -> bool {
+    let machine = stage.server.get(&format!("{MACHINES}/{name}")).unwrap();
+    !machine["metadata"]["deletionTimestamp"].is_null()
+}
+
 /// One that fails is tried again when its set's condition is written, and then only after a while.
 #[rstest]
 #[case::ten(10, false, 10, 10)]
@@ -98,28 +112,36 @@ async fn machines_are_made_slowly_at_first(
 async fn a_surplus_machine_is_deleted_or_the_set_says_why_not(#[case] forbidden: Option<&str>, #[case] goes: bool) {
     let stage = Stage::new();
     stage.server.put(SET, set(1));
-    for (name, created) in [("m-new", "2027-01-15T07:00:00Z"), ("m-old", "2027-01-15T06:00:00Z")] {
-        let mut machine = machine(name);
-        machine["metadata"]["creationTimestamp"] = json!(created);
-        stage.server.put(&format!("{MACHINES}/{name}"), machine);
-    }
+    put_two(&stage);
     if let Some(name) = forbidden {
         stage.server.forbid(&format!("{MACHINES}/{name}"));
     }
     run_sets(&stage).await;
-    let leaving = |name: &str| {
-        let machine = stage.server.get(&format!("{MACHINES}/{name}")).unwrap();
-        assert_eq!(
-            machine["status"]["currentStatus"]["phase"], "Running",
-            "the machine controller says when it is Terminating"
-        );
-        !machine["metadata"]["deletionTimestamp"].is_null()
-    };
-    assert_eq!([leaving("m-old"), leaving("m-new")], [goes, false]);
+    assert_eq!([leaving(&stage, "m-old"), leaving(&stage, "m-new")], [goes, false]);
+    assert_eq!(
+        stage.phases(),
+        ["Running", "Running"],
+        "the machine controller says when one is Terminating"
+    );
     let (reason, message) = condition(&stage);
     assert_eq!(reason == json!("FailedDelete"), !goes);
     assert_eq!(message.contains("m-old: Forbidden"), !goes, "{message}");
     assert_eq!(warned(&stage, "FailedDelete", "Error deleting: "), !goes);
+}
+
+/// What has changed since is decided on anew.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_preserved_just_before_its_deletion_stays_and_another_one_goes() {
+    let stage = Stage::new();
+    stage.server.put(SET, set(1));
+    put_two(&stage);
+    let old = format!("{MACHINES}/m-old");
+    let mut preserved = stage.server.get(&old).unwrap();
+    preserved["status"]["currentStatus"] =
+        json!({ "phase": "Running:Preserved", "preserveExpiryTime": "2027-01-16T08:00:00Z" });
+    stage.server.before_a_write_to(&old, &old, preserved);
+    run_sets(&stage).await;
+    assert_eq!([leaving(&stage, "m-old"), leaving(&stage, "m-new")], [false, true]);
 }
 
 #[tokio::test(start_paused = true)]

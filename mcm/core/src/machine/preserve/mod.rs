@@ -1,7 +1,7 @@
 //! Preservation in a machine's plan: what its rule says becomes status, Node and events.
 //!
-//! It comes last and stands in nobody's way: a plan that writes a status or asks the cloud goes first, and only what
-//! fails or recovers in it is changed. What must not live here: the rule, which is [`crate::preservation`]'s.
+//! It comes last and stands in nobody's way: a plan that writes a status or asks the cloud for more than an update goes first,
+//! and only what fails or recovers in it is changed. What must not live here: the rule, which is [`crate::preservation`]'s.
 
 mod drain;
 mod finish;
@@ -87,10 +87,16 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
         return plan;
     };
     if let Some(failure) = &pass.view.failure {
-        let refused = !failure.conflict && own.actions.contains(&failure.action);
-        if refused {
-            let list = || counted(pass, facts).filter(|plan| !plan.actions.contains(&failure.action));
-            return despite(pass, facts).or_else(list).unwrap_or(plan);
+        let refused = |plan: &Plan| !failure.conflict && plan.actions.contains(&failure.action);
+        let end = || despite(pass, facts).filter(|end| !refused(end));
+        if refused(&own) {
+            let list = || counted(pass, facts).filter(|plan| !refused(plan));
+            return end().or_else(list).unwrap_or(plan);
+        }
+        // Whatever else it is that is refused: an end that has come does not wait for it. What the cloud answered is recorded first.
+        let ends = plan.after_failure && !failure.conflict && pass.view.answers.is_empty();
+        if let Some(end) = end().filter(|_| ends) {
+            return end;
         }
         if plan.after_failure {
             return plan;
@@ -160,7 +166,8 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
 fn named(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let lasts = facts.record.is_some() || facts.now.expiry != Expiry::None;
     let node = pass.view.labelled_node.as_ref();
-    let node = node.filter(|_| lasts && pass.node_name().is_none())?;
+    // While there is no VM a Node of that name is one that another machine left.
+    let node = node.filter(|_| lasts && facts.now.vm && pass.node_name().is_none())?;
     let text = "the machine names its Node again".to_owned();
     let plan = Plan::new(Reason::Preservation(text)).act(Action::PatchMachine(MachinePatch::naming(node)));
     Some(plan.after(Duration::ZERO))

@@ -185,6 +185,17 @@ fn a_preservation_begins_and_ends_while_the_driver_is_to_update_the_vm() {
     assert_eq!((lab.node(CA), call.expiry), (None, None));
 }
 
+#[test]
+fn the_driver_is_asked_to_update_a_vm_whose_node_cannot_be_told_of_the_preservation() {
+    let mut view = running();
+    view.class.as_mut().unwrap().provider_spec = json!({ "tags": { "a": "1" } });
+    let mut lab = Lab::new(view);
+    lab.refuses = |action| matches!(action, Action::SetPreservedCondition { .. });
+    lab.ask("Machine", "now");
+    assert_eq!(actions(&before_the_call(&mut lab)), ["call Update"]);
+    assert_eq!(lab.phase(), "Running:Preserved");
+}
+
 /// It waits for others to be ready on its Node, and they are not.
 #[test]
 fn a_machine_that_never_ran_does_not_run_because_it_is_kept() {

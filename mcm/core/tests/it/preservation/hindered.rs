@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::NodeTemplateSpec;
 use mcm_api::{PreservationStage, PreservedBy, keys};
 use mcm_core::machine::{Action, NodeView};
@@ -76,6 +77,53 @@ fn the_end_of_a_failed_machine_does_not_wait_for_writes_that_are_refused(#[case]
         status.preservation.as_ref().unwrap().stage,
         PreservationStage::Releasing
     );
+}
+
+/// The update's own mark comes first, at every look.
+#[test]
+fn the_end_of_a_failed_machine_does_not_wait_for_marks_of_an_update_that_are_refused() {
+    let mut lab = kept();
+    if let NodeView::Present(node) = &mut lab.view.node {
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
+    }
+    let ends = lab.expiry().unwrap();
+    lab.refuses = |action| matches!(action, Action::SetNodeCondition { .. });
+    lab.now = ends;
+    for _ in 0..10 {
+        let plan = lab.decide();
+        lab.carry_out(plan);
+    }
+    assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+}
+
+/// As often as it is looked at, and no oftener.
+#[test]
+fn a_deletion_that_is_refused_is_asked_for_once_a_look() {
+    let mut lab = failing();
+    lab.view.machine.metadata.owner_references = None;
+    lab.view.ledger = Standing::Nobody;
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    lab.refuses = |action| *action == Action::DeleteMachine;
+    lab.now = lab.expiry().unwrap();
+    while !lab.decide().actions.contains(&Action::DeleteMachine) {
+        let plan = lab.decide();
+        lab.carry_out(plan);
+    }
+    let plan = lab.decide();
+    lab.carry_out(plan);
+    let plan = lab.decide();
+    assert!(plan.after_failure && plan.actions.is_empty(), "{plan:?}");
+}
+
+#[test]
+fn a_node_that_a_person_deletes_takes_its_machine_along_though_it_is_kept() {
+    let mut lab = kept();
+    if let NodeView::Present(node) = &mut lab.view.node {
+        node.metadata.deletion_timestamp = Some(Time(minute(12)));
+    }
+    assert_eq!(actions(&lab.decide()), ["delete machine"]);
 }
 
 #[rstest]

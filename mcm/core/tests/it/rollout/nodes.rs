@@ -6,13 +6,13 @@ use jiff::ToSpan;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, keys};
-use mcm_core::deployment::{Settings, decide};
+use mcm_core::deployment::{Settings, decide, template_hash};
 use mcm_core::steps::{Act, Kind};
 use rstest::rstest;
 
 use super::objects::{
-    add_full_set, add_machine, decide_all, decide_once, edit_set, node_annotations, plan, set_annotation, taints,
-    world_of,
+    add_full_set, add_machine, add_set, decide_all, decide_once, edit_set, node_annotations, plan, set_annotation,
+    taints, world_of,
 };
 use super::sequences::rolling;
 use super::world::World;
@@ -191,6 +191,32 @@ fn that_a_rollout_is_over_is_said_though_its_nodes_cannot_be_written() {
         panic!("{plan:?}");
     };
     assert!(patch["status"]["rolledOut"].is_string(), "{patch}");
+}
+
+/// Another controller's deployment does not say which template was rolled out last: what its newest set has, of which there may
+/// be none for the template that is wanted now.
+#[rstest]
+#[case::in_its_midst("class-a", "class-a")]
+#[case::before_its_set_is_there("class-b", "class-x")]
+fn what_was_rolled_out_before_anybody_noted_it_is_the_template_of_the_newest_set(
+    #[case] wanted: &str,
+    #[case] newest: &str,
+) {
+    let mut world = world_of(2, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-x", 2, "old");
+    let newest = if newest == "class-a" {
+        add_set(&mut world, 2, "class-a", 0)
+    } else {
+        "ms1".to_owned()
+    };
+    world.edit("wanted, in a pause", |one| {
+        one.spec.template.spec.class.name = wanted.to_owned();
+        one.spec.paused = true;
+    });
+    decide_all(&mut world);
+    let known = world.deployment.as_ref().unwrap().status.rolled_out.clone();
+    let of = &world.sets[&newest].spec.template;
+    assert_eq!(known, template_hash(of), "{}", world.tail());
 }
 
 #[test]

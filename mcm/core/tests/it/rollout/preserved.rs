@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, Preservation, PreservationEntry, PreservationStage, PreservedBy, keys};
 use mcm_core::deployment::{Settings, decide};
 use mcm_core::steps::Act;
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
 
 use super::objects::{
     add_full_set, add_machine, add_set, decide_all, edit_set, in_place, label_node, labelled, size, world_of,
@@ -270,6 +271,55 @@ fn no_place_is_made_beyond_the_limit_for_what_failed_and_is_kept() {
     world.edit("fewer", |one| one.spec.replicas = 4);
     decide_all(&mut world);
     assert!(size(&world, "ms1") + size(&world, "ms2") <= 5, "{}", world.tail());
+}
+
+/// In a pause, with two machines in each set: those of the old one are kept.
+#[rstest]
+#[case::fewer(rolling(1, 0), Phase::Running, 2, (2, 1))]
+#[case::fewer_recreated(json!({ "type": "Recreate" }), Phase::Running, 2, (2, 0))]
+#[case::fewer_in_place(in_place("Auto", 1, 0), Phase::Running, 3, (2, 1))]
+#[case::as_few_as_they_are(rolling(0, 1), Phase::Running, 1, (1, 0))]
+#[case::failed_ones(rolling(1, 0), Phase::Failed, 2, (2, 1))]
+#[case::nothing(rolling(1, 0), Phase::Running, 0, (0, 0))]
+fn scaled_down_in_a_pause_kept_machines_go_last_whichever_set_they_are_of(
+    #[case] strategy: Value,
+    #[case] phase: Phase,
+    #[case] replicas: i32,
+    #[case] left: (i32, i32),
+) {
+    let mut world = world_of(4, strategy);
+    add_full_set(&mut world, 1, "class-x", 2, "o");
+    add_full_set(&mut world, 2, "class-a", 2, "n");
+    for set in ["ms1", "ms2"] {
+        edit_set(&mut world, set, |set| {
+            let annotations = set.metadata.annotations.get_or_insert_default();
+            annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), "4".to_owned());
+        });
+    }
+    for name in ["o-0", "o-1"] {
+        preserve(&mut world, name, PreservedBy::Machine);
+        world.enter(name, phase.clone());
+    }
+    world.edit("paused, and fewer", |one| {
+        one.spec.paused = true;
+        one.spec.replicas = replicas;
+    });
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), left, "{}", world.tail());
+}
+
+#[test]
+fn an_update_by_hand_replaces_failed_machines_that_are_kept_when_none_but_they_are_left() {
+    let mut world = world_of(3, in_place("Manual", 0, 1));
+    add_full_set(&mut world, 1, "class-x", 1, "o");
+    add_full_set(&mut world, 2, "class-a", 2, "n");
+    preserve(&mut world, "o-0", PreservedBy::Machine);
+    world.enter("o-0", Phase::Failed);
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (0, 2), "{}", world.tail());
+    world.machines.remove("o-0");
+    decide_all(&mut world);
+    assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (0, 3), "{}", world.tail());
 }
 
 #[test]
