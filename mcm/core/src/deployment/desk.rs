@@ -119,9 +119,10 @@ impl SetDraft {
         self.count_of(size, |machine| self.serves(machine, now))
     }
 
-    /// How many would be preserved if the set had that size.
-    pub fn kept_of(&self, size: i64) -> i64 {
-        self.count_of(size, |machine| machine.status.is_kept())
+    /// The machine that only the last of so many places keeps; `None`: nobody needs it yet.
+    pub fn last_of(&self, size: i64) -> Option<Arc<Machine>> {
+        let (with, without) = (self.staying_of(size), self.staying_of(size - 1));
+        with.first().filter(|_| with.len() > without.len()).copied().cloned()
     }
 
     fn count_of(&self, size: i64, counts: impl Fn(&Machine) -> bool) -> i64 {

@@ -1,13 +1,13 @@
 //! A changed number of replicas, outside the steps of a rollout and in its midst.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use mcm_api::keys;
+use mcm_api::{Machine, PreservedBy, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
 use super::desk::{Desk, SetDraft};
 use super::{Reason, revision};
-use crate::preservation::Ledger;
 
 /// Whether the sets were sized for another number of replicas. Without a set of the newest template a rollout comes first,
 /// unless it is paused.
@@ -197,34 +197,49 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
     }
 }
 
-/// Of fewer machines the preserved ones go last, whichever set they are of; failed ones that are kept lower what has to serve. A
-/// rollout that is under way takes them with their set.
+/// Of fewer machines the preserved ones go last, whichever set they are of: before those that somebody asked for the automatic
+/// ones. Failed ones lower what has to serve. A rollout that is under way takes them with their set, but for those that serve and
+/// are updated in place.
 fn spare_preserved(desk: &Desk, sizes: &mut [(usize, i64)]) {
-    if Ledger::Deployment(&desk.deployment).is_rolling() {
+    let paused = desk.deployment.spec.paused;
+    if !paused && desk.deployment.spec.strategy.type_ != IN_PLACE_UPDATE {
         return;
     }
+    let worth = |machine: Option<&Arc<Machine>>| match machine.map(|machine| &machine.status) {
+        Some(status) if status.is_kept() && (paused || !status.is_kept_failed()) => {
+            let by = status.preservation.as_ref().map(|record| &record.by);
+            if by == Some(&PreservedBy::Auto) { 1 } else { 2 }
+        }
+        _ => 0,
+    };
+    let serves = |set: &SetDraft, machine: Option<&Arc<Machine>>| {
+        i64::from(machine.is_some_and(|machine| set.serves(machine, desk.now)))
+    };
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed();
-    let kept = |position: usize, size: i64| desk.sets[position].kept_of(size);
-    let serving = |position: usize, size: i64| desk.sets[position].serving_of(size, desk.now);
-    for _ in 0..desk.replicas() {
-        let gains = |(position, size): &(usize, i64)| {
-            *size < i64::from(desk.sets[*position].replicas()) && kept(*position, size + 1) > kept(*position, *size)
+    loop {
+        let serving: i64 = sizes
+            .iter()
+            .map(|(position, size)| desk.sets[*position].serving_of(*size, desk.now))
+            .sum();
+        // What one place more gives, and what one less takes.
+        let swap = |to: usize, from: usize| {
+            let (taker, giver) = (&desk.sets[sizes[to].0], &desk.sets[sizes[from].0]);
+            let (gained, lost) = (taker.last_of(sizes[to].1 + 1), giver.last_of(sizes[from].1));
+            let (gained, lost) = (gained.as_ref(), lost.as_ref());
+            let served = serves(taker, gained) - serves(giver, lost);
+            let possible = to != from
+                && sizes[to].1 < i64::from(taker.replicas())
+                && sizes[from].1 > 0
+                && serving + served >= least.min(serving);
+            let better = worth(gained) - worth(lost);
+            (possible && better > 0).then_some(((better, served), to, from))
         };
-        let Some(to) = sizes.iter().position(gains) else { return };
-        let (receives, size) = sizes[to];
-        let gained = serving(receives, size + 1) - serving(receives, size);
-        let lost = |(position, size): &(usize, i64)| serving(*position, *size) - serving(*position, size - 1);
-        let all: i64 = sizes.iter().map(|(position, size)| serving(*position, *size)).sum();
-        let gives = |index: &usize| {
-            let (position, size) = sizes[*index];
-            let free = *index != to && size > 0 && kept(position, size - 1) == kept(position, size);
-            free && all + gained - lost(&sizes[*index]) >= least.min(all)
-        };
-        let Some(from) = (0..sizes.len()).filter(gives).min_by_key(|index| lost(&sizes[*index])) else {
+        let pairs = (0..sizes.len()).flat_map(|to| (0..sizes.len()).map(move |from| (to, from)));
+        let Some((_, to, from)) = pairs.filter_map(|(to, from)| swap(to, from)).max() else {
             return;
         };
-        sizes[from].1 -= 1;
         sizes[to].1 += 1;
+        sizes[from].1 -= 1;
     }
 }
 

@@ -80,7 +80,8 @@ fn look(pass: &Pass) -> Plan {
         && passed_over.is_none()
     {
         let reason = Reason::ActionFailed(failure.message.clone());
-        return Plan::new(reason).again(failure, &pass.settings.retry);
+        let again = || Plan::new(reason).again(failure, &pass.settings.retry);
+        return still_updated(pass, failure).unwrap_or_else(again);
     }
     if !carries_finalizer(pass) {
         return Plan::new(Reason::FinalizerMissing)
@@ -135,16 +136,22 @@ fn carries_finalizer(pass: &Pass) -> bool {
     has_finalizer(&pass.machine().metadata, keys::MACHINE_FINALIZER)
 }
 
-/// Whether the Node could not be marked as the machine's or as preserved, or the list of preserved machines could not be brought
-/// up to date. The machine is judged all the same.
+/// The driver is asked to update a VM although its preservation cannot be told of.
+fn still_updated(pass: &Pass, failure: &Failure) -> Option<Plan> {
+    let told = matches!(
+        failure.action,
+        Action::SetPreservedCondition { .. } | Action::LeaveLedger
+    );
+    let update = update::decide(pass).filter(|_| told && !failure.conflict);
+    update.filter(|plan| matches!(plan.actions.last(), Some(Action::Call(_))))
+}
+
+/// Whether the Node could not be marked as the machine's. It is judged all the same.
 fn is_passed_over(failure: &Failure) -> bool {
     !failure.conflict
         && matches!(
             failure.action,
-            Action::PatchNode { .. }
-                | Action::SetNodeCapacity { .. }
-                | Action::SetPreservedCondition { .. }
-                | Action::LeaveLedger
+            Action::PatchNode { .. } | Action::SetNodeCapacity { .. }
         )
 }
 

@@ -146,11 +146,14 @@ fn conditions_differ(old: &[NodeCondition], new: &[NodeCondition]) -> bool {
     essence(old) != essence(new)
 }
 
-/// Whether the machine has not run yet: it is Pending, or it failed to join and is kept, which does not make it run.
+/// Whether the machine has not run yet: it is Pending, or it failed to join and is kept, which does not make it run, nor does the
+/// end of that.
 fn waits_to_run(pass: &Pass) -> bool {
+    let status = &pass.machine().status;
+    let kept = status.preservation.is_some() || status.is_preserved();
     match pass.phase() {
         Some(Phase::Pending) => true,
-        Some(Phase::Failed) => pass.machine().status.is_kept() && is_being_created(pass),
+        Some(Phase::Failed) => kept && is_being_created(pass),
         _ => false,
     }
 }

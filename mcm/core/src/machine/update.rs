@@ -166,7 +166,7 @@ fn is_pending(pass: &Pass) -> bool {
 fn left_to_repeat(pass: &Pass) -> Option<Duration> {
     let failed = pending_operation(pass).filter(|operation| operation.state == Some(State::Failed))?;
     let retry = retry_of(pass.settings, Code::from_name(&failed.error_code)?);
-    let left = retry.saturating_sub(pass.since(failed.last_update_time.as_ref()));
+    let left = retry.saturating_sub(pass.since_failure(failed));
     (!left.is_zero() && !pass.view.hurry).then_some(left)
 }
 

@@ -151,6 +151,16 @@ fn a_failed_update_is_repeated_after_its_period(#[case] code: Code, #[case] seco
         (Some(secs(seconds)), code.name().to_owned())
     );
     view.machine.status = plan.status.unwrap();
+    let again = View {
+        call_failed: Some(minute(9)),
+        ..view.clone()
+    };
+    let plan = decided(&again, minute(9).checked_add(secs(1)).unwrap());
+    assert_eq!(
+        plan.reason,
+        Reason::WaitingToRepeat(secs(seconds - 1)),
+        "it failed alike once more"
+    );
     let at = minute(1).checked_add(secs(seconds - 1)).unwrap();
     assert_eq!(decided(&view, at).reason, Reason::WaitingToRepeat(secs(1)));
     view.hurry = true;

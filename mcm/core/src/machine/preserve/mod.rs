@@ -94,8 +94,7 @@ fn beside(pass: &Pass, facts: &Facts, plan: Plan, written: Option<&Phase>) -> Pl
             return end().or_else(list).unwrap_or(plan);
         }
         // Whatever else it is that is refused: an end that has come does not wait for it. What the cloud answered is recorded first.
-        let ends = plan.after_failure && !failure.conflict && pass.view.answers.is_empty();
-        if let Some(end) = end().filter(|_| ends) {
+        if let Some(end) = end().filter(|_| !failure.conflict && pass.view.answers.is_empty()) {
             return end;
         }
         if plan.after_failure {

@@ -212,6 +212,14 @@ fn a_machine_that_never_ran_does_not_run_because_it_is_kept() {
     lab.now = minute(21);
     lab.settle();
     assert_eq!(lab.phase(), "Failed:Preserved");
+    let mut ended = lab.clone();
+    ended.ask("Machine", "false");
+    ended.settle();
+    assert_eq!(
+        (ended.phase().as_str(), ended.expiry()),
+        ("Failed", None),
+        "it is replaced"
+    );
     if let NodeView::Present(node) = &mut lab.view.node {
         node.spec.get_or_insert_default().taints = None;
     }

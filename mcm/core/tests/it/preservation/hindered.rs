@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::machine::NodeTemplateSpec;
 use mcm_api::{PreservationStage, PreservedBy, keys};
-use mcm_core::machine::{Action, NodeView};
+use mcm_core::machine::{Action, Answer, Failure, MachinePatch, NodeView};
 use mcm_core::preservation::{Gate, Standing};
 use rstest::rstest;
 
@@ -95,6 +95,33 @@ fn the_end_of_a_failed_machine_does_not_wait_for_marks_of_an_update_that_are_ref
         lab.carry_out(plan);
     }
     assert_eq!((lab.phase().as_str(), lab.expiry()), ("Failed", None));
+}
+
+#[rstest]
+#[case::it_is_refused(false, false, true)]
+#[case::it_conflicts(true, false, false)]
+#[case::an_answer_waits(false, true, false)]
+fn an_end_goes_before_what_is_refused_and_after_what_is_decided_anew_or_recorded(
+    #[case] conflict: bool,
+    #[case] answered: bool,
+    #[case] ends: bool,
+) {
+    let mut lab = kept();
+    lab.now = lab.expiry().unwrap();
+    lab.view.failure = Some(Failure {
+        action: Action::PatchMachine(MachinePatch::default()),
+        conflict,
+        not_found: false,
+        message: "no".to_owned(),
+    });
+    if answered {
+        lab.view.answers = vec![Answer::Update {
+            spec: String::new(),
+            result: Ok(()),
+        }];
+    }
+    let plan = lab.decide();
+    assert_eq!((plan.status.is_some(), plan.after_failure), (ends, !ends), "{plan:?}");
 }
 
 /// As often as it is looked at, and no oftener.

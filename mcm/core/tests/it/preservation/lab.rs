@@ -15,6 +15,7 @@ use crate::fixtures::*;
 pub const CA: &str = keys::SCALE_DOWN_DISABLED_ANNOTATION;
 
 /// A machine of a set, and what the set's list would answer.
+#[derive(Clone)]
 pub struct Lab {
     pub view: View,
     pub settings: Settings,

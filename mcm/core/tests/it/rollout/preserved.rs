@@ -9,7 +9,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::objects::{
-    add_full_set, add_machine, add_set, decide_all, edit_set, in_place, label_node, labelled, size, world_of,
+    add_full_set, add_machine, add_set, decide_all, decide_once, edit_set, in_place, label_node, labelled, size,
+    world_of,
 };
 use super::sequences::{deployment, rolling};
 use super::world::World;
@@ -230,6 +231,16 @@ fn add_one_that_serves_beside_two_kept(world: &mut World) {
     }
 }
 
+/// The sets' sizes were for so many machines at most.
+fn were_limited_to(world: &mut World, most: &str) {
+    for set in ["ms1", "ms2"] {
+        edit_set(world, set, |set| {
+            let annotations = set.metadata.annotations.get_or_insert_default();
+            annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), most.to_owned());
+        });
+    }
+}
+
 #[test]
 fn scaled_in_a_rollout_the_one_that_serves_stays_beside_failed_machines_that_are_kept() {
     let mut world = world_of(4, rolling(2, 0));
@@ -251,12 +262,7 @@ fn scaled_down_by_many_the_one_that_serves_stays_though_kept_ones_would_stay_lon
     for machine in 0..2 {
         add_machine(&mut world, &newest, &format!("n-{machine}"), Phase::Pending);
     }
-    for set in ["ms1", "ms2"] {
-        edit_set(&mut world, set, |set| {
-            let annotations = set.metadata.annotations.get_or_insert_default();
-            annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), "12".to_owned());
-        });
-    }
+    were_limited_to(&mut world, "12");
     world.edit("fewer", |one| one.spec.replicas = 3);
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), (3, 2), "{}", world.tail());
@@ -273,39 +279,77 @@ fn no_place_is_made_beyond_the_limit_for_what_failed_and_is_kept() {
     assert!(size(&world, "ms1") + size(&world, "ms2") <= 5, "{}", world.tail());
 }
 
-/// In a pause, with two machines in each set: those of the old one are kept.
+/// With two machines in each set: those of the old one are kept, and in some cases those of the other one automatically.
 #[rstest]
-#[case::fewer(rolling(1, 0), Phase::Running, 2, (2, 1))]
-#[case::fewer_recreated(json!({ "type": "Recreate" }), Phase::Running, 2, (2, 0))]
-#[case::fewer_in_place(in_place("Auto", 1, 0), Phase::Running, 3, (2, 1))]
-#[case::as_few_as_they_are(rolling(0, 1), Phase::Running, 1, (1, 0))]
-#[case::failed_ones(rolling(1, 0), Phase::Failed, 2, (2, 1))]
-#[case::nothing(rolling(1, 0), Phase::Running, 0, (0, 0))]
-fn scaled_down_in_a_pause_kept_machines_go_last_whichever_set_they_are_of(
+#[case::fewer(rolling(1, 0), true, Phase::Running, false, 2, (2, 1))]
+#[case::fewer_recreated(json!({ "type": "Recreate" }), true, Phase::Running, false, 2, (2, 0))]
+#[case::fewer_in_place(in_place("Auto", 1, 0), true, Phase::Running, false, 3, (2, 1))]
+#[case::as_few_as_they_are(rolling(0, 1), true, Phase::Running, false, 1, (1, 0))]
+#[case::failed_ones(rolling(1, 0), true, Phase::Failed, false, 2, (2, 1))]
+#[case::nothing(rolling(1, 0), true, Phase::Running, false, 0, (0, 0))]
+#[case::asked_for_beside_automatic_ones(rolling(1, 0), true, Phase::Running, true, 2, (2, 1))]
+#[case::an_update_in_place_is_under_way(in_place("Auto", 1, 0), false, Phase::Running, false, 2, (2, 0))]
+#[case::an_update_in_place_does_not_spare_what_failed(in_place("Auto", 0, 1), false, Phase::Failed, false, 2, (0, 2))]
+fn scaled_down_kept_machines_go_last_whichever_set_they_are_of(
     #[case] strategy: Value,
+    #[case] paused: bool,
     #[case] phase: Phase,
+    #[case] others_are_kept: bool,
     #[case] replicas: i32,
     #[case] left: (i32, i32),
 ) {
     let mut world = world_of(4, strategy);
     add_full_set(&mut world, 1, "class-x", 2, "o");
     add_full_set(&mut world, 2, "class-a", 2, "n");
-    for set in ["ms1", "ms2"] {
-        edit_set(&mut world, set, |set| {
-            let annotations = set.metadata.annotations.get_or_insert_default();
-            annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), "4".to_owned());
-        });
-    }
+    were_limited_to(&mut world, "4");
     for name in ["o-0", "o-1"] {
         preserve(&mut world, name, PreservedBy::Machine);
         world.enter(name, phase.clone());
     }
-    world.edit("paused, and fewer", |one| {
-        one.spec.paused = true;
+    for name in ["n-0", "n-1"].into_iter().filter(|_| others_are_kept) {
+        preserve(&mut world, name, PreservedBy::Auto);
+        world.enter(name, Phase::Running);
+    }
+    world.edit("fewer", |one| {
+        one.spec.paused = paused;
         one.spec.replicas = replicas;
     });
     decide_all(&mut world);
     assert_eq!((size(&world, "ms1"), size(&world, "ms2")), left, "{}", world.tail());
+}
+
+/// Between two sets whose machines are kept, one that failed stands first, for which nothing that serves may go.
+#[test]
+fn scaled_down_in_a_pause_what_serves_and_is_kept_stays_though_what_failed_may_not() {
+    let mut world = world_of(3, rolling(0, 1));
+    add_full_set(&mut world, 1, "class-x", 1, "failed");
+    add_full_set(&mut world, 2, "class-y", 1, "kept");
+    add_full_set(&mut world, 3, "class-a", 1, "n");
+    for (name, phase) in [("failed-0", Phase::Failed), ("kept-0", Phase::Running)] {
+        preserve(&mut world, name, PreservedBy::Machine);
+        world.enter(name, phase);
+    }
+    world.edit("fewer", |one| {
+        one.spec.paused = true;
+        one.spec.replicas = 1;
+    });
+    decide_all(&mut world);
+    assert_eq!(size(&world, "ms3"), 0, "{}", world.tail());
+}
+
+#[test]
+fn a_rollback_that_goes_on_gives_no_place_to_kept_machines_of_the_set_that_goes() {
+    let mut world = world_of(4, rolling(1, 0));
+    add_full_set(&mut world, 1, "class-a", 3, "n");
+    add_full_set(&mut world, 2, "class-x", 2, "o");
+    were_limited_to(&mut world, "5");
+    for name in ["o-0", "o-1"] {
+        preserve(&mut world, name, PreservedBy::Machine);
+        world.enter(name, Phase::Running);
+    }
+    world.edit("fewer", |one| one.spec.replicas = 2);
+    decide_once(&mut world);
+    assert!(size(&world, "ms1") >= 2, "{}", world.tail());
 }
 
 #[test]
