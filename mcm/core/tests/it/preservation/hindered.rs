@@ -482,6 +482,19 @@ fn a_label_that_somebody_took_away_is_written_again_before_pods_are_asked_to_lea
     assert_eq!(patch.node, name);
 }
 
+/// The Node of that name is one that another machine left.
+#[test]
+fn a_machine_without_a_vm_takes_no_node_however_long_it_is_kept() {
+    let mut lab = stuck();
+    lab.settle();
+    lab.view.machine.spec.provider_id.clear();
+    let labels = lab.view.machine.metadata.labels.as_mut().unwrap();
+    lab.view.labelled_node = labels.remove(keys::NODE_LABEL);
+    lab.view.node = NodeView::Absent;
+    let names = |action: &Action| matches!(action, Action::PatchMachine(patch) if patch.node.is_some());
+    assert!(!lab.decide().actions.iter().any(names), "{:?}", lab.decide());
+}
+
 /// Only by it is known where to take the marks from.
 #[test]
 fn a_label_that_somebody_took_away_is_written_again_before_a_preservation_ends() {
