@@ -116,6 +116,8 @@ pub const FORCE_DRAIN_LABEL: &str = "force-drain";
 pub const PRESERVE_WHEN_FAILED_ANNOTATION: &str = "node.machine.sapcloud.io/preserve-when-failed";
 /// Annotation on a Machine: its [`PRESERVE_ANNOTATION`] came from the Node, with this value.
 pub const LAST_APPLIED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-node-preserve-value";
+/// Annotation on a Machine: the uid of the Node that [`LAST_APPLIED_PRESERVE_ANNOTATION`] came from.
+pub const LAST_APPLIED_PRESERVE_UID_ANNOTATION: &str = "node.machine.sapcloud.io/last-applied-node-preserve-uid";
 /// Annotation on a Machine: a value of [`PRESERVE_ANNOTATION`] that means nothing, which was told of.
 pub const IGNORED_PRESERVE_ANNOTATION: &str = "node.machine.sapcloud.io/ignored-preserve-value";
 /// Annotation on the Node of a preserved machine: what [`SCALE_DOWN_DISABLED_ANNOTATION`] was before; empty: nothing.

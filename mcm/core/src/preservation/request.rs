@@ -112,9 +112,9 @@ enum Given<'a> {
     Automatic,
 }
 
-/// What is asked for, by a machine and its Node, if there is one. `same_node`: the Node is not known to be another one
-/// than the machine had when it was preserved.
-pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, same_node: bool, dialect: Dialect) -> Resolved {
+/// What is asked for, by a machine and its Node, if there is one. `preserved`: the uid of the Node that the machine had when
+/// it was preserved, empty if it had none; it counts where the Machine does not say which Node asked.
+pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, preserved: Option<&str>, dialect: Dialect) -> Resolved {
     if dialect == Dialect::Off {
         let mut resolved = Resolved {
             request: Request::Refused,
@@ -127,6 +127,9 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, same_node: bool,
         return resolved;
     }
     let last = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).filter(|value| !value.is_empty());
+    let asker = annotation(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION).or(preserved);
+    let uid = node.and_then(|node| node.uid.as_deref());
+    let same_node = asker.is_none_or(|asker| uid.unwrap_or_default() == asker);
     let mut resolved = Resolved::default();
     let own = given(machine);
     resolved.automatic = matches!(own, Given::Automatic);
@@ -140,10 +143,12 @@ pub fn resolve(machine: &ObjectMeta, node: Option<&ObjectMeta>, same_node: bool,
             resolved.put(machine, keys::PRESERVE_WHEN_FAILED_ANNOTATION, None);
             let old_word = node.is_some_and(|node| annotation(node, keys::PRESERVE_ANNOTATION).is_none());
             resolved.told_of_old_word(old_word && !resolved.annotations.is_empty(), "Node", value);
+            resolved.put(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION, uid);
         }
         Some(Given::Nothing | Given::Automatic) if last.is_some() && same_node => {
             resolved.put(machine, keys::PRESERVE_ANNOTATION, None);
             resolved.put(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION, None);
+            resolved.put(machine, keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION, None);
         }
         given => {
             resolved.origin = if last.is_some() { Origin::Node } else { Origin::Machine };
@@ -239,10 +244,11 @@ mod tests {
 
     use super::*;
 
-    const KEYS: [(&str, &str); 4] = [
+    const KEYS: [(&str, &str); 5] = [
         ("preserve", keys::PRESERVE_ANNOTATION),
         ("v1", keys::PRESERVE_WHEN_FAILED_ANNOTATION),
         ("last", keys::LAST_APPLIED_PRESERVE_ANNOTATION),
+        ("asker", keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION),
         ("ignored", keys::IGNORED_PRESERVE_ANNOTATION),
     ];
 
@@ -304,23 +310,92 @@ mod tests {
         #[case] events: usize,
     ) {
         let (machine, node) = (metadata(machine), node.map(metadata));
-        let resolved = resolve(&machine, node.as_ref(), true, Dialect::V2);
+        let resolved = resolve(&machine, node.as_ref(), None, Dialect::V2);
         assert_eq!(resolved.request, expected);
         assert_eq!(written(&resolved), writes);
         assert_eq!(resolved.events.len(), events);
     }
 
+    /// The machine's annotations, the Node's, what the preservation knows of its Node, and what is asked for then and
+    /// written. The Node's uid is `second`.
+    #[rstest]
+    #[case::asks("", "preserve=now", None, Request::Now, "asker=second last=now preserve=now")]
+    #[case::asks_still("preserve=now last=now asker=second", "preserve=now", None, Request::Now, "")]
+    #[case::asks_now(
+        "preserve=now last=now asker=first",
+        "preserve=now",
+        None,
+        Request::Now,
+        "asker=second"
+    )]
+    #[case::written_by_none("preserve=now last=now", "preserve=now", None, Request::Now, "asker=second")]
+    #[case::in_old_words(
+        "preserve=now last=now",
+        "v1=true",
+        None,
+        Request::WhenFailed,
+        "asker=second last=when-failed preserve=when-failed"
+    )]
+    #[case::takes_back(
+        "preserve=now last=now asker=second",
+        "",
+        None,
+        Request::None,
+        "asker=- last=- preserve=-"
+    )]
+    #[case::another_is_silent("preserve=now last=now asker=first", "", None, Request::Now, "")]
+    #[case::another_means_nothing(
+        "preserve=now last=now asker=first",
+        "preserve=maybe",
+        None,
+        Request::Now,
+        "ignored=maybe"
+    )]
+    #[case::another_was_kept("preserve=now last=now asker=first", "", Some("second"), Request::Now, "")]
+    #[case::it_was_not_kept(
+        "preserve=now last=now asker=second",
+        "",
+        Some("first"),
+        Request::None,
+        "asker=- last=- preserve=-"
+    )]
+    #[case::known_of_who_was_kept("preserve=now last=now", "", Some("first"), Request::Now, "")]
+    #[case::kept_without_node("preserve=now last=now", "", Some(""), Request::Now, "")]
+    #[case::kept_itself("preserve=now last=now", "", Some("second"), Request::None, "last=- preserve=-")]
+    #[case::known_of_nobody("preserve=now last=now", "", None, Request::None, "last=- preserve=-")]
+    fn a_request_is_taken_back_by_the_node_that_asked(
+        #[case] machine: &str,
+        #[case] node: &str,
+        #[case] preserved: Option<&str>,
+        #[case] expected: Request,
+        #[case] writes: &str,
+    ) {
+        let node = ObjectMeta {
+            uid: Some("second".to_owned()),
+            ..metadata(node)
+        };
+        let resolved = resolve(&metadata(machine), Some(&node), preserved, Dialect::V2);
+        assert_eq!((resolved.request, written(&resolved).as_str()), (expected, writes));
+    }
+
     #[test]
-    fn a_node_of_another_uid_without_the_annotation_removes_nothing() {
-        let (machine, node) = (metadata("preserve=now last=now"), metadata(""));
-        let resolved = resolve(&machine, Some(&node), false, Dialect::V2);
-        assert_eq!((resolved.request, written(&resolved).as_str()), (Request::Now, ""));
+    fn the_first_word_is_told_of_once_whichever_node_has_it() {
+        let node = ObjectMeta {
+            uid: Some("second".to_owned()),
+            ..metadata("v1=true")
+        };
+        let machine = metadata("preserve=when-failed last=when-failed asker=first");
+        let resolved = resolve(&machine, Some(&node), None, Dialect::V2);
+        assert_eq!(
+            (written(&resolved).as_str(), resolved.events.len()),
+            ("asker=second", 0)
+        );
     }
 
     #[test]
     fn nothing_is_asked_for_where_preservation_is_off() {
         let (machine, node) = (metadata("preserve=now v1=true"), metadata("preserve=now"));
-        let resolved = resolve(&machine, Some(&node), true, Dialect::Off);
+        let resolved = resolve(&machine, Some(&node), None, Dialect::Off);
         assert_eq!(resolved.request, Request::Refused);
         assert!(resolved.annotations.is_empty() && resolved.events.is_empty());
     }

@@ -168,9 +168,16 @@ pub(super) fn machine_patch(pass: &Pass, facts: &Facts, kept: bool) -> Option<Ac
     }
     if !kept && facts.now.expired_before {
         remove_requests(annotations, &mut changes);
-        if changes.contains_key(keys::PRESERVE_ANNOTATION) && value(keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some() {
-            changes.insert(keys::LAST_APPLIED_PRESERVE_ANNOTATION.to_owned(), None);
-        }
+        let copy = [
+            keys::LAST_APPLIED_PRESERVE_ANNOTATION,
+            keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION,
+        ];
+        let gone = changes.contains_key(keys::PRESERVE_ANNOTATION);
+        changes.extend(
+            copy.into_iter()
+                .filter(|key| gone && value(key).is_some())
+                .map(|key| (key.to_owned(), None)),
+        );
     }
     let patch = MachinePatch {
         annotations: changes,

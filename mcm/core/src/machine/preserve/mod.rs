@@ -245,12 +245,9 @@ impl Facts {
         let status = &machine.status;
         let record = status.preservation.clone();
         let node = pass.view.node.present().map(|node| &node.metadata);
-        let same_node = match (&record, node) {
-            (Some(record), Some(node)) => node.uid.as_deref().unwrap_or_default() == record.node_uid,
-            _ => true,
-        };
         let dialect = pass.settings.preservation;
-        let resolved = resolve(&machine.metadata, node, same_node, dialect);
+        let preserved = record.as_ref().map(|record| record.node_uid.as_str());
+        let resolved = resolve(&machine.metadata, node, preserved, dialect);
         let ends = status.current_status.preserve_expiry_time.as_ref().map(|time| time.0);
         let expiry = match ends {
             None => Expiry::None,

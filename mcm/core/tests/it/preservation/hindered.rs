@@ -395,6 +395,38 @@ fn what_another_node_does_not_say_was_never_removed_from_it() {
 }
 
 #[test]
+fn another_node_takes_no_request_back_before_a_preservation_begins_nor_after() {
+    let mut lab = Lab::new(running());
+    uid(&mut lab, "first");
+    lab.ask("Node", "when-failed");
+    lab.settle();
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    lab.annotate("Node", keys::PRESERVE_ANNOTATION, None);
+    uid(&mut lab, "second");
+    lab.settle();
+    assert_eq!(lab.own(keys::PRESERVE_ANNOTATION).as_deref(), Some("when-failed"));
+    lab.reports(unhealthy());
+    lab.settle();
+    lab.now = minute(11);
+    lab.settle();
+    assert_eq!(
+        (lab.phase().as_str(), record_uid(&lab).as_str()),
+        ("Failed:Preserved", "second"),
+        "it is kept with the Node that it has"
+    );
+    lab.reports(healthy());
+    lab.settle();
+    uid(&mut lab, "first");
+    lab.settle();
+    assert_eq!(
+        (lab.phase(), lab.own(keys::PRESERVE_ANNOTATION)),
+        ("Running".to_owned(), None),
+        "the Node that asked is there again, and does not ask"
+    );
+    assert_eq!(lab.own(keys::LAST_APPLIED_PRESERVE_UID_ANNOTATION), None);
+}
+
+#[test]
 fn a_machine_that_had_no_node_when_it_failed_stays_kept_when_one_joins_that_does_not_ask() {
     let mut lab = failing();
     uid(&mut lab, "first");

@@ -95,7 +95,8 @@ fn situation(cell: &Cell<'_>, dialect: Dialect) -> Situation {
     let adopted = cell.kept == "adopted";
     let machine = metadata(if adopted { "auto-preserved" } else { cell.machine });
     let node = (cell.node != "gone").then(|| metadata(cell.node));
-    let resolved = resolve(&machine, node.as_ref(), cell.node != "other", dialect);
+    let preserved = (cell.node == "other").then_some("of-another");
+    let resolved = resolve(&machine, node.as_ref(), preserved, dialect);
     let (track, by, asked) = match cell.kept {
         "draining" | "relapsing" => (Track::Draining, Some(PreservedBy::Node), Some(Asked::WhenFailed)),
         "auto-draining" => (Track::Draining, Some(PreservedBy::Auto), None),
