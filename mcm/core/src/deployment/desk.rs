@@ -201,12 +201,11 @@ impl<'a> Desk<'a> {
         self.events.push((type_, word, message, why));
     }
 
-    /// How many machines failed and are preserved: they serve nobody until they go, and nobody waits for them.
+    /// How many machines failed, are preserved and stay in their sets: they serve nobody until they go, and nobody waits for
+    /// them.
     pub fn kept_failed(&self) -> i64 {
-        let machines = self.sets.iter().flat_map(|set| &set.machines);
-        machines
-            .filter(|machine| is_active(machine) && machine.status.is_kept_failed())
-            .count() as i64
+        let staying = self.sets.iter().flat_map(SetDraft::staying);
+        staying.filter(|machine| machine.status.is_kept_failed()).count() as i64
     }
 
     /// Gives a set its size, and notes the deployment's there. Answers whether the size changed.

@@ -93,8 +93,6 @@ impl Leaving {
 pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     let now = desk.now;
     let available: i64 = desk.sets.iter().map(|set| set.serving(now)).sum();
-    // Those of old sets go last; those of the newest one, kept in a pause or before a rollback, stay to their end.
-    let least = (i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed()).max(0);
     let ordered: i64 = desk.sets.iter().map(|set| i64::from(set.replicas())).sum();
     let missing = desk
         .sets
@@ -102,8 +100,15 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         .map_or(0, |set| i64::from(set.replicas()) - set.serving(now));
     #[cfg(feature = "mutants")]
     let (available, ordered, missing) = miscounted(desk, newest, (available, ordered, missing));
-    let mut budget = ordered - least - missing;
-    if budget <= 0 {
+    let (mut available, mut ordered) = (available, ordered);
+    // Failed machines that are kept lower what is enough until they go: in old sets after those that nobody keeps; in the
+    // newest one, kept in a pause or before a rollback, they stay to their end.
+    let (replicas, unavailable) = (i64::from(desk.replicas()), desk.bounds().unavailable);
+    let enough = |kept: i64| (replicas - unavailable - kept).max(0);
+    let mut kept = desk.kept_failed();
+    let least = enough(kept);
+    let told = available;
+    if ordered - least - missing <= 0 {
         return false;
     }
     let mut leaving: Vec<Leaving> = old
@@ -127,19 +132,18 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     for set in &mut leaving {
         let next =
             |set: &Leaving| set.size as usize > set.staying.len() || !serves(desk, set.position, &set.staying[0]);
-        while budget > 0 && set.size > 0 && next(set) {
-            set.pop();
-            budget -= 1;
+        while ordered - enough(kept) - missing > 0 && set.size > 0 && next(set) {
+            kept -= i64::from(set.pop().is_some_and(|machine| machine.status.is_kept_failed()));
+            ordered -= 1;
         }
     }
     let cleaned: Vec<i32> = leaving.iter().map(|set| set.size).collect();
     // Then as many others as are available beyond what is enough.
-    let mut spare = available - least;
     for set in &mut leaving {
-        while spare > 0 && set.size > 0 {
-            if set.pop().is_some_and(|machine| serves(desk, set.position, &machine)) {
-                spare -= 1;
-            }
+        while available > enough(kept) && set.size > 0 {
+            let Some(machine) = set.pop() else { continue };
+            available -= i64::from(serves(desk, set.position, &machine));
+            kept -= i64::from(machine.status.is_kept_failed());
         }
     }
     let mut changed = false;
@@ -162,7 +166,7 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
                 set: name,
                 from,
                 to,
-                available,
+                available: told,
                 least,
             }
         };

@@ -222,6 +222,47 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
     assert_eq!(world.machines.len(), 3, "{}", world.tail());
 }
 
+/// An old set of one machine that failed and was kept automatically, beside two that serve and that people keep: it goes
+/// before them, and then no longer excuses that a machine is missing.
+fn an_automatic_one_beside_two_of_people(strategy: Value) -> World {
+    let mut world = world_of(3, strategy);
+    add_full_set(&mut world, 1, "class-x", 3, "o");
+    for name in ["o-1", "o-2"] {
+        preserve(&mut world, name, PreservedBy::Node);
+    }
+    preserve(&mut world, "o-0", PreservedBy::Auto);
+    world.enter("o-0", Phase::Failed);
+    world
+}
+
+#[test]
+fn a_rollout_that_takes_a_failed_machine_first_takes_no_other_with_it() {
+    let mut world = an_automatic_one_beside_two_of_people(rolling(0, 1));
+    add_set(&mut world, 2, "class-a", 0);
+    decide_once(&mut world);
+    assert_eq!(size(&world, "ms1"), 2, "{}", world.tail());
+    // The set has not deleted it yet.
+    decide_all(&mut world);
+    assert_eq!(size(&world, "ms1"), 2, "{}", world.tail());
+}
+
+#[test]
+fn a_rollout_takes_what_is_spare_beside_a_failed_machine_that_goes_first() {
+    let mut world = an_automatic_one_beside_two_of_people(rolling(0, 2));
+    add_set(&mut world, 2, "class-a", 0);
+    decide_once(&mut world);
+    assert_eq!(size(&world, "ms1"), 1, "{}", world.tail());
+    let mut world = an_automatic_one_beside_two_of_people(rolling(1, 0));
+    add_full_set(&mut world, 2, "class-a", 1, "n");
+    decide_once(&mut world);
+    assert_eq!(
+        size(&world, "ms1"),
+        2,
+        "three are enough, and there are three: {}",
+        world.tail()
+    );
+}
+
 /// The set `ms1` of an older template: `o-0` and `o-1` failed and are kept.
 fn add_one_that_serves_beside_two_kept(world: &mut World) {
     add_full_set(world, 1, "class-x", 3, "o");
