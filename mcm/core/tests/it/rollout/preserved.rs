@@ -222,7 +222,7 @@ fn a_rollout_goes_on_beside_failed_machines_that_are_kept_and_takes_them_last() 
     assert_eq!(world.machines.len(), 3, "{}", world.tail());
 }
 
-/// An old set of one machine that failed and was kept automatically, beside two that serve and that people keep: it goes
+/// An old set: one of its machines failed and was kept automatically, two serve and people keep them. The failed one goes
 /// before them, and then no longer excuses that a machine is missing.
 fn an_automatic_one_beside_two_of_people(strategy: Value) -> World {
     let mut world = world_of(3, strategy);
