@@ -14,6 +14,7 @@ mod gated;
 pub mod kind;
 pub mod logs;
 mod naming;
+mod objects;
 pub mod pair;
 pub mod plane;
 pub mod processes;

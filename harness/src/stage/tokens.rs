@@ -2,6 +2,11 @@
 
 use k8s_openapi::api::core::v1::Secret;
 
+/// Where bootstrap tokens are.
+pub(super) const NAMESPACE: &str = "kube-system";
+/// What selects the Secrets that are bootstrap tokens.
+pub(super) const TYPE: &str = "type=bootstrap.kubernetes.io/token";
+
 /// Whether a bootstrap token's description is one that mcm writes; kubeadm's and those of other people are not.
 pub(super) fn is_of_mcm(token: &Secret) -> bool {
     let description = token.data.as_ref().and_then(|data| data.get("description"));

@@ -178,7 +178,7 @@ impl Cluster {
         }
         let namespaces = std::mem::take(self.namespaces.get_mut().unwrap_or_else(PoisonError::into_inner));
         for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
-            cleanup::tidy(&self.client, &self.engine, namespace).await?;
+            cleanup::tidy(&self.client, namespace).await?;
         }
         for namespace in namespaces.keys() {
             cleanup::namespace_gone(&self.client, namespace).await?;
@@ -335,7 +335,7 @@ impl Plan {
             step(
                 progress,
                 "leftovers of other sessions removed",
-                Box::pin(cleanup::leftovers(&client, &self.engine)),
+                Box::pin(cleanup::leftovers(&client)),
             )
             .await?;
         }

@@ -10,6 +10,7 @@ mod docker;
 mod forward;
 mod images;
 mod manifests;
+mod nodes;
 mod pods;
 mod progress;
 mod removal;

@@ -4,16 +4,18 @@
 //! What must not live here: what they are made from (`manifests`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::Clock;
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use futures::stream::{BoxStream, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event, watch_object, watcher};
 use serde_json::json;
 
 use super::docker::Engine;
@@ -27,6 +29,11 @@ pub(super) const FAKECLOUD: &str = "fakecloud";
 
 /// How long pods may take to be ready.
 const READY_LIMIT: Duration = Duration::from_secs(60);
+/// With how many seconds of grace a pod is deleted. A pod deleted with none is gone from the API before its kubelet
+/// knows that it is to go, and until then a kubelet starts a killed container once more.
+const GRACE: u32 = 1;
+/// How long pods that were deleted may take to be gone.
+const GONE_LIMIT: Duration = Duration::from_secs(60);
 /// The label that tells which Deployment a pod is of.
 const APP: &str = "app.kubernetes.io/name";
 
@@ -47,7 +54,7 @@ pub(super) struct Pods {
 impl Pods {
     pub(super) fn new(client: kube::Client, engine: Engine, namespace: &str, replicas: u32) -> Self {
         let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let ours = watcher::Config::default().labels(&format!("{APP} in ({MCM}, {FAKECLOUD})"));
+        let ours = watcher::Config::default().labels(&of_both());
         Self {
             events: watcher(api.clone(), ours).default_backoff().boxed(),
             api,
@@ -102,22 +109,11 @@ impl Pods {
     /// Performs a step on a program.
     pub(super) async fn perform(&mut self, app: &str, action: ProcessAction) -> Result<(), String> {
         match action {
-            ProcessAction::Start => {
-                self.scale(app, self.wanted(app)).await?;
-                self.ready(app).await
-            }
-            ProcessAction::Kill => {
-                let pods = self.list(app).await?;
-                self.kill(&pods).await?;
-                self.scale(app, 0).await?;
-                self.delete(&pods).await
-            }
+            ProcessAction::Start => self.start(app).await,
+            ProcessAction::Kill => self.end(app).await,
             ProcessAction::Restart => {
-                let pods = self.list(app).await?;
-                self.kill(&pods).await?;
-                self.delete(&pods).await?;
-                self.scale(app, self.wanted(app)).await?;
-                self.ready(app).await
+                self.end(app).await?;
+                self.start(app).await
             }
             ProcessAction::KillLeader if app != MCM => Err(format!("{app} has no leader: kill it")),
             ProcessAction::KillLeader => {
@@ -132,7 +128,7 @@ impl Pods {
                     )
                 })?;
                 self.kill(std::slice::from_ref(pod)).await?;
-                self.delete(std::slice::from_ref(pod)).await
+                remove(&self.api, std::slice::from_ref(pod)).await
             }
             ProcessAction::RollingRestart => {
                 let pods = self.list(app).await?;
@@ -190,18 +186,18 @@ impl Pods {
         kill(&self.engine, pods).await
     }
 
-    /// Removes pods at once. Those that are gone are fine.
-    async fn delete(&self, pods: &[Pod]) -> Result<(), String> {
-        let at_once = DeleteParams::default().grace_period(0);
-        for pod in pods {
-            let name = pod.metadata.name.as_deref().unwrap_or_default();
-            match self.api.delete(name, &at_once).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(format!("cannot delete the pod {name}: {error}")),
-            }
-        }
-        Ok(())
+    /// Has as many pods of a program as there are to be.
+    async fn start(&self, app: &str) -> Result<(), String> {
+        self.scale(app, self.wanted(app)).await?;
+        self.ready(app).await
+    }
+
+    /// Ends all pods of a program without notice, and lets it have none.
+    async fn end(&mut self, app: &str) -> Result<(), String> {
+        let pods = self.list(app).await?;
+        self.kill(&pods).await?;
+        self.scale(app, 0).await?;
+        remove(&self.api, &pods).await
     }
 
     /// How many pods a program is to have.
@@ -241,8 +237,55 @@ impl Pods {
     }
 }
 
+/// Selects the pods of both programs.
+pub(super) fn of_both() -> String {
+    format!("{APP} in ({MCM}, {FAKECLOUD})")
+}
+
+/// Deletes pods and waits until the last container of each has ended. Those that are gone are fine.
+///
+/// # Errors
+/// One line: a refusal, or after a minute the pods whose containers may still run.
+pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), String> {
+    let soon = DeleteParams::default().grace_period(GRACE);
+    for pod in pods {
+        let name = pod.name_any();
+        match api.delete(&name, &soon).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => return Err(format!("cannot delete the pod {name}: {error}")),
+        }
+    }
+    let left = Mutex::new(pods.iter().map(ResourceExt::name_any).collect::<BTreeSet<_>>());
+    let gone = pods.iter().map(async |pod| {
+        gone(api, pod).await;
+        left.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&pod.name_any());
+    });
+    if tokio::time::timeout(GONE_LIMIT, join_all(gone)).await.is_ok() {
+        return Ok(());
+    }
+    let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Err(format!(
+        "pods are not gone {GONE_LIMIT:?} after they were deleted: {}",
+        left.into_iter().collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// Waits until a pod is gone.
+async fn gone(api: &Api<Pod>, pod: &Pod) {
+    let mut states = watch_object(api.clone(), &pod.name_any()).default_backoff().boxed();
+    while let Some(state) = states.next().await {
+        // A watch that breaks is begun again.
+        if state.is_ok_and(|now| now.is_none_or(|now| uid(&now) != uid(pod))) {
+            return;
+        }
+    }
+}
+
 /// Sends SIGKILL to all containers of `pods`. One that has ended is fine.
-pub(super) async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
+async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
     let containers = pods.iter().flat_map(|pod| {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         statuses(pod).filter_map(move |status| {
@@ -319,7 +362,55 @@ fn state(pod: &Pod) -> String {
 
 #[cfg(test)]
 mod tests {
+    use apiserver::{Identity, Options, Server};
+    use clock::Seed;
+    use kube::api::PostParams;
+
     use super::*;
+
+    /// Pods of a node whose kubelet is the test.
+    async fn bound(names: &[&str]) -> (Api<Pod>, Vec<Pod>) {
+        let server = Server::new(Options::new(Clock::wall(), Seed::new(1))).unwrap();
+        let client = kube::Client::new(server.service(Identity::admin()), "default");
+        let api: Api<Pod> = Api::default_namespaced(client);
+        let mut pods = Vec::new();
+        for name in names {
+            let spec = json!({ "nodeName": "node", "containers": [{ "name": "c", "image": "i" }] });
+            let pod = serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap();
+            pods.push(api.create(&PostParams::default(), &pod).await.unwrap());
+        }
+        (api, pods)
+    }
+
+    /// What a kubelet does when the containers of a pod that is to go have ended.
+    async fn let_go(api: &Api<Pod>, name: &str) {
+        let mut states = watch_object(api.clone(), name).boxed();
+        loop {
+            let pod = states.next().await.unwrap().unwrap().unwrap();
+            if pod.metadata.deletion_timestamp.is_some() {
+                assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(GRACE.into()));
+                let at_once = DeleteParams::default().grace_period(0);
+                api.delete(name, &at_once).await.unwrap();
+                return;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pods_are_removed_when_their_kubelet_lets_them_go() {
+        let (api, pods) = bound(&["a", "b"]).await;
+        let (removed, (), ()) = tokio::join!(remove(&api, &pods), let_go(&api, "a"), let_go(&api, "b"));
+        removed.unwrap();
+        assert_eq!(api.list(&ListParams::default()).await.unwrap().items.len(), 0);
+        remove(&api, &pods).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_whose_kubelet_keeps_it_is_named_after_the_limit() {
+        let (api, pods) = bound(&["a", "b"]).await;
+        let (removed, ()) = tokio::join!(remove(&api, &pods), let_go(&api, "a"));
+        assert_eq!(removed.unwrap_err(), "pods are not gone 60s after they were deleted: b");
+    }
 
     fn pod(status: serde_json::Value) -> Pod {
         serde_json::from_value(json!({ "metadata": { "name": "p", "uid": "1" }, "status": status })).unwrap()

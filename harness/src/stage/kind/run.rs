@@ -9,11 +9,11 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ObjectMeta, PostParams};
 use mcm_driver::tls::Tls;
 
-use super::cleanup;
 use super::cluster::{Cluster, random_suffix};
 use super::collect::collect;
 use super::progress::step;
 use super::world::{Plan, RUN_LABEL, World};
+use super::{cleanup, nodes};
 use crate::engine::perform;
 use crate::runner::{Job, Ran};
 use crate::scenario::Cloud;
@@ -57,7 +57,7 @@ impl Cluster {
         let tidied = step(
             &self.progress,
             &format!("{}: tidied up", job.plan.scenario.name),
-            Box::pin(cleanup::tidy(&self.client, &self.engine, &namespace)),
+            Box::pin(cleanup::tidy(&self.client, &namespace)),
         )
         .await;
         match tidied {
@@ -85,6 +85,7 @@ impl Cluster {
             replicas,
             seed,
         };
+        nodes::none_is_there(&self.client).await?;
         self.make_namespace(namespace).await?;
         step(
             &self.progress,
