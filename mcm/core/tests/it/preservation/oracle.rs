@@ -9,7 +9,8 @@
 pub struct Cell<'a> {
     /// `v2`, `upstream`, `off`.
     pub dialect: &'a str,
-    /// `fails`: it becomes Failed now; `recovers`: it was Failed and is healthy; `new`: it has none yet; else its phase.
+    /// `fails`: it becomes Failed now; `recovers`: it was Failed and is healthy; `new`: it has none yet; else its phase,
+    /// in which the Node's health decides nothing.
     pub phase: &'a str,
     /// How far its preservation is, and who asked. Not kept: `free`, `no-vm` (without a VM), `adopted` (it failed with
     /// another controller's word on it). Its pods leave: `draining`, `auto-draining`, `relapsing` (not for the first
