@@ -331,6 +331,21 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// With how tidying up went: where it failed, so did the run. Why the run itself failed stays in front.
+    #[must_use]
+    pub fn tidied(mut self, tidied: Result<(), String>) -> Self {
+        if let Err(reason) = tidied {
+            match &mut self.told {
+                Ok(Told {
+                    failure: Some(failure), ..
+                }) => failure.reason = format!("{}; then {reason}", failure.reason),
+                Ok(_) => self.told = Err(reason),
+                Err(before) => self.told = Err(format!("{before}; then {reason}")),
+            }
+        }
+        self
+    }
+
     /// What every stage knows.
     pub fn new(told: Result<Told, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
@@ -460,4 +475,54 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
         }
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::engine::Failure;
+    use crate::engine::narrative::Narrative;
+    use crate::engine::world::WorldState;
+
+    fn told(reason: Option<&str>) -> Told {
+        Told {
+            narrative: Narrative::new(Timestamp::UNIX_EPOCH),
+            world: WorldState::default(),
+            end: BTreeMap::new(),
+            failure: reason.map(|reason| Failure {
+                after: Duration::ZERO,
+                step: 1,
+                invariant: None,
+                expectation: true,
+                reason: reason.to_owned(),
+            }),
+            lasted: Duration::ZERO,
+        }
+    }
+
+    #[rstest]
+    #[case::both_well(Ok(told(None)), Ok(()), None)]
+    #[case::only_the_run(Ok(told(Some("no machine"))), Ok(()), Some("no machine"))]
+    #[case::only_the_tidy_up(Ok(told(None)), Err("a Node is left"), Some("a Node is left"))]
+    #[case::both(
+        Ok(told(Some("no machine"))),
+        Err("a Node is left"),
+        Some("no machine; then a Node is left")
+    )]
+    #[case::one_that_did_not_begin(Err("no pod".to_owned()), Err("a Node is left"), Some("no pod; then a Node is left"))]
+    fn a_tidy_up_that_fails_is_said_behind_why_the_run_failed(
+        #[case] told: Result<Told, String>,
+        #[case] tidied: Result<(), &str>,
+        #[case] said: Option<&str>,
+    ) {
+        let ran = Ran::new(told, BTreeMap::new()).tidied(tidied.map_err(str::to_owned));
+        let reason = match ran.told {
+            Ok(told) => told.failure.map(|failure| failure.reason),
+            Err(reason) => Some(reason),
+        };
+        assert_eq!(reason.as_deref(), said);
+    }
 }

@@ -59,14 +59,14 @@ pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Resu
 /// Takes the finalizers off an object.
 pub(super) async fn release<K>(api: &Api<K>, name: &str, finalizers: &[String]) -> Result<(), String>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Clone + DeserializeOwned + Debug + Resource,
 {
     if finalizers.is_empty() {
         return Ok(());
     }
     let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     let patched = api.patch_metadata(name, &PatchParams::default(), &none).await;
-    unless_gone(patched.map(drop), name)
+    unless_gone(patched.map(drop), api, name)
 }
 
 /// Deletes the chosen objects without a grace period.
@@ -77,7 +77,7 @@ where
     for object in api
         .list(which)
         .await
-        .map_err(told("objects"))?
+        .map_err(told(api.resource_url()))?
         .iter()
         .filter(|object| chosen(object))
     {
@@ -89,20 +89,20 @@ where
 /// Deletes an object.
 pub(super) async fn remove<K>(api: &Api<K>, name: &str, how: &DeleteParams) -> Result<(), String>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Clone + DeserializeOwned + Debug + Resource,
 {
-    unless_gone(api.delete(name, how).await.map(drop), name)
+    unless_gone(api.delete(name, how).await.map(drop), api, name)
 }
 
-/// Says that objects cannot be listed.
+/// Says that objects cannot be read.
 pub(super) fn told(what: &str) -> impl Fn(kube::Error) -> String {
     let what = what.to_owned();
-    move |error| format!("cannot list {what} to remove them: {error}")
+    move |error| format!("cannot read {what}: {error}")
 }
 
-fn unless_gone(result: kube::Result<()>, name: &str) -> Result<(), String> {
+fn unless_gone<K: Resource>(result: kube::Result<()>, api: &Api<K>, name: &str) -> Result<(), String> {
     match result {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        result => result.map_err(|error| format!("{name} is left: {error}")),
+        result => result.map_err(|error| format!("{}/{name} is left: {error}", api.resource_url())),
     }
 }

@@ -25,14 +25,8 @@ const NAMESPACE_LIMIT: Duration = Duration::from_secs(60);
 /// # Errors
 /// One line: what is left, and why.
 pub(super) async fn tidy(client: &kube::Client, namespace: &str) -> Result<(), String> {
-    // Nothing is created in a namespace that is on its way out, so no Deployment replaces the pods that are removed.
-    begin_removal(client, namespace).await?;
+    end_programs(client, namespace).await?;
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let programs = pods
-        .list(&ListParams::default().labels(&pods::of_both()))
-        .await
-        .map_err(told("pods"))?;
-    pods::remove(&pods, &programs.items).await?;
     // From here on nobody writes any more.
     release_held(client, namespace).await?;
     remove_all(&pods, &ListParams::default(), |_| true).await?;
@@ -40,6 +34,18 @@ pub(super) async fn tidy(client: &kube::Client, namespace: &str) -> Result<(), S
     let secrets: Api<Secret> = Api::namespaced(client.clone(), tokens::NAMESPACE);
     remove_all(&secrets, &ListParams::default().fields(tokens::TYPE), tokens::is_of_mcm).await?;
     deploy::remove(client, &deploy::rbac(namespace)?, &Clock::wall()).await
+}
+
+/// Ends the programs of a run for good, and waits until the last container has ended.
+async fn end_programs(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    // Nothing is created in a namespace that is on its way out, so no Deployment replaces the pods that are removed.
+    begin_removal(client, namespace).await?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let programs = pods
+        .list(&ListParams::default().labels(&pods::of_both()))
+        .await
+        .map_err(told("pods"))?;
+    pods::remove(&pods, &programs.items).await
 }
 
 /// Deletes a namespace without waiting for what is in it. One that is on its way out, or gone, is fine.
@@ -94,6 +100,10 @@ pub(super) async fn leftovers(client: &kube::Client) -> Result<(), String> {
         .iter()
         .map(ResourceExt::name_any)
         .collect();
+    // All of them first: a Node that is deleted is written again while its fakecloud runs.
+    for namespace in &left {
+        end_programs(client, namespace).await?;
+    }
     for namespace in &left {
         tidy(client, namespace).await?;
     }

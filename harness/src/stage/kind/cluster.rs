@@ -176,10 +176,8 @@ impl Cluster {
             })
             .await;
         }
+        self.tidy_up().await?;
         let namespaces = std::mem::take(self.namespaces.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
-            cleanup::tidy(&self.client, namespace).await?;
-        }
         for namespace in namespaces.keys() {
             cleanup::namespace_gone(&self.client, namespace).await?;
         }
@@ -187,6 +185,28 @@ impl Cluster {
             "cluster {0} is kept; use it with: kind export kubeconfig --name {0}; remove it with: kind delete cluster --name {0}",
             self.name
         ));
+        Ok(())
+    }
+
+    /// Tidies up the namespaces of this session that were not yet: those of runs that broke off.
+    ///
+    /// # Errors
+    /// One line: what is left, and why.
+    pub(super) async fn tidy_up(&self) -> Result<(), String> {
+        let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
+            self.tidy(namespace).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes away everything of a run, and begins to remove its namespace.
+    ///
+    /// # Errors
+    /// One line: what is left, and why.
+    pub(super) async fn tidy(&self, namespace: &str) -> Result<(), String> {
+        Box::pin(cleanup::tidy(&self.client, namespace)).await?;
+        self.note(namespace, true);
         Ok(())
     }
 

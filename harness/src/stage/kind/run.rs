@@ -11,10 +11,10 @@ use mcm_driver::tls::Tls;
 
 use super::cluster::{Cluster, random_suffix};
 use super::collect::collect;
+use super::nodes;
 use super::progress::step;
 use super::world::{Plan, RUN_LABEL, World};
-use super::{cleanup, nodes};
-use crate::engine::perform;
+use crate::engine::{Told, perform};
 use crate::runner::{Job, Ran};
 use crate::scenario::Cloud;
 use crate::stage::{NAMESPACE, Stage, setup};
@@ -26,46 +26,34 @@ impl Cluster {
     /// Performs one scenario in a new namespace, and takes away everything that it made. The namespace itself goes while
     /// the next scenario runs; [`Cluster::end`] waits for it.
     pub async fn run(&self, job: &Job) -> Ran {
-        let suffix = random_suffix(&self.seed, &format!("run {}", job.plan.scenario.name));
-        let namespace = namespace_of(&job.plan.scenario.name, &suffix);
-        let (mut told, logs) = match self
-            .deploy(
-                &namespace,
-                &job.plan.scenario.world.cloud,
-                job.plan.scenario.world.replicas,
-                job.plan.seed,
-            )
-            .await
-        {
-            Ok(mut world) => match setup::install_fixtures(&self.client, &namespace).await {
-                Ok(()) => {
-                    let told = Box::pin(perform(&mut world, &job.plan.scenario)).await;
-                    let failed = told.failure.is_some();
-                    (
-                        Ok(told),
-                        if failed {
-                            collect(self, &namespace).await
-                        } else {
-                            BTreeMap::new()
-                        },
-                    )
-                }
-                Err(reason) => (Err(reason), collect(self, &namespace).await),
-            },
-            Err(reason) => (Err(reason), collect(self, &namespace).await),
+        let scenario = &job.plan.scenario;
+        let suffix = random_suffix(&self.seed, &format!("run {}", scenario.name));
+        let namespace = namespace_of(&scenario.name, &suffix);
+        if let Err(reason) = self.make_room(&namespace).await {
+            return Ran::new(Err(reason), BTreeMap::new());
+        }
+        let told = self.perform(&namespace, job).await;
+        let failed = !matches!(&told, Ok(told) if told.failure.is_none());
+        let logs = if failed {
+            collect(self, &namespace).await
+        } else {
+            BTreeMap::new()
         };
         let tidied = step(
             &self.progress,
-            &format!("{}: tidied up", job.plan.scenario.name),
-            Box::pin(cleanup::tidy(&self.client, &namespace)),
+            &format!("{}: tidied up", scenario.name),
+            self.tidy(&namespace),
         )
         .await;
-        match tidied {
-            Ok(()) => self.note(&namespace, true),
-            Err(reason) if told.is_ok() => told = Err(reason),
-            Err(_) => {}
-        }
-        Ran::new(told, logs)
+        Ran::new(told, logs).tidied(tidied)
+    }
+
+    async fn perform(&self, namespace: &str, job: &Job) -> Result<Told, String> {
+        let cloud = &job.plan.scenario.world.cloud;
+        let replicas = job.plan.scenario.world.replicas;
+        let mut world = self.deploy(namespace, cloud, replicas, job.plan.seed).await?;
+        setup::install_fixtures(&self.client, namespace).await?;
+        Ok(Box::pin(perform(&mut world, &job.plan.scenario)).await)
     }
 
     /// Deploys a world to play with. It ends with the cluster, or with [`Cluster::end`] where the cluster is kept.
@@ -73,6 +61,7 @@ impl Cluster {
     /// # Errors
     /// One line: what was refused or did not come up.
     pub async fn up(&self) -> Result<Up, String> {
+        self.make_room(NAMESPACE).await?;
         let world = self.deploy(NAMESPACE, &Cloud::default(), 0, 1).await?;
         setup::install_fixtures(&self.client, NAMESPACE).await?;
         Ok(Up(world))
@@ -85,8 +74,6 @@ impl Cluster {
             replicas,
             seed,
         };
-        nodes::none_is_there(&self.client).await?;
-        self.make_namespace(namespace).await?;
         step(
             &self.progress,
             &format!("deployed into {namespace}"),
@@ -95,7 +82,10 @@ impl Cluster {
         .await
     }
 
-    async fn make_namespace(&self, name: &str) -> Result<(), String> {
+    /// Makes a namespace in a cluster in which nothing else is at work.
+    async fn make_room(&self, name: &str) -> Result<(), String> {
+        self.tidy_up().await?;
+        nodes::none_is_there(&self.client).await?;
         self.note(name, false);
         let namespace = Namespace {
             metadata: ObjectMeta {

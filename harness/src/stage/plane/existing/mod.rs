@@ -154,7 +154,7 @@ impl Session {
     /// Runs a job in a new namespace and removes everything that it made. Dropped on the way, the rest is left to
     /// [`Session::end`].
     pub async fn run(&self, job: &Job) -> Ran {
-        let mut ran = match self.place(&self.namespace_for(job)).await {
+        let ran = match self.place(&self.namespace_for(job)).await {
             Ok(plane) => tokio::select! {
                 biased;
                 reason = self.taken() => Ran::new(Err(reason), Default::default()),
@@ -162,10 +162,7 @@ impl Session {
             },
             Err(reason) => Ran::new(Err(reason), Default::default()),
         };
-        if let (Err(reason), Ok(_)) = (Box::pin(self.tidy()).await, &ran.told) {
-            ran.told = Err(reason);
-        }
-        ran
+        ran.tidied(Box::pin(self.tidy()).await)
     }
 
     /// A name for the namespace of a run.
