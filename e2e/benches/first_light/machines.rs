@@ -23,7 +23,7 @@ use tokio::process::Command;
 use crate::figures::Figures;
 use crate::metrics::{Requests, leads, requests};
 use crate::objects::{self, NAMESPACE};
-use crate::peer::{Peer, Programs, free_ports};
+use crate::peer::{Peer, Programs, free_port};
 use crate::process::{Drydock, Process, seconds_since};
 use crate::{DRYDOCK, kernel};
 
@@ -197,7 +197,7 @@ impl Pair {
         let folder = tempfile::Builder::new().prefix("drydock-bench-").tempdir()?;
         let config = folder.path().join("fakecloud.yaml");
         std::fs::write(&config, configuration(latency))?;
-        let [cloud, metrics] = free_ports()?;
+        let (cloud, metrics) = (free_port()?, free_port()?);
         let log = |name: &str| std::fs::File::create(folder.path().join(name));
         let mut command = Command::new(beside("fakecloud")?);
         command.args(["serve", &format!("--address=127.0.0.1:{cloud}"), "--seed=1"]);

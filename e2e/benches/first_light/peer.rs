@@ -4,12 +4,12 @@
 //! `${DRYDOCK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/drydock}/kubernetes-*/bin`.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clock::{Clock, Seed};
+use harness::stage::ports;
 use kube::Client;
 use kube::config::Kubeconfig;
 use serde_json::json;
@@ -101,7 +101,7 @@ impl Peer {
         write_private(&path("service-accounts.pub"), &key.public_key_pem())?;
         write_private(&path("tokens.csv"), &format!("{token},admin,1,\"system:masters\"\n"))?;
 
-        let [port, client_port, peer_port] = free_ports()?;
+        let (port, client_port, peer_port) = (free_port()?, free_port()?, free_port()?);
         let (client_url, peer_url) = (
             format!("http://127.0.0.1:{client_port}"),
             format!("http://127.0.0.1:{peer_port}"),
@@ -217,16 +217,9 @@ fn logged(command: &mut Command, log: &Path) -> Result<Process> {
     Process::start(command)
 }
 
-/// Ports that were free a moment ago, all different.
-pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
-    let mut listeners = Vec::new();
-    let mut ports = [0; COUNT];
-    for port in &mut ports {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        *port = listener.local_addr()?.port();
-        listeners.push(listener);
-    }
-    Ok(ports)
+/// A port that nobody listens on.
+pub fn free_port() -> Result<u16> {
+    ports::free_port().map_err(anyhow::Error::msg)
 }
 
 /// Writes a file that only this user can read.

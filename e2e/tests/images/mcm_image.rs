@@ -1,7 +1,8 @@
 //! The image of mcm.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 
+use harness::stage::ports::free_port;
 use rstest::rstest;
 
 use crate::containers::{self, Authority, assert_ends_in_order, fails, files, get, metrics};
@@ -13,7 +14,7 @@ use crate::programs;
 async fn it_leads_makes_a_machine_and_gives_the_lease_back() {
     let (plane, authority) = (Plane::start().await, Authority::new());
     let cloud = Cloud::start(&authority, &plane.kubeconfig).await;
-    let probes = free_address();
+    let probes = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
     let (driver, port) = (
         format!("--driver=grpcs://{}", cloud.grpc),
         format!("--port={}", probes.port()),
@@ -49,11 +50,6 @@ async fn it_leads_makes_a_machine_and_gives_the_lease_back() {
     for secret in secrets {
         assert!(!said.contains(&secret), "the log holds a secret: {said}");
     }
-}
-
-/// A port of loopback that was free a moment ago.
-fn free_address() -> SocketAddr {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
 }
 
 #[rstest]

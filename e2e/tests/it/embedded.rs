@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
 use harness::stage::plane::envtest;
+use harness::stage::ports::free_port;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
@@ -60,11 +61,7 @@ fn another_controller_is_tested_by_the_same_scenario() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = drydock_program();
     let mcm = Path::new(run.get_program()).with_file_name("mcm");
-    let free = TcpListener::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let free = free_port().unwrap();
     let script = format!(
         "exec '{}' --driver=grpc://$FAKECLOUD_ADDRESS --control-kubeconfig=$KUBECONFIG \\
            --target-kubeconfig=$KUBECONFIG --namespace=$DRYDOCK_NAMESPACE --address=127.0.0.1 --port={free} --short-retry=200ms",

@@ -2,11 +2,11 @@
 //! nothing.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use harness::stage::ports::free_port;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -31,14 +31,6 @@ impl Drop for Running {
 
 fn program(name: &str) -> Command {
     Command::new(Path::new(env!("CARGO_BIN_EXE_drydock")).with_file_name(name))
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
 }
 
 /// A control plane alone, and its kubeconfig.
@@ -74,7 +66,7 @@ fn mcm(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
         "--driver-tls-key=tls/server.key".to_owned(),
         format!("--control-kubeconfig={}", kubeconfig.display()),
         format!("--target-kubeconfig={}", kubeconfig.display()),
-        format!("--port={}", free_port()),
+        format!("--port={}", free_port().unwrap()),
         "--address=127.0.0.1".to_owned(),
         "--short-retry=500ms".to_owned(),
     ]);
@@ -90,7 +82,7 @@ fn driver(folder: &Path, kubeconfig: &Path, port: u16) -> Running {
     let mut command = program("fakecloud");
     command.args([
         "serve".to_owned(),
-        format!("--address=127.0.0.1:{}", free_port()),
+        format!("--address=127.0.0.1:{}", free_port().unwrap()),
         format!("--kubeconfig={}", kubeconfig.display()),
         "--data=ledger".to_owned(),
         "--boot-delay=0s".to_owned(),
@@ -125,7 +117,7 @@ async fn a_driver_that_registers_over_tls_dies_and_comes_back_and_nothing_is_los
     let folder = tempfile::tempdir().unwrap();
     let (_up, kubeconfig) = control_plane();
     certificates(folder.path());
-    let port = free_port();
+    let port = free_port().unwrap();
     let _mcm = mcm(folder.path(), &kubeconfig, port);
     let first = driver(folder.path(), &kubeconfig, port);
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clock::Clock;
 
 use super::child::{Program, Running};
-use super::replicas::{announced, listens};
+use super::ports;
 use crate::scenario::step::ProcessAction;
 
 /// What it is called, and its log.
@@ -43,13 +43,9 @@ impl CloudProcess {
             environment: Vec::new(),
             log: folder.join("fakecloud.log"),
         };
-        let mut first = program.clone();
-        first.command.push("--address=127.0.0.1:0".into());
-        let mut running = first.start()?;
-        let address = announced(&program.log, &mut running, &clock).await?;
-        let port = address.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        let port = port.ok_or_else(|| format!("fakecloud serves on {address:?}, which names no port"))?;
-        program.command.push(format!("--address={address}").into());
+        let address = |port| format!("--address=127.0.0.1:{port}");
+        let (port, running) = ports::start(&program, address, &clock).await?;
+        program.command.push(address(port).into());
         Ok(Self {
             program,
             port,
@@ -77,7 +73,7 @@ impl CloudProcess {
         }
         if action != ProcessAction::Kill && self.running.is_none() {
             let mut running = self.program.start()?;
-            listens(self.port, NAME, &mut running, &self.clock).await?;
+            ports::listens(self.port, NAME, &mut running, &self.clock).await?;
             self.running = Some(running);
         }
         Ok(())

@@ -17,7 +17,7 @@ use tower::Layer;
 use super::child::{Group, Program};
 use super::clusters::Clusters;
 use super::plane::private_file;
-use super::replicas::free_port;
+use super::ports::free_port;
 use super::setup::{Kubeconfigs, NO_TARGET};
 use super::supervised::{RESTART_DELAY, Supervised};
 use super::{names_of_mcm, proxy, setup};

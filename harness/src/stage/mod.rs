@@ -17,6 +17,7 @@ mod naming;
 mod objects;
 pub mod pair;
 pub mod plane;
+pub mod ports;
 pub mod processes;
 mod proxy;
 mod pulses;

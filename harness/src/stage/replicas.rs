@@ -3,24 +3,15 @@
 //! What lives here: starting them until they are up, ending them, and telling which one leads. What must not: what
 //! they are started with.
 
-use std::net::TcpListener;
 use std::path::Path;
-use std::time::Duration;
 
 use clock::Clock;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::net::TcpStream;
 
 use super::child::{Program, Running};
+use super::ports::start;
 use super::{holder_among, leader, names_of_mcm};
 use crate::scenario::step::ProcessAction;
-
-/// How long a process may take until it is up.
-const START_LIMIT: Duration = Duration::from_secs(20);
-/// How often that is looked at meanwhile: a port that nobody listens on yet gives no event.
-const START_PROBE: Duration = Duration::from_millis(20);
-/// How often mcm may find its port taken.
-const PORT_ATTEMPTS: u32 = 5;
 
 /// What each replica is started from.
 #[derive(Clone, Debug)]
@@ -156,70 +147,14 @@ impl Replicas {
 }
 
 impl Slot {
-    /// Ours gets a port for its metrics, and another one when somebody was faster.
+    /// Ours gets a port for its metrics.
     async fn start(&mut self, ours: bool, clock: &Clock) -> Result<(), String> {
         if !ours {
             self.running = Some(self.program.start()?);
             return Ok(());
         }
-        let mut attempts = 1..=PORT_ATTEMPTS;
-        loop {
-            let port = free_port()?;
-            let mut program = self.program.clone();
-            program.command.push(format!("--port={port}").into());
-            let mut running = program.start()?;
-            match listens(port, &self.name, &mut running, clock).await {
-                Ok(()) => {
-                    self.running = Some(running);
-                    return Ok(());
-                }
-                Err(reason) if reason.contains("in use") && attempts.next().is_some() => {}
-                Err(reason) => return Err(reason),
-            }
-        }
+        let (_, running) = start(&self.program, |port| format!("--port={port}"), clock).await?;
+        self.running = Some(running);
+        Ok(())
     }
-}
-
-/// Waits until fakecloud says on which address it serves; it takes a free port itself.
-pub(super) async fn announced(log: &Path, fakecloud: &mut Running, clock: &Clock) -> Result<String, String> {
-    let announcing = async {
-        loop {
-            let text = std::fs::read_to_string(log).unwrap_or_default();
-            let said = text.lines().find_map(|line| line.strip_prefix("fakecloud serves on "));
-            if let Some((address, _)) = said.and_then(|said| said.split_once(';')) {
-                return address.to_owned();
-            }
-            clock.sleep(START_PROBE).await;
-        }
-    };
-    until(announcing, fakecloud, "fakecloud does not serve").await
-}
-
-/// Waits until somebody listens on a port that was free.
-pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock: &Clock) -> Result<(), String> {
-    let listening = async {
-        while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-            clock.sleep(START_PROBE).await;
-        }
-    };
-    until(listening, process, &format!("{name} does not listen")).await
-}
-
-/// Waits for `event`, for [`START_LIMIT`] at most and no longer than `process` lives.
-async fn until<T>(event: impl Future<Output = T>, process: &mut Running, otherwise: &str) -> Result<T, String> {
-    tokio::select! {
-        biased;
-        reason = process.ended() => Err(reason),
-        came = tokio::time::timeout(START_LIMIT, event) => {
-            came.map_err(|_| format!("{otherwise} {START_LIMIT:?} after its start"))
-        }
-    }
-}
-
-/// A port that was free a moment ago.
-pub(super) fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    listener
-        .map(|address| address.port())
-        .map_err(|error| format!("no port is free: {error}"))
 }

@@ -22,7 +22,7 @@ use super::{client_of, folder, private_file, write_kubeconfig};
 use crate::scenario::Timeouts;
 use crate::stage::child::{Program, Running};
 use crate::stage::controllers;
-use crate::stage::replicas::free_port;
+use crate::stage::ports::{ATTEMPTS, free_port, is_taken};
 use crate::stage::role::Role;
 
 /// The programs of a control plane.
@@ -31,8 +31,6 @@ pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// How often that is looked at.
 const START_PROBE: Duration = Duration::from_millis(100);
-/// How often a port may be taken by somebody who was faster.
-const PORT_ATTEMPTS: u32 = 5;
 /// Namespaces that the API server makes by itself, a moment after it is ready.
 const OWN_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-node-lease"];
 
@@ -138,12 +136,12 @@ impl ControlPlane {
     pub async fn start(timeouts: &Timeouts, namespace: &str, role: Role) -> Result<Self, String> {
         let programs = Programs::find()?;
         let clock = Clock::wall();
-        let mut attempts = 1..=PORT_ATTEMPTS;
+        let mut attempts = 1..=ATTEMPTS;
         let started = loop {
             let started = tokio::time::timeout(START_LIMIT, Started::new(&programs, namespace, &clock)).await;
             match started.unwrap_or_else(|_| Err(format!("kube-apiserver is not ready after {START_LIMIT:?}"))) {
                 Ok(started) => break started,
-                Err(reason) if reason.contains("address already in use") && attempts.next().is_some() => {}
+                Err(reason) if is_taken(&reason) && attempts.next().is_some() => {}
                 Err(reason) => return Err(reason),
             }
         };
