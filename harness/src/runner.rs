@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clock::Clock;
+use clock::{Clock, LostTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -192,6 +192,9 @@ pub struct RunResult {
     pub stage_seconds: f64,
     /// How long it took by the wall clock.
     pub wall_seconds: f64,
+    /// How long the machine kept this process waiting meanwhile, by which deadlines were extended; on the wall clock.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_seconds: f64,
     /// The trace of a simulated run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSummary>,
@@ -295,6 +298,7 @@ impl RunResult {
             failure: Some(failure),
             stage_seconds: 0.0,
             wall_seconds: 0.0,
+            lost_seconds: 0.0,
             trace: None,
             end: BTreeMap::new(),
             faults: BTreeMap::new(),
@@ -397,10 +401,18 @@ async fn planes(job: &Job, timeouts: &Timeouts) -> Result<Planes, String> {
 
 /// Makes a result of what a stage hands back, and writes the report of a run that failed.
 pub async fn timed(job: &Job, run: impl Future<Output = Ran>) -> RunResult {
-    let wall = Clock::wall();
+    let (wall, lost) = (Clock::wall(), LostTime::measured());
     let started = wall.now();
     let ran = run.await;
-    finish(job, ran, between(started, wall.now()))
+    RunResult {
+        lost_seconds: lost.since(started).as_secs_f64(),
+        ..finish(job, ran, between(started, wall.now()))
+    }
+}
+
+/// Whether serde leaves it out.
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// A refusal is a failure of its own, and often the reason of another.

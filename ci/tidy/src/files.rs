@@ -41,7 +41,7 @@ fn machine_path(line: &str) -> Option<&'static str> {
 }
 
 fn unfinished(line: &str) -> bool {
-    ["todo!(", "unimplemented!(", "TODO", "FIXME", "#[ignore"]
+    ["todo!(", "unimplemented!(", "TODO", "FIXME", "#[ignore]"]
         .iter()
         .any(|word| line.contains(word))
 }

@@ -3,6 +3,7 @@
 //! What lives here: the rules as functions from what was read to what is wrong with it; the test
 //! `tidy` runs them over this checkout. What must not: anything that the product needs.
 
+pub mod affected;
 pub mod dependencies;
 pub mod files;
 

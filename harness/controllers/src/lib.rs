@@ -75,6 +75,9 @@
 //!   (resource version): on a conflict the key is decided on again.
 //! - Write nothing when nothing would change: a key is looked at often.
 
+// Its compiled code is shared; see `runtime::codec`.
+use runtime as _;
+
 mod catalog;
 mod foundation;
 #[cfg(test)]

@@ -1,72 +1,245 @@
-//! Several jobs side by side: a process a simulated job, tasks on the wall clock.
+//! Several jobs side by side: workers take them from one queue, each on a thread of its own.
+//!
+//! A simulated job is a process, a job on `embedded` or `envtest` has a control plane of its own, and the jobs of one worker
+//! share a cluster where the stage is one of clusters.
 
+use std::collections::VecDeque;
 use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use futures::StreamExt;
+use clock::{Clock, LostTime};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
+use super::session::{Agreed, Session, Start};
 use super::stage::StageArguments;
-use super::{Interrupts, Usage, block_on, session};
+use super::output::say;
+use super::{Interrupts, Usage, block_on, durations, open_files};
+use crate::engine::evaluate::{between, short};
 use crate::runner::{self, Job, RunResult};
-use crate::stage::StageKind;
+use crate::scenario::Timeouts;
 use crate::stage::child::this_program;
+use crate::stage::{StageKind, kind};
 
-/// How many jobs run side by side: as many as were asked for, or one a core.
+/// How many scenarios a core runs side by side on the wall clock, where they mostly wait: what `make e2e` is quickest with.
+const WAITING_PER_CORE: usize = 12;
+/// The same where each has an etcd and a kube-apiserver.
+const CONTROL_PLANES_PER_CORE: usize = 3;
+/// How many clusters of kind's a core bears.
+const CLUSTERS_PER_CORE: usize = 1;
+
+/// From which share of lost time on a run is reported as starved of CPU.
+const STARVED: f64 = 0.1;
+
+/// How many jobs run side by side where each keeps a core busy: as many as asked for, or one a core.
 pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
     match asked {
         Some(0) => Err(Usage("--jobs 0 would run nothing; give a number from 1".to_owned())),
         Some(asked) => Ok(asked),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        None => Ok(cores()),
     }
 }
 
-/// Runs all jobs and shows how they go; in the order of `jobs`.
-pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArguments) -> Result<Vec<RunResult>, Usage> {
-    let at_once = at_once(asked)?;
-    block_on(async {
-        let progress = Progress::new(jobs.len());
-        let stages = jobs.first().map(|job| (job.stage, job.target));
-        if let Some((stage, target)) = stages.filter(|(stage, target)| stage.shared_of(*target).is_some()) {
-            let start = session::Start {
-                stage,
-                target,
-                arguments,
-                reports: &jobs[0].reports,
-                progress: progress.teller(),
-            };
-            return Box::pin(session::run(start, &jobs, |result| progress.finished(result))).await;
-        }
-        let work = async {
-            let mut results: Vec<(usize, RunResult)> = futures::stream::iter(jobs.iter().enumerate())
-                .map(|(index, job)| async move { (index, run_one(job).await) })
-                .buffer_unordered(at_once)
-                .inspect(|(_, result)| progress.finished(result))
-                .collect()
-                .await;
-            results.sort_by_key(|(index, _)| *index);
-            results.into_iter().map(|(_, result)| result).collect()
-        };
-        // Heard from now on: what the first moment of a job makes is removed, too.
-        let mut interrupts = Interrupts::new()?;
-        tokio::select! {
-            biased;
-            () = interrupts.next() => Err(Usage("interrupted".to_owned())),
-            results = work => Ok(results),
-        }
-    })?
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-async fn run_one(job: &Job) -> RunResult {
-    match job.stage {
-        StageKind::Sim => run_simulated(job).await,
-        StageKind::Embedded | StageKind::Envtest => Box::pin(runner::run_on_wall_clock(job)).await,
-        StageKind::Kubeconfig | StageKind::Kind => {
-            RunResult::broken(job, format!("jobs on stage {} run in a session", job.stage))
+/// How many workers the jobs get: as many as asked for, or what suits the stage and the machine.
+fn workers(asked: Option<usize>, job: &Job, arguments: &StageArguments) -> Result<usize, Usage> {
+    if job.stage == StageKind::Sim {
+        return at_once(asked);
+    }
+    let one_cluster = job.stage.shared_of(job.target).is_some() && !arguments.may_have_several(job.stage, job.target);
+    let default = match job.stage {
+        _ if one_cluster => 1,
+        StageKind::Kind => CLUSTERS_PER_CORE * cores(),
+        StageKind::Envtest => CONTROL_PLANES_PER_CORE * cores(),
+        _ if job.target == Some(StageKind::Envtest) => CONTROL_PLANES_PER_CORE * cores(),
+        _ => WAITING_PER_CORE * cores(),
+    };
+    match asked {
+        None => open_files::most_jobs(default),
+        Some(asked) => open_files::room_for(at_once(Some(asked))?),
+    }
+}
+
+/// What a worker reports.
+enum Event {
+    /// It began a job.
+    Started { worker: usize, index: usize },
+    /// It is done with it.
+    Finished { worker: usize, index: usize, result: Box<RunResult> },
+}
+
+/// What all workers share.
+struct Work<'a> {
+    jobs: &'a [Job],
+    /// Indexes of jobs that no worker has taken yet.
+    queue: Mutex<VecDeque<usize>>,
+    arguments: &'a StageArguments,
+    agreed: Agreed,
+    progress: kind::Progress,
+    /// Cancelled when the run is interrupted, or when a worker cannot work.
+    stop: CancellationToken,
+}
+
+/// Runs all jobs and shows how they go. The results are in the order of `jobs`.
+///
+/// # Errors
+/// A wrong number of jobs, a stage that cannot be used, or an interrupt. Nothing is left behind then.
+pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArguments) -> Result<Vec<RunResult>, Usage> {
+    let Some(first) = jobs.first() else {
+        return Ok(Vec::new());
+    };
+    let workers = workers(asked, first, arguments)?.min(jobs.len());
+    // Asked before Ctrl-C is listened for, so that it ends the question, too.
+    let agreed = Agreed::ask(first, arguments)?;
+    let progress = Progress::new(&jobs, workers);
+    let (clock, lost) = (Clock::wall(), LostTime::measured());
+    let started = clock.now();
+    let work = Work {
+        jobs: &jobs,
+        queue: Mutex::new(longest_first(&jobs)),
+        arguments,
+        agreed,
+        progress: progress.teller(),
+        stop: CancellationToken::new(),
+    };
+    let (events, mut seen) = unbounded_channel();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers)
+            .map(|worker| {
+                let (work, events) = (&work, events.clone());
+                scope.spawn(move || work.perform(worker, &events))
+            })
+            .collect();
+        drop(events);
+        let shown = block_on(async {
+            let mut interrupts = Interrupts::new()?;
+            let mut results: Vec<Option<RunResult>> = jobs.iter().map(|_| None).collect();
+            loop {
+                tokio::select! {
+                    biased;
+                    () = interrupts.next() => {
+                        if work.stop.is_cancelled() {
+                            eprintln!("drydock: still removing what is left; wait");
+                        }
+                        work.stop.cancel();
+                    }
+                    event = seen.recv() => match event {
+                        Some(Event::Started { worker, index }) => progress.started(worker, &jobs[index]),
+                        Some(Event::Finished { worker, index, result }) => {
+                            progress.finished(worker, &result);
+                            results[index] = Some(*result);
+                        }
+                        None => return Ok::<_, Usage>(results),
+                    },
+                }
+            }
+        });
+        if shown.is_err() {
+            work.stop.cancel();
         }
+        for thread in threads {
+            thread
+                .join()
+                .unwrap_or_else(|_| Err(Usage("a worker broke; its message is above".to_owned())))?;
+        }
+        // A worker that was stopped has left jobs.
+        let results: Option<Vec<RunResult>> = shown??.into_iter().collect();
+        let results = results.ok_or_else(|| Usage("interrupted".to_owned()))?;
+        drop(progress);
+        let took = between(started, clock.now());
+        durations::note(first.stage, jobs.len(), took);
+        if first.stage != StageKind::Sim {
+            report_lost_time(lost.since(started), took);
+        }
+        Ok(results)
+    })
+}
+
+/// Says that the machine was too busy for the run to be a fair one.
+fn report_lost_time(lost: Duration, took: Duration) {
+    if lost > took.mul_f64(STARVED) {
+        say!(
+            "note: this machine was short of CPU: threads woke {} late in {}, and deadlines were extended by as much; \
+             run fewer scenarios at a time with --jobs",
+            short(lost),
+            short(took)
+        );
+    }
+}
+
+impl Work<'_> {
+    /// What one worker does: jobs, one after another, until there are none or all are to stop.
+    fn perform(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Usage> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|error| Usage(format!("no runtime: {error}")))?;
+        let done = runtime.block_on(Box::pin(self.perform_jobs(worker, events)));
+        runtime.shutdown_background();
+        if done.is_err() {
+            self.stop.cancel();
+        }
+        done
+    }
+
+    async fn perform_jobs(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Usage> {
+        let start = Start {
+            job: &self.jobs[0],
+            arguments: self.arguments,
+            agreed: &self.agreed,
+            progress: self.progress.clone(),
+        };
+        let session = Box::pin(Session::start(start, &self.stop)).await?;
+        while let Some(index) = self.next() {
+            // Nobody listens any more only when everything ends.
+            let _ = events.send(Event::Started { worker, index });
+            let job = &self.jobs[index];
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                result = run_one(job, session.as_ref()) => {
+                    let result = Box::new(result);
+                    let _ = events.send(Event::Finished { worker, index, result });
+                }
+            }
+        }
+        match session {
+            Some(session) => Box::pin(session.end(self.stop.is_cancelled())).await,
+            None => Ok(()),
+        }
+    }
+
+    fn next(&self) -> Option<usize> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.pop_front().filter(|_| !self.stop.is_cancelled())
+    }
+}
+
+/// The order in which jobs begin: on the wall clock those first that wait longest, so that the last one to end is a short one.
+fn longest_first(jobs: &[Job]) -> VecDeque<usize> {
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    if jobs.first().is_some_and(|job| job.stage != StageKind::Sim) {
+        let timeouts = Timeouts::short();
+        order.sort_by_key(|index| std::cmp::Reverse(jobs[*index].plan.scenario.length(&timeouts)));
+    }
+    order.into()
+}
+
+async fn run_one(job: &Job, session: Option<&Session>) -> RunResult {
+    match (session, job.stage) {
+        (Some(session), _) => Box::pin(runner::timed(job, session.run(job))).await,
+        (None, StageKind::Sim) => run_simulated(job).await,
+        (None, _) => Box::pin(runner::run_on_wall_clock(job)).await,
     }
 }
 
@@ -111,4 +284,29 @@ async fn run_in_process(job: &Job) -> Result<RunResult, String> {
             words.trim()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::scenario::builder::wait;
+
+    #[test]
+    fn scenarios_that_wait_longest_begin_first_on_the_wall_clock() {
+        let job = |seconds, stage| {
+            let scenario = Scenario::new("story", "").step(wait(Duration::from_secs(seconds)));
+            Job::new(scenario, stage, 1)
+        };
+        let embedded = [1, 30, 2, 30].map(|seconds| job(seconds, StageKind::Embedded));
+        assert_eq!(longest_first(&embedded), [1, 3, 2, 0]);
+        let simulated = [1, 30].map(|seconds| job(seconds, StageKind::Sim));
+        assert_eq!(longest_first(&simulated), [0, 1], "virtual time makes no difference");
+    }
+
+    #[test]
+    fn no_jobs_at_all_are_refused_with_what_would_do() {
+        let refused = at_once(Some(0)).unwrap_err().0;
+        assert!(refused.contains("--jobs 0") && refused.contains("from 1"), "{refused}");
+    }
 }

@@ -5,12 +5,14 @@
 mod chaos;
 mod crash;
 mod doctor;
+mod durations;
 mod faults;
 mod here;
 mod idle;
 mod jobs;
 mod list;
 mod nodes;
+mod open_files;
 mod output;
 mod perform;
 mod populate;

@@ -1,6 +1,6 @@
 //! What is shown while jobs run: a live line on a terminal, plain lines without one.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,41 +9,80 @@ use clock::Clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 
+use super::durations;
 use super::output::say;
 use crate::engine::evaluate::{between, short};
-use crate::runner::RunResult;
+use crate::runner::{Job, RunResult};
 use crate::stage::kind;
 
 /// The progress of a number of jobs.
 #[derive(Debug)]
-pub(super) struct Progress(ProgressBar);
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// The workers that have a job, and its name; the one that began first is first.
+    running: RefCell<Vec<(usize, String)>>,
+}
 
 impl Progress {
-    pub(super) fn new(jobs: usize) -> Self {
+    /// Says what is about to happen.
+    pub(super) fn new(jobs: &[Job], workers: usize) -> Self {
+        if let [first, _, ..] = jobs {
+            say!("{}", plan(jobs, first, workers));
+        }
         let target = if std::io::stderr().is_terminal() {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
         };
-        let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} runs, {elapsed}") {
+        let bar = ProgressBar::with_draw_target(Some(jobs.len() as u64), target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} runs, {elapsed}; running: {wide_msg}") {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(100));
-        Self(bar)
+        Self {
+            bar,
+            running: RefCell::default(),
+        }
     }
 
     /// Shows lines that others say, above the live one.
     pub(super) fn teller(&self) -> kind::Progress {
-        let bar = self.0.clone();
+        let bar = self.bar.clone();
         Arc::new(move |line| bar.suspend(|| say!("     {line}")))
     }
 
-    /// Shows one result.
-    pub(super) fn finished(&self, result: &RunResult) {
-        self.0.suspend(|| print(result));
-        self.0.inc(1);
+    /// Shows that a worker is at a job.
+    pub(super) fn started(&self, worker: usize, job: &Job) {
+        self.running
+            .borrow_mut()
+            .push((worker, job.plan.scenario.name.clone()));
+        self.show_running();
     }
+
+    /// Shows one result.
+    pub(super) fn finished(&self, worker: usize, result: &RunResult) {
+        self.running.borrow_mut().retain(|(of, _)| *of != worker);
+        self.bar.suspend(|| print(result));
+        self.bar.inc(1);
+        self.show_running();
+    }
+
+    fn show_running(&self) {
+        let running = self.running.borrow();
+        let names: Vec<&str> = running.iter().map(|(_, name)| name.as_str()).collect();
+        self.bar.set_message(names.join(", "));
+    }
+}
+
+/// What is about to happen, in one line.
+fn plan(jobs: &[Job], first: &Job, workers: usize) -> String {
+    let place = match first.target {
+        Some(target) => format!("{} with nodes on {target}", first.stage),
+        None => first.stage.to_string(),
+    };
+    let last = durations::last(first.stage, jobs.len());
+    let last = last.map_or_else(String::new, |last| format!("; the last time this took {}", short(last)));
+    format!("{} runs on stage {place}, {workers} at a time{last}", jobs.len())
 }
 
 /// The progress of a campaign: a bar with an estimate on a terminal; without one a line every ten seconds, and each
@@ -137,7 +176,7 @@ impl Drop for CampaignProgress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }
 

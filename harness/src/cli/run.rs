@@ -53,7 +53,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "N|A..B", value_parser = parse_seeds)]
     seeds: Option<Seeds>,
 
-    /// Runs at the same time; the default is the number of cores
+    /// Runs at the same time. The default depends on the number of cores: one a core in virtual time, several where
+    /// scenarios mostly wait
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
 
@@ -149,9 +150,12 @@ impl Run {
         }
         let sim = self.stage == StageKind::Sim;
         let shared = self.stage.shared_of(self.target_stage);
-        if let Some(stage) = shared.filter(|_| self.jobs.is_some_and(|jobs| jobs > 1)) {
+        if let Some(stage) = shared.filter(|_| !self.on.may_have_several(self.stage, self.target_stage))
+            && self.jobs.is_some_and(|jobs| jobs > 1)
+        {
             return Err(Usage(format!(
-                "--jobs {}: scenarios run one after another on stage {stage}, since they share a cluster",
+                "--jobs {}: scenarios run one after another in one cluster, as nodes have no namespace; on stage kind, \
+                 without --cluster and --keep, each job has a cluster of its own (the stage is {stage})",
                 self.jobs.unwrap_or_default(),
             )));
         }
@@ -218,7 +222,10 @@ impl Run {
     }
 }
 
-/// Prints the sum, in the one form that test runners read.
+/// Of so few runs the failed ones are still on the screen.
+const FEWEST_LISTED: usize = 10;
+
+/// Prints the sum, in the one form that test runners read, after the failed runs in the order of the command line.
 pub(super) fn summarise(results: &[RunResult]) -> Outcome {
     let passed = results.iter().filter(|result| result.passed()).count();
     let idle = results.iter().flat_map(|result| &result.disturbances);
@@ -228,6 +235,11 @@ pub(super) fn summarise(results: &[RunResult]) -> Outcome {
         1 => "; warning: 1 disturbance never struck".to_owned(),
         many => format!("; warning: {many} disturbances never struck"),
     };
+    if results.len() > FEWEST_LISTED {
+        for result in results.iter().filter(|result| !result.passed()) {
+            say!("failed: {}", result.replay);
+        }
+    }
     say!("{passed} passed, {} failed{warning}", results.len() - passed);
     if passed == results.len() {
         Outcome::Passed

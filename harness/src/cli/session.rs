@@ -1,10 +1,11 @@
-//! A session with clusters that all jobs share: it begins, the jobs run one after another, it ends, whatever happens.
+//! A worker's session with the clusters that all its jobs use: it begins, the jobs run one after another, it ends, whatever
+//! happens.
 
-use std::path::Path;
+use tokio_util::sync::CancellationToken;
 
+use super::Usage;
 use super::stage::StageArguments;
-use super::{Interrupts, Usage};
-use crate::runner::{self, Job, Ran, RunResult};
+use crate::runner::{Job, Ran};
 use crate::stage::StageKind;
 use crate::stage::kind::{self, KindOptions, Progress};
 use crate::stage::pair::{Ground, Pair};
@@ -12,35 +13,49 @@ use crate::stage::plane::existing::{self, Access};
 use crate::stage::role::Role;
 
 /// What is up, and what of it goes at the end.
-enum Session {
+pub(super) enum Session {
     Kubeconfig(Box<existing::Session>),
     Kind(Box<kind::Cluster>),
     Pair(Box<Pair>),
 }
 
+/// How a session begins.
+pub(super) struct Start<'a> {
+    /// Any of the jobs: all are for the same stage and leave reports in the same folder.
+    pub(super) job: &'a Job,
+    pub(super) arguments: &'a StageArguments,
+    pub(super) agreed: &'a Agreed,
+    /// Who hears of the steps.
+    pub(super) progress: Progress,
+}
+
 impl Session {
-    /// Begins. Interrupted, it leaves nothing.
-    async fn start(how: Start<'_>, agreed: Agreed, interrupts: &mut Interrupts) -> Result<Self, Usage> {
-        if let Some(target) = how.target {
-            let control = Box::pin(ground(&how, how.stage, Role::Control, agreed.control, interrupts)).await?;
-            return match Box::pin(ground(&how, target, Role::Target, agreed.target, interrupts)).await {
-                Ok(target) => Ok(Self::Pair(Box::new(Pair::new(control, target)))),
+    /// Begins; `None`: jobs of that stage share nothing. Stopped, it leaves nothing.
+    pub(super) async fn start(how: Start<'_>, stop: &CancellationToken) -> Result<Option<Self>, Usage> {
+        let (stage, target) = (how.job.stage, how.job.target);
+        if stage.shared_of(target).is_none() {
+            return Ok(None);
+        }
+        if let Some(target) = target {
+            let control = Box::pin(ground(&how, stage, Role::Control, how.agreed.control.as_ref(), stop)).await?;
+            return match Box::pin(ground(&how, target, Role::Target, how.agreed.target.as_ref(), stop)).await {
+                Ok(target) => Ok(Some(Self::Pair(Box::new(Pair::new(control, target))))),
                 Err(usage) => {
                     Box::pin(control.end()).await?;
                     Err(usage)
                 }
             };
         }
-        Ok(match agreed.control {
-            Some(access) => Self::Kubeconfig(Box::new(there(&access, Role::Both, interrupts).await?)),
+        Ok(Some(match &how.agreed.control {
+            Some(access) => Self::Kubeconfig(Box::new(connected(access, Role::Both, stop).await?)),
             None => {
-                let options = how.arguments.kind_options(how.reports);
-                Self::Kind(Box::new(made(&options, how.progress, interrupts).await?))
+                let options = how.arguments.kind_options(&how.job.reports);
+                Self::Kind(Box::new(created(&options, how.progress, stop).await?))
             }
-        })
+        }))
     }
 
-    async fn run(&self, job: &Job) -> Ran {
+    pub(super) async fn run(&self, job: &Job) -> Ran {
         match self {
             Self::Kubeconfig(session) => Box::pin(session.run(job)).await,
             Self::Kind(cluster) => Box::pin(cluster.run(job)).await,
@@ -48,12 +63,17 @@ impl Session {
         }
     }
 
-    async fn end(self) -> Result<(), String> {
-        match self {
+    /// Removes everything that is not kept; `interrupted`: a person waits for it.
+    pub(super) async fn end(self, interrupted: bool) -> Result<(), Usage> {
+        if interrupted {
+            eprintln!("drydock: interrupted; removing {}", self.leaves());
+        }
+        let ended = match self {
             Self::Kubeconfig(session) => Box::pin(session.end()).await,
             Self::Kind(cluster) => cluster.end().await,
             Self::Pair(pair) => Box::pin(pair.end()).await,
-        }
+        };
+        Ok(ended?)
     }
 
     /// What is removed at the end.
@@ -71,22 +91,22 @@ async fn ground(
     how: &Start<'_>,
     stage: StageKind,
     role: Role,
-    access: Option<Access>,
-    interrupts: &mut Interrupts,
+    access: Option<&Access>,
+    stop: &CancellationToken,
 ) -> Result<Ground, Usage> {
     if let Some(access) = access {
-        return Ok(Ground::There(Box::new(there(&access, role, interrupts).await?)));
+        return Ok(Ground::There(Box::new(connected(access, role, stop).await?)));
     }
     if !stage.is_shared() {
         return Ok(Ground::Own(stage));
     }
-    let options = how.arguments.kind_options_of(role, how.reports);
-    let cluster = made(&options, how.progress.clone(), interrupts).await?;
+    let options = how.arguments.kind_options_of(role, &how.job.reports);
+    let cluster = created(&options, how.progress.clone(), stop).await?;
     let access = Access {
         kubeconfig: cluster.kubeconfig().to_owned(),
         context: None,
     };
-    match Box::pin(there(&access, role, interrupts)).await {
+    match Box::pin(connected(&access, role, stop)).await {
         Ok(session) => Ok(Ground::Kind(Box::new(cluster), Box::new(session))),
         Err(usage) => {
             cluster.end().await?;
@@ -95,21 +115,25 @@ async fn ground(
     }
 }
 
-/// A cluster of kind's. Interrupted, it is dropped on the way.
-async fn made(options: &KindOptions, progress: Progress, interrupts: &mut Interrupts) -> Result<kind::Cluster, Usage> {
+/// A cluster of kind's. Stopped, it is dropped on the way.
+async fn created(
+    options: &KindOptions,
+    progress: Progress,
+    stop: &CancellationToken,
+) -> Result<kind::Cluster, Usage> {
     tokio::select! {
         biased;
-        () = interrupts.next() => Err(Usage("interrupted".to_owned())),
+        () = stop.cancelled() => Err(Usage("interrupted".to_owned())),
         cluster = kind::Cluster::start(options, progress) => Ok(cluster?),
     }
 }
 
-/// A session with a cluster that is there. Interrupted, it is ended: what is made in a few seconds is then removed.
-async fn there(access: &Access, role: Role, interrupts: &mut Interrupts) -> Result<existing::Session, Usage> {
+/// A session with a cluster that is there. Stopped, it is ended: what it makes in a few seconds is then removed.
+async fn connected(access: &Access, role: Role, stop: &CancellationToken) -> Result<existing::Session, Usage> {
     let mut starting = std::pin::pin!(existing::Session::start(access, role));
     tokio::select! {
         biased;
-        () = interrupts.next() => {
+        () = stop.cancelled() => {
             Box::pin(starting.await?.end()).await?;
             Err(Usage("interrupted".to_owned()))
         }
@@ -117,68 +141,24 @@ async fn there(access: &Access, role: Role, interrupts: &mut Interrupts) -> Resu
     }
 }
 
-/// How a session begins.
-pub(super) struct Start<'a> {
-    pub(super) stage: StageKind,
-    /// Where nodes join, if that is another cluster.
-    pub(super) target: Option<StageKind>,
-    pub(super) arguments: &'a StageArguments,
-    /// Where a start that fails leaves its logs.
-    pub(super) reports: &'a Path,
-    /// Who hears of the steps.
-    pub(super) progress: Progress,
-}
-
-/// Clusters of somebody that a person agreed to use.
-struct Agreed {
+/// Somebody's clusters that a person agreed to use.
+#[derive(Debug, Default)]
+pub(super) struct Agreed {
     control: Option<Access>,
     target: Option<Access>,
 }
 
-/// Runs all jobs on the same clusters. Interrupted, it removes what is there before it returns.
-pub(super) async fn run(how: Start<'_>, jobs: &[Job], finished: impl Fn(&RunResult)) -> Result<Vec<RunResult>, Usage> {
-    // Asked before Ctrl-C is listened for, so that it ends the question, too.
-    let somebodys = |stage: StageKind| stage == StageKind::Kubeconfig;
-    let agreed = Agreed {
-        control: somebodys(how.stage).then(|| how.arguments.agreed()).transpose()?,
-        target: how
-            .target
-            .filter(|target| somebodys(*target))
-            .map(|_| how.arguments.agreed_target())
-            .transpose()?,
-    };
-    let mut interrupts = Interrupts::new()?;
-    let session = Box::pin(Session::start(how, agreed, &mut interrupts)).await?;
-    let mut results = Vec::new();
-    let mut interrupted = false;
-    for job in jobs {
-        if interrupted {
-            break;
-        }
-        tokio::select! {
-            biased;
-            () = interrupts.next() => interrupted = true,
-            result = runner::timed(job, session.run(job)) => {
-                finished(&result);
-                results.push(result);
-            }
-        }
+impl Agreed {
+    /// Asks where the stage of the job is somebody's cluster.
+    ///
+    /// # Errors
+    /// When the cluster cannot be read, or nobody agrees.
+    pub(super) fn ask(job: &Job, arguments: &StageArguments) -> Result<Self, Usage> {
+        let control = (job.stage == StageKind::Kubeconfig).then(|| arguments.agreed());
+        let target = (job.target == Some(StageKind::Kubeconfig)).then(|| arguments.agreed_target());
+        Ok(Self {
+            control: control.transpose()?,
+            target: target.transpose()?,
+        })
     }
-    let leaves = session.leaves();
-    if interrupted {
-        eprintln!("drydock: interrupted; removing {leaves}");
-    }
-    let mut ending = std::pin::pin!(session.end());
-    let ended = loop {
-        tokio::select! {
-            biased;
-            ended = &mut ending => break ended,
-            () = interrupts.next() => eprintln!("drydock: still removing {leaves}; wait"),
-        }
-    };
-    ended?;
-    if interrupted {
-        return Err(Usage("interrupted".to_owned()));
-    }
-    Ok(results)
 }

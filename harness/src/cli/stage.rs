@@ -116,6 +116,13 @@ impl StageArguments {
         Ok(())
     }
 
+    /// Whether several clusters of the stage may be up at the same time: each worker creates its own, and deletes it.
+    pub(super) fn may_have_several(&self, stage: StageKind, target: Option<StageKind>) -> bool {
+        let named = self.cluster.is_some() || self.keep;
+        let somebodys = [Some(stage), target].contains(&Some(StageKind::Kubeconfig));
+        !named && !somebodys
+    }
+
     /// What cluster of kind's is wanted.
     pub(super) fn kind_options(&self, reports: &Path) -> KindOptions {
         KindOptions {

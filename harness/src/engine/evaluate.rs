@@ -108,22 +108,18 @@ fn history_holds(history: &History, world: &WorldState, timeouts: &Timeouts) -> 
     let Some(seen) = world.machines.get(&history.machine) else {
         return false;
     };
-    let in_time = |change: &PhaseChange, since: Option<Duration>| {
-        let Some(since) = since else { return true };
-        change
-            .not_before
-            .as_ref()
-            .is_none_or(|limit| since >= limit.value(timeouts))
-            && change
-                .not_after
-                .as_ref()
-                .is_none_or(|limit| since <= limit.value(timeouts))
+    let in_time = |change: &PhaseChange, before: Option<Timestamp>, at: Timestamp| {
+        let Some(before) = before else { return true };
+        let not_before = change.not_before.as_ref().map(|limit| limit.value(timeouts));
+        let not_after = change.not_after.as_ref().map(|limit| limit.value(timeouts));
+        not_before.is_none_or(|limit| between(before, at) >= limit)
+            && not_after.is_none_or(|limit| at <= timeouts.deadline(before, limit))
     };
     seen.phases.len() == history.phases.len()
         && history.phases.iter().enumerate().all(|(index, change)| {
             let (at, phase) = &seen.phases[index];
-            let since = index.checked_sub(1).map(|before| between(seen.phases[before].0, *at));
-            *phase == change.phase && in_time(change, since)
+            let before = index.checked_sub(1).map(|before| seen.phases[before].0);
+            *phase == change.phase && in_time(change, before, *at)
         })
 }
 
@@ -299,9 +295,10 @@ impl Armed {
         let that = &self.that;
         let holds = holds(that, world, timeouts);
         let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
+        let deadline = |limit: Duration| timeouts.deadline(self.since, limit);
         let shown = || describe(that, world);
         match &self.expectation.holds {
-            Temporal::Eventually(within) => match until(within.value(timeouts)) {
+            Temporal::Eventually(within) => match deadline(within.value(timeouts)) {
                 deadline if holds && now <= deadline => Verdict::Met,
                 deadline if now < deadline => Verdict::Pending(deadline),
                 _ => Verdict::Missed(shown()),
@@ -319,7 +316,7 @@ impl Armed {
                 deadline => Verdict::Pending(deadline),
             },
             Temporal::ForAtLeast(form) => {
-                let deadline = until(form.within.value(timeouts));
+                let deadline = deadline(form.within.value(timeouts));
                 self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
                 let enough = self.holding_since.map(|since| {
                     since

@@ -65,7 +65,7 @@ impl Check for BoundedCreation {
             // One that takes effect late was asked for earlier.
             let late = call.rule.as_ref().is_some_and(|rule| sight.terms.late.contains(rule));
             if let Some(over) = over_since(machine).filter(|_| !late)
-                && after(over, sight.terms.pass()) < sight.at()
+                && sight.terms.pass_after(over) < sight.at()
             {
                 let state = if is_deleting(machine) { "Terminating" } else { "Failed" };
                 return Some(format!(

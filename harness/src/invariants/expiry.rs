@@ -86,7 +86,7 @@ impl Expiry {
     /// It ends with what is seen; what is wrong with that, if the same one led before it was due.
     fn ended(&self, sight: &Sight) -> Option<Doubt> {
         let (moment, terms) = (self.moment(), sight.terms);
-        let late = sight.at() > after(moment, SECOND + terms.timeouts.reaction);
+        let late = sight.at() > terms.timeouts.deadline(moment, SECOND + terms.timeouts.reaction);
         let long_since = |since: Timestamp| settled(since, terms, moment);
         let undisturbed = terms.calm_since.is_some_and(long_since) && terms.stood_still.is_none_or(long_since);
         (late && undisturbed).then(|| Doubt {
@@ -172,7 +172,7 @@ fn settling(terms: &Terms) -> Duration {
 
 /// Whether what is so since then was long enough so at that moment.
 fn settled(since: Timestamp, terms: &Terms, moment: Timestamp) -> bool {
-    after(since, settling(terms)) <= moment
+    terms.timeouts.deadline(since, settling(terms)) <= moment
 }
 
 /// When a preservation that is under way is over.

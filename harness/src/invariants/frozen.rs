@@ -140,7 +140,7 @@ fn long_away<'a>(sight: &'a Sight) -> Option<(&'a String, Timestamp)> {
     let timeouts = &sight.terms.timeouts;
     let noticed = timeouts.api_timeout * 3 + timeouts.slack;
     let mut away = sight.terms.away.iter().map(|(rule, since)| (rule, *since));
-    away.find(|(_, since)| after(*since, noticed) < sight.at())
+    away.find(|(_, since)| timeouts.deadline(*since, noticed) < sight.at())
 }
 
 /// Whether `client` leads at that time, as far as the Lease says.

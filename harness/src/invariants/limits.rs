@@ -153,10 +153,10 @@ impl Running {
             Limit::Health => timeouts.short_retry + timeouts.slack / 2,
             Limit::Drain => timeouts.long_retry + Duration::from_mins(2),
         };
-        let due = after(self.since, self.time + timeouts.slack + retry);
+        let due = timeouts.deadline(self.since, self.time + timeouts.slack + retry);
         let grace = timeouts.medium_retry + timeouts.slack + retry;
-        let due = self.waited.map_or(due, |waited| due.max(after(waited, grace)));
-        let calm = after(terms.calm_since?, timeouts.slack + retry);
+        let due = self.waited.map_or(due, |waited| due.max(timeouts.deadline(waited, grace)));
+        let calm = timeouts.deadline(terms.calm_since?, timeouts.slack + retry);
         Some(due.max(calm))
     }
 }

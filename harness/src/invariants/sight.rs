@@ -111,12 +111,17 @@ impl Terms {
 
     /// When something that began at `since` and may take `limit` is late; `None`: nobody can say now.
     pub fn due(&self, since: Timestamp, limit: Duration) -> Option<Timestamp> {
-        Some(after(since.max(self.calm_since?), limit))
+        Some(self.timeouts.deadline(since.max(self.calm_since?), limit))
     }
 
     /// One pass of a controller, with room.
     pub fn pass(&self) -> Duration {
         self.timeouts.slack + self.timeouts.short_retry
+    }
+
+    /// When a pass that began at `since` is over at the latest.
+    pub fn pass_after(&self, since: Timestamp) -> Timestamp {
+        self.timeouts.deadline(since, self.pass())
     }
 }
 

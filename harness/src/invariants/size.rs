@@ -124,7 +124,7 @@ impl Check for Size {
                 deployment: called.to_owned(),
                 made: version(machine),
                 created: time(machine, "/metadata/creationTimestamp"),
-                until: after(sight.at(), sight.terms.timeouts.slack),
+                until: sight.terms.timeouts.deadline(sight.at(), sight.terms.timeouts.slack),
                 excess,
             });
             return None;
@@ -204,7 +204,7 @@ impl Size {
         let known = self.before.get(name(deployment));
         let known = known.filter(|(_, until)| sight.at() <= *until);
         let least = known.map_or(promised(before), |(least, _)| promised(before).min(*least));
-        let until = after(sight.at(), sight.terms.pass());
+        let until = sight.terms.pass_after(sight.at());
         self.before.insert(name(deployment).to_owned(), (least, until));
     }
 
@@ -263,7 +263,7 @@ impl Size {
         };
         let led = self.leader.as_ref().map_or(Timestamp::MIN, |(_, since)| *since);
         let able = led.max(calm);
-        able <= changed.at || sight.at() > after(able, sight.terms.pass())
+        able <= changed.at || sight.at() > sight.terms.pass_after(able)
     }
 
     /// What a deployment might have before it was changed, as long as mcm may not know: sets of before are worked on until
@@ -280,7 +280,7 @@ impl Size {
         let least = ordered.map_or(promised(deployment), |(before, _)| promised(deployment).min(*before));
         // Who does not know yet that a person took some counts them.
         let taken = self.lost.get(name(deployment)).into_iter().flatten();
-        let lately = taken.filter(|at| sight.at() <= after(**at, sight.terms.pass()));
+        let lately = taken.filter(|at| sight.at() <= sight.terms.pass_after(**at));
         let (mut available, mut lost) = (0, lately.count() as i64);
         for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {

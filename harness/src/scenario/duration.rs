@@ -7,6 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clock::LostTime;
+use jiff::{SignedDuration, Timestamp};
 use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +129,8 @@ pub struct Timeouts {
     /// How long it may take until what is due at a moment is done and seen, beside the second in which times are counted:
     /// nothing in virtual time, where no request takes any.
     pub reaction: Duration,
+    /// Time lost to a busy machine, by which deadlines are extended; none in virtual time.
+    pub lost: LostTime,
 }
 
 impl Timeouts {
@@ -149,6 +153,7 @@ impl Timeouts {
             preserve: Duration::from_hours(72),
             slack: Duration::from_mins(1),
             reaction: Duration::ZERO,
+            lost: LostTime::none(),
         }
     }
 
@@ -171,6 +176,7 @@ impl Timeouts {
             preserve: Duration::from_secs(30),
             slack: Duration::from_secs(5),
             reaction: Duration::from_secs(5),
+            lost: LostTime::none(),
         }
     }
 
@@ -197,6 +203,14 @@ impl Timeouts {
             reaction: Duration::from_secs(15),
             ..Self::short()
         }
+    }
+
+    /// When something that began at `since` and may take `limit` is late: `limit` after it, and later by the time that this
+    /// process lost since then because the machine was busy.
+    pub fn deadline(&self, since: Timestamp, limit: Duration) -> Timestamp {
+        let limit = limit.saturating_add(self.lost.since(since));
+        let limit = SignedDuration::try_from(limit).unwrap_or(SignedDuration::MAX);
+        since.saturating_add(limit).unwrap_or(Timestamp::MAX)
     }
 
     /// The value of one name.

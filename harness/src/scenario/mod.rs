@@ -9,6 +9,7 @@ pub mod disturb;
 pub mod duration;
 pub mod expect;
 pub mod fixtures;
+mod length;
 pub mod someone;
 pub mod step;
 pub mod workload;

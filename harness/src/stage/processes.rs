@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use apiserver::faults::Faults;
-use clock::Clock;
+use clock::{Clock, LostTime};
 use futures::stream::{self, BoxStream, StreamExt};
 use tokio::task::JoinSet;
 
@@ -37,6 +37,7 @@ use crate::scenario::{Cloud, Step, Timeouts};
 /// Runs a job on control planes that are up, and ends them.
 pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts) -> Ran {
     timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
+    timeouts.lost = LostTime::measured();
     let controller = match &job.controller {
         Some(command) => Controller::Command(command.clone()),
         None => Controller::Mcm,

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use clock::Clock;
+use clock::{Clock, LostTime};
 use fakecloud::certificates::{Certificates, Subject};
 use mcm_driver::channel::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
@@ -60,7 +60,10 @@ impl World {
     pub(super) async fn start(cluster: &Cluster, plan: &Plan<'_>) -> Result<Self, String> {
         let (client, namespace) = (cluster.client.clone(), plan.namespace);
         let clock = Clock::wall();
-        let timeouts = Timeouts::on_cluster(NODE_GRACE);
+        let timeouts = Timeouts {
+            lost: LostTime::measured(),
+            ..Timeouts::on_cluster(NODE_GRACE)
+        };
         let replicas = plan.replicas.max(REPLICAS);
         let subject = Subject {
             name: FAKECLOUD.to_owned(),

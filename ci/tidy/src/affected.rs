@@ -1,0 +1,141 @@
+//! Which crates a change concerns: those that it touches, and those that depend on them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::dependencies::{array, text};
+
+/// Files outside any crate whose content tests of a crate read, by how their path begins.
+const READ_BY: [(&str, &str); 4] = [
+    ("deploy/", "harness"),
+    ("docs/", "e2e"),
+    ("examples/", "e2e"),
+    ("scripts/kubernetes/", "harness"),
+];
+/// Files on which the build of every crate depends.
+const ALL: [&str; 5] = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rust-toolchain.toml", ".cargo/"];
+/// The crate that checks every file.
+const TIDY: &str = "tidy";
+
+/// The crates of the workspace that are to be tested after a change of these files, in order of dependency.
+///
+/// `metadata` is the output of `cargo metadata --no-deps`; paths are relative to the workspace's folder.
+pub fn affected(metadata: &Value, changed: &[&str]) -> Vec<String> {
+    if changed.is_empty() {
+        return Vec::new();
+    }
+    let crates = Crates::read(metadata);
+    let mut touched = BTreeSet::from([TIDY]);
+    for path in changed {
+        if ALL.iter().any(|file| path.starts_with(file)) {
+            return crates.in_order().map(str::to_owned).collect();
+        }
+        let read_by = READ_BY.iter().filter(|(folder, _)| path.starts_with(folder));
+        touched.extend(read_by.map(|(_, reader)| *reader));
+        touched.extend(crates.owner(path));
+    }
+    let concerned = crates.with_dependents(&touched);
+    crates
+        .in_order()
+        .filter(|name| concerned.contains(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+struct Crates<'a> {
+    /// The folder of each crate, relative to the workspace's.
+    folders: BTreeMap<&'a str, String>,
+    /// What each crate depends on, for its tests too.
+    below: BTreeMap<&'a str, BTreeSet<&'a str>>,
+}
+
+impl<'a> Crates<'a> {
+    fn read(metadata: &'a Value) -> Self {
+        let root = format!("{}/", text(metadata, "workspace_root"));
+        let mut crates = Self {
+            folders: BTreeMap::new(),
+            below: BTreeMap::new(),
+        };
+        for package in array(metadata, "packages") {
+            let manifest = text(package, "manifest_path");
+            let manifest = manifest.strip_prefix(&root).unwrap_or(manifest);
+            let folder = manifest.trim_end_matches("Cargo.toml").to_owned();
+            let name = text(package, "name");
+            let local = array(package, "dependencies").filter(|dependency| dependency["path"].is_string());
+            crates.folders.insert(name, folder);
+            crates
+                .below
+                .insert(name, local.map(|dependency| text(dependency, "name")).collect());
+        }
+        crates
+    }
+
+    /// The crate that a file belongs to: the one in the innermost folder.
+    fn owner(&self, path: &str) -> Option<&'a str> {
+        let above = self.folders.iter().filter(|(_, folder)| path.starts_with(folder.as_str()));
+        above.max_by_key(|(_, folder)| folder.len()).map(|(name, _)| *name)
+    }
+
+    fn with_dependents(&self, touched: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+        let mut all = touched.clone();
+        loop {
+            let more = self.below.iter().filter(|(_, below)| !below.is_disjoint(&all));
+            let more: BTreeSet<&str> = more.map(|(name, _)| *name).collect();
+            if more.is_subset(&all) {
+                return all;
+            }
+            all.extend(more);
+        }
+    }
+
+    /// All crates, each after those that it depends on.
+    fn in_order(&self) -> impl Iterator<Item = &'a str> {
+        let mut order: Vec<&str> = Vec::new();
+        while order.len() < self.below.len() {
+            let ready = self.below.iter().filter(|(name, below)| {
+                !order.contains(name) && below.iter().all(|one| order.contains(one) || !self.below.contains_key(one))
+            });
+            let ready: Vec<&str> = ready.map(|(name, _)| *name).collect();
+            if ready.is_empty() {
+                break; // a cycle, which cargo refuses
+            }
+            order.extend(ready);
+        }
+        order.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn workspace() -> Value {
+        let package = |name: &str, folder: &str, below: &[&str]| {
+            let below: Vec<Value> = below.iter().map(|name| json!({ "name": name, "path": "x" })).collect();
+            json!({ "name": name, "manifest_path": format!("/w/{folder}Cargo.toml"), "dependencies": below })
+        };
+        json!({ "workspace_root": "/w", "packages": [
+            package("mcm", "mcm/", &["mcm-core", "clock"]),
+            package("mcm-core", "mcm/core/", &[]),
+            package("clock", "clock/", &[]),
+            package("harness", "harness/", &["mcm"]),
+            package("e2e", "e2e/", &["harness"]),
+            package("tidy", "ci/tidy/", &[]),
+        ] })
+    }
+
+    #[rstest]
+    #[case::nothing(&[], &[])]
+    #[case::the_lowest(&["mcm/core/src/lib.rs"], &["mcm-core", "tidy", "mcm", "harness", "e2e"])]
+    #[case::one_in_the_middle(&["mcm/src/lib.rs"], &["tidy", "mcm", "harness", "e2e"])]
+    #[case::a_file_that_tests_read(&["docs/regressions.md"], &["tidy", "e2e"])]
+    #[case::a_file_of_no_crate(&["Makefile"], &["tidy"])]
+    #[case::the_lock_file(&["Cargo.lock"], &["clock", "mcm-core", "tidy", "mcm", "harness", "e2e"])]
+    fn a_change_concerns_its_crate_and_those_above(#[case] changed: &[&str], #[case] expected: &[&str]) {
+        assert_eq!(affected(&workspace(), changed), expected);
+    }
+}

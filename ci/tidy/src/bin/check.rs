@@ -1,0 +1,170 @@
+//! `make check`: the format, and the tests of the crates that the working tree's change concerns. Each test program runs as
+//! soon as it is built, beside the rest of the build; the first that fails ends everything.
+//!
+//! `check [COMMIT]` compares with another commit than HEAD.
+#![allow(clippy::print_stdout, clippy::disallowed_methods)] // a command that prints, and measures its own wall time
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+use serde_json::Value;
+use tidy::affected::affected;
+
+type Result<T> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let started = Instant::now();
+    let base = std::env::args().nth(1).unwrap_or_else(|| "HEAD".to_owned());
+    let checked = check(&base);
+    let seconds = started.elapsed().as_secs_f64();
+    match checked {
+        Ok(words) => {
+            println!("check passed after {seconds:.0} s: {words}");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            println!("check FAILED after {seconds:.0} s: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check(base: &str) -> Result<String> {
+    let changed = changed(base)?;
+    let paths: Vec<&str> = changed.lines().collect();
+    if paths.is_empty() {
+        return Ok(format!("nothing differs from {base}; `make check BASE=COMMIT` compares with another commit"));
+    }
+    let metadata = output("cargo", &["metadata", "--no-deps", "--offline", "--format-version", "1"])?;
+    let metadata = serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let crates = affected(&metadata, &paths);
+    println!("{} files differ from {base}; testing {}", paths.len(), crates.join(", "));
+    let format = Command::new("cargo").args(["fmt", "--all", "--check"]).status();
+    if !format.is_ok_and(|status| status.success()) {
+        return Err("the format: run `cargo fmt --all`".to_owned());
+    }
+    let count = build_and_test(&crates)?;
+    Ok(format!("the format, and {count} test programs"))
+}
+
+/// The files that differ from a commit, new ones included, relative to the folder of the workspace.
+fn changed(base: &str) -> Result<String> {
+    let differ = output("git", &["diff", "--name-only", "--relative", base])?;
+    let new = output("git", &["ls-files", "--others", "--exclude-standard"])?;
+    Ok(differ + &new)
+}
+
+fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot start {program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(format!("{program} {}: {}", arguments.join(" "), output.status)),
+    }
+}
+
+/// Builds all tests of the workspace, so that every crate is built with the features that it has in `make test`, and runs
+/// those of the crates.
+fn build_and_test(crates: &[String]) -> Result<usize> {
+    let mut build = Command::new("cargo")
+        .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let messages = build.stdout.take().ok_or("cargo has no output")?;
+    let (built, programs) = channel();
+    let tested = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for line in BufReader::new(messages).lines().map_while(std::result::Result::ok) {
+                let program = serde_json::from_str(&line).ok().and_then(|message| Program::of(&message));
+                // Nobody receives any more when a test has failed.
+                if program.is_some_and(|program| built.send(program).is_err()) {
+                    return;
+                }
+            }
+        });
+        let tested = run_all(&programs, crates);
+        if tested.is_err() {
+            let _ = build.kill();
+        }
+        drop(programs);
+        tested
+    });
+    let build = build.wait().map_err(|error| format!("cargo: {error}"))?;
+    let tested = tested?;
+    match build.success() {
+        true => Ok(tested),
+        false => Err("the build".to_owned()),
+    }
+}
+
+fn run_all(programs: &Receiver<Program>, crates: &[String]) -> Result<usize> {
+    let mut count = 0;
+    for program in programs.iter().filter(|program| crates.contains(&program.of)) {
+        program.run()?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A test program that cargo has built.
+struct Program {
+    /// The crate's name.
+    of: String,
+    /// The target's name.
+    target: String,
+    executable: String,
+    manifest: String,
+}
+
+impl Program {
+    fn of(message: &Value) -> Option<Self> {
+        let text = |pointer: &str| message.pointer(pointer)?.as_str().map(str::to_owned);
+        if message["profile"]["test"] != true {
+            return None;
+        }
+        let manifest = text("/manifest_path")?;
+        let id = text("/package_id")?;
+        // path+file:///folder#name@version, or path+file:///folder/name#version
+        let (path, version) = id.rsplit_once('#')?;
+        let name = match version.split_once('@') {
+            Some((name, _)) => name,
+            None => path.rsplit('/').next()?,
+        };
+        Some(Self {
+            of: name.to_owned(),
+            target: text("/target/name")?,
+            executable: text("/executable")?,
+            manifest,
+        })
+    }
+
+    fn run(&self) -> Result<()> {
+        let started = Instant::now();
+        let folder = Path::new(&self.manifest).parent().unwrap_or(Path::new("."));
+        let output = Command::new(&self.executable)
+            .args(["--format", "terse"])
+            .current_dir(folder)
+            .env("CARGO_MANIFEST_DIR", folder)
+            .env("INSTA_UPDATE", "no")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("cannot start {}: {error}", self.executable))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let name = format!("{} {}", self.of, self.target);
+        if !output.status.success() {
+            println!("{said}{}", String::from_utf8_lossy(&output.stderr));
+            return Err(format!("tests of {name}"));
+        }
+        let sum = said.lines().find_map(|line| line.strip_prefix("test result: ok. "));
+        let passed = sum.and_then(|sum| sum.split(';').next()).unwrap_or("passed");
+        println!("{name}: {passed}, {:.1} s", started.elapsed().as_secs_f64());
+        Ok(())
+    }
+}

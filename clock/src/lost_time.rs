@@ -1,0 +1,163 @@
+//! Time that a process loses because the machine does not run it: measured, so that wall-clock deadlines can be extended by it.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::Clock;
+
+/// How often the watchdog thread wakes.
+const PERIOD: Duration = Duration::from_millis(20);
+/// A wake-up that is late by less than this is ordinary timer jitter.
+const JITTER: Duration = Duration::from_millis(5);
+/// Late wake-ups that follow each other within this are one entry, which bounds memory to one entry a second.
+const RESOLUTION: Duration = Duration::from_secs(1);
+
+/// How much time this process lost to a machine that was busy, suspended or swapping.
+///
+/// A watchdog thread wakes every 20 ms and notes by how much each wake-up is late. Deadlines on the wall clock are extended
+/// by what was lost since they began. Clones share one watchdog.
+#[derive(Clone, Debug, Default)]
+pub struct LostTime(Option<Arc<Watchdog>>);
+
+#[derive(Debug, Default)]
+struct Watchdog {
+    log: Mutex<Log>,
+}
+
+/// When time was lost: each entry is a moment and the sum of all losses up to it, in order of time.
+#[derive(Debug, Default)]
+struct Log(Vec<(Timestamp, Duration)>);
+
+impl Log {
+    /// Notes that `late` was lost until `now`.
+    fn add(&mut self, now: Timestamp, late: Duration) {
+        let sum = self.total() + late;
+        let first_of_entry = self.0.len().checked_sub(2).and_then(|before| self.0.get(before));
+        let open = first_of_entry.is_some_and(|(before, _)| elapsed(*before, now) < RESOLUTION);
+        match self.0.last_mut() {
+            Some(last) if open => *last = (now, sum),
+            _ => self.0.push((now, sum)),
+        }
+    }
+
+    fn total(&self) -> Duration {
+        self.0.last().map_or(Duration::ZERO, |(_, sum)| *sum)
+    }
+
+    /// What was lost after `moment`; a loss that was under way then counts as a whole.
+    fn since(&self, moment: Timestamp) -> Duration {
+        let before = self.0.partition_point(|(at, _)| *at <= moment);
+        let known = before.checked_sub(1).map_or(Duration::ZERO, |last| self.0[last].1);
+        self.total() - known
+    }
+}
+
+impl LostTime {
+    /// Nothing is ever lost, as in virtual time.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Measured from the first call in this process on.
+    pub fn measured() -> Self {
+        static WATCHDOG: OnceLock<Arc<Watchdog>> = OnceLock::new();
+        let watchdog = WATCHDOG.get_or_init(|| {
+            let watchdog = Arc::new(Watchdog::default());
+            let shared = Arc::clone(&watchdog);
+            // Without the thread nothing is measured, and deadlines are what they are.
+            let _ = std::thread::Builder::new()
+                .name("watchdog".to_owned())
+                .spawn(move || shared.watch());
+            watchdog
+        });
+        Self(Some(Arc::clone(watchdog)))
+    }
+
+    /// What was lost between `moment` and now.
+    pub fn since(&self, moment: Timestamp) -> Duration {
+        self.0.as_ref().map_or(Duration::ZERO, |watchdog| watchdog.lock().since(moment))
+    }
+}
+
+/// Two are equal when they share one watchdog.
+impl PartialEq for LostTime {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+}
+
+impl Eq for LostTime {}
+
+impl Watchdog {
+    fn watch(&self) {
+        let clock = Clock::wall();
+        // A condition that is never met: a wait with a limit is a sleep that no async runtime has a part in.
+        let (never, condition) = (Mutex::new(()), Condvar::new());
+        let mut guard = never.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = clock.now();
+        loop {
+            (guard, _) = condition
+                .wait_timeout(guard, PERIOD)
+                .unwrap_or_else(PoisonError::into_inner);
+            let now = clock.now();
+            let late = elapsed(before, now).saturating_sub(PERIOD);
+            if late > JITTER {
+                self.lock().add(now, late);
+            }
+            before = now;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(milliseconds: i64) -> Timestamp {
+        Timestamp::from_millisecond(milliseconds).unwrap()
+    }
+
+    fn log(losses: &[(i64, u64)]) -> Log {
+        let mut log = Log::default();
+        for (now, late) in losses {
+            log.add(at(*now), Duration::from_millis(*late));
+        }
+        log
+    }
+
+    #[test]
+    fn what_was_lost_since_a_moment_is_the_sum_of_later_losses() {
+        let log = log(&[(1_000, 30), (5_000, 200), (9_000, 1)]);
+        for (moment, lost) in [(0, 231), (1_000, 201), (4_900, 201), (5_000, 1), (9_000, 0), (20_000, 0)] {
+            assert_eq!(log.since(at(moment)), Duration::from_millis(lost), "since {moment} ms");
+        }
+    }
+
+    #[test]
+    fn many_losses_within_a_second_need_few_entries() {
+        let losses: Vec<_> = (0..1_000).map(|number| (number * 20, 10)).collect();
+        let log = log(&losses);
+        assert_eq!(log.total(), Duration::from_secs(10));
+        assert!(log.0.len() <= 42, "{} entries for 20 s", log.0.len());
+    }
+
+    #[test]
+    fn in_virtual_time_nothing_is_lost() {
+        assert_eq!(LostTime::none().since(at(0)), Duration::ZERO);
+        assert_eq!(LostTime::none(), LostTime::default());
+        assert_ne!(LostTime::none(), LostTime::measured());
+    }
+}

@@ -1,0 +1,3 @@
+//! What every controller shell needs, whatever it controls. Knows Kubernetes, not machines.
+
+pub mod codec;
