@@ -4,17 +4,25 @@ SEEDS ?= 20
 SEED ?= 7
 FUZZ_ROUNDS ?= 1000000
 
-.PHONY: help e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test real-test fuzz mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
+.PHONY: help check e2e envtest-e2e kind-e2e kind-e2e-short kind-up images-test test test-all real-test fuzz mutants conformance conformance-apiserver conformance-controllers sim chaos bench lint up \
         generate build clean
 
 help:            ## this list
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 26
 
+# BUILT=1 takes the programs as they are: CI builds once, and a build under way holds up every other call of cargo.
 build:           ## all programs: drydock, mcm, fakecloud
+ifndef BUILT
+	@test -e target/debug/drydock || echo 'compiling drydock, mcm, fakecloud and all they depend on: about four minutes on two cores, this once'
 	$(CARGO) build --workspace --bins
+endif
+
+check:           ## before a commit: the format, and the tests of what the working tree changes (BASE=COMMIT: since then)
+	@$(CARGO) run --quiet -p tidy --bin check -- $(BASE)
 
 e2e: build       ## every scenario on the embedded stage: HTTPS, gRPC, separate processes
 	target/debug/drydock run --stage embedded --junit target/e2e.xml
+	@echo 'next: `make up` for a world to play with, `target/debug/drydock chaos --seeds 100` for random ones, `target/debug/drydock --help` for the rest'
 
 envtest-e2e: build ## every scenario that can, on a real kube-apiserver and etcd
 	target/debug/drydock run --stage envtest --junit target/envtest.xml
@@ -40,8 +48,11 @@ sim: build       ## every scenario in virtual time over SEEDS seeds
 chaos: build     ## random worlds, users and faults in virtual time over SEEDS seeds
 	target/debug/drydock chaos --seeds $(SEEDS) --junit target/chaos.xml
 
-test:            ## unit, property, sequence, contract and simulation tests
+test:            ## unit, property, sequence, contract and simulation tests, none longer than 20 s
 	INSTA_UPDATE=no $(CARGO) test --workspace
+
+test-all:        ## those of `make test`, and the long ones: many seeds, crash points, whole tables
+	INSTA_UPDATE=no $(CARGO) test --workspace -- --include-ignored
 
 real-test:       ## the tests that need a real control plane, which `make test` passes over where there is none
 	DRYDOCK_NEEDS_CONTROL_PLANE=1 INSTA_UPDATE=no $(CARGO) test --workspace --test it -- existing:: preservation_consumers:: by_the_real_api_server on_a_real_control_plane

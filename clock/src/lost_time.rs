@@ -77,7 +77,9 @@ impl LostTime {
 
     /// What was lost between `moment` and now.
     pub fn since(&self, moment: Timestamp) -> Duration {
-        self.0.as_ref().map_or(Duration::ZERO, |watchdog| watchdog.lock().since(moment))
+        self.0
+            .as_ref()
+            .map_or(Duration::ZERO, |watchdog| watchdog.lock().since(moment))
     }
 }
 
@@ -141,7 +143,14 @@ mod tests {
     #[test]
     fn what_was_lost_since_a_moment_is_the_sum_of_later_losses() {
         let log = log(&[(1_000, 30), (5_000, 200), (9_000, 1)]);
-        for (moment, lost) in [(0, 231), (1_000, 201), (4_900, 201), (5_000, 1), (9_000, 0), (20_000, 0)] {
+        for (moment, lost) in [
+            (0, 231),
+            (1_000, 201),
+            (4_900, 201),
+            (5_000, 1),
+            (9_000, 0),
+            (20_000, 0),
+        ] {
             assert_eq!(log.since(at(moment)), Duration::from_millis(lost), "since {moment} ms");
         }
     }

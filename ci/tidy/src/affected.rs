@@ -14,7 +14,13 @@ const READ_BY: [(&str, &str); 4] = [
     ("scripts/kubernetes/", "harness"),
 ];
 /// Files on which the build of every crate depends.
-const ALL: [&str; 5] = ["Cargo.toml", "Cargo.lock", "clippy.toml", "rust-toolchain.toml", ".cargo/"];
+const ALL: [&str; 5] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "clippy.toml",
+    "rust-toolchain.toml",
+    ".cargo/",
+];
 /// The crate that checks every file.
 const TIDY: &str = "tidy";
 
@@ -73,7 +79,10 @@ impl<'a> Crates<'a> {
 
     /// The crate that a file belongs to: the one in the innermost folder.
     fn owner(&self, path: &str) -> Option<&'a str> {
-        let above = self.folders.iter().filter(|(_, folder)| path.starts_with(folder.as_str()));
+        let above = self
+            .folders
+            .iter()
+            .filter(|(_, folder)| path.starts_with(folder.as_str()));
         above.max_by_key(|(_, folder)| folder.len()).map(|(name, _)| *name)
     }
 
@@ -94,7 +103,10 @@ impl<'a> Crates<'a> {
         let mut order: Vec<&str> = Vec::new();
         while order.len() < self.below.len() {
             let ready = self.below.iter().filter(|(name, below)| {
-                !order.contains(name) && below.iter().all(|one| order.contains(one) || !self.below.contains_key(one))
+                !order.contains(name)
+                    && below
+                        .iter()
+                        .all(|one| order.contains(one) || !self.below.contains_key(one))
             });
             let ready: Vec<&str> = ready.map(|(name, _)| *name).collect();
             if ready.is_empty() {

@@ -15,8 +15,14 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("mcm-api", &[]),
     ("mcm-core", &["mcm-api", "quantity"]),
     ("mcm-driver", &["mcm-api"]),
-    ("mcm", &["clock", "logs", "mcm-api", "mcm-core", "mcm-driver", "runtime"]),
-    ("fakecloud", &["clock", "logs", "mcm-api", "mcm-driver", "quantity", "runtime"]),
+    (
+        "mcm",
+        &["clock", "logs", "mcm-api", "mcm-core", "mcm-driver", "runtime"],
+    ),
+    (
+        "fakecloud",
+        &["clock", "logs", "mcm-api", "mcm-driver", "quantity", "runtime"],
+    ),
     ("apiserver", &["clock", "quantity", "runtime"]),
     ("controllers", &["apiserver", "clock", "quantity", "runtime"]),
     ("sim", &["clock"]),

@@ -20,7 +20,8 @@ fn key(stage: StageKind, jobs: usize) -> String {
 
 fn read(path: &Path) -> Durations {
     let text = std::fs::read(path).ok();
-    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    text.and_then(|text| serde_json::from_slice(&text).ok())
+        .unwrap_or_default()
 }
 
 /// How long so many jobs on that stage took last; `None`: nobody knows.

@@ -16,10 +16,10 @@ use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
+use super::output::say;
 use super::progress::Progress;
 use super::session::{Agreed, Session, Start};
 use super::stage::StageArguments;
-use super::output::say;
 use super::{Interrupts, Usage, block_on, durations, open_files};
 use crate::engine::evaluate::{between, short};
 use crate::runner::{self, Job, RunResult};
@@ -74,7 +74,11 @@ enum Event {
     /// It began a job.
     Started { worker: usize, index: usize },
     /// It is done with it.
-    Finished { worker: usize, index: usize, result: Box<RunResult> },
+    Finished {
+        worker: usize,
+        index: usize,
+        result: Box<RunResult>,
+    },
 }
 
 /// What all workers share.

@@ -53,9 +53,7 @@ impl Progress {
 
     /// Shows that a worker is at a job.
     pub(super) fn started(&self, worker: usize, job: &Job) {
-        self.running
-            .borrow_mut()
-            .push((worker, job.plan.scenario.name.clone()));
+        self.running.borrow_mut().push((worker, job.plan.scenario.name.clone()));
         self.show_running();
     }
 

@@ -116,11 +116,7 @@ async fn ground(
 }
 
 /// A cluster of kind's. Stopped, it is dropped on the way.
-async fn created(
-    options: &KindOptions,
-    progress: Progress,
-    stop: &CancellationToken,
-) -> Result<kind::Cluster, Usage> {
+async fn created(options: &KindOptions, progress: Progress, stop: &CancellationToken) -> Result<kind::Cluster, Usage> {
     tokio::select! {
         biased;
         () = stop.cancelled() => Err(Usage("interrupted".to_owned())),

@@ -155,7 +155,9 @@ impl Running {
         };
         let due = timeouts.deadline(self.since, self.time + timeouts.slack + retry);
         let grace = timeouts.medium_retry + timeouts.slack + retry;
-        let due = self.waited.map_or(due, |waited| due.max(timeouts.deadline(waited, grace)));
+        let due = self
+            .waited
+            .map_or(due, |waited| due.max(timeouts.deadline(waited, grace)));
         let calm = timeouts.deadline(terms.calm_since?, timeouts.slack + retry);
         Some(due.max(calm))
     }

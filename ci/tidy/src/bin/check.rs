@@ -36,12 +36,21 @@ fn check(base: &str) -> Result<String> {
     let changed = changed(base)?;
     let paths: Vec<&str> = changed.lines().collect();
     if paths.is_empty() {
-        return Ok(format!("nothing differs from {base}; `make check BASE=COMMIT` compares with another commit"));
+        return Ok(format!(
+            "nothing differs from {base}; `make check BASE=COMMIT` compares with another commit"
+        ));
     }
-    let metadata = output("cargo", &["metadata", "--no-deps", "--offline", "--format-version", "1"])?;
+    let metadata = output(
+        "cargo",
+        &["metadata", "--no-deps", "--offline", "--format-version", "1"],
+    )?;
     let metadata = serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
     let crates = affected(&metadata, &paths);
-    println!("{} files differ from {base}; testing {}", paths.len(), crates.join(", "));
+    println!(
+        "{} files differ from {base}; testing {}",
+        paths.len(),
+        crates.join(", ")
+    );
     let format = Command::new("cargo").args(["fmt", "--all", "--check"]).status();
     if !format.is_ok_and(|status| status.success()) {
         return Err("the format: run `cargo fmt --all`".to_owned());
@@ -73,7 +82,12 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
 /// those of the crates.
 fn build_and_test(crates: &[String]) -> Result<usize> {
     let mut build = Command::new("cargo")
-        .args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"])
+        .args([
+            "test",
+            "--workspace",
+            "--no-run",
+            "--message-format=json-render-diagnostics",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cannot start cargo: {error}"))?;
@@ -82,7 +96,9 @@ fn build_and_test(crates: &[String]) -> Result<usize> {
     let tested = std::thread::scope(|scope| {
         scope.spawn(move || {
             for line in BufReader::new(messages).lines().map_while(std::result::Result::ok) {
-                let program = serde_json::from_str(&line).ok().and_then(|message| Program::of(&message));
+                let program = serde_json::from_str(&line)
+                    .ok()
+                    .and_then(|message| Program::of(&message));
                 // Nobody receives any more when a test has failed.
                 if program.is_some_and(|program| built.send(program).is_err()) {
                     return;
