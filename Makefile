@@ -18,7 +18,8 @@ ifndef BUILT
 endif
 
 check:           ## before a commit: the format, and the tests of what the working tree changes (BASE=COMMIT: since then)
-	@$(CARGO) run --quiet -p tidy --bin check -- $(BASE)
+	@$(CARGO) build --quiet --workspace --bin check
+	@target/debug/check $(BASE)
 
 e2e: build       ## every scenario on the embedded stage: HTTPS, gRPC, separate processes
 	target/debug/drydock run --stage embedded --junit target/e2e.xml
@@ -40,7 +41,7 @@ kind-up: build   ## a kind cluster with everything deployed, to play with; Ctrl-
 	target/debug/drydock up --stage kind
 
 images-test:     ## the images as containers of their own: needs Docker
-	$(CARGO) test -p e2e --features containers --test images
+	$(CARGO) test --workspace --features e2e/containers --test images
 
 sim: build       ## every scenario in virtual time over SEEDS seeds
 	target/debug/drydock run --stage sim --seeds $(SEEDS) --junit target/sim.xml
@@ -70,7 +71,7 @@ conformance: conformance-apiserver conformance-controllers ## both contracts on 
 
 conformance-apiserver: ## the API server's contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster'; exit 2; }
-	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test -p apiserver --test it contract
+	INSTA_UPDATE=no RUST_TEST_THREADS=10 $(CARGO) test --workspace --exclude controllers --test it contract::
 
 conformance-controllers: ## the built-in controllers' contract, also against the cluster of DRYDOCK_CONTRACT_KUBECONFIG
 	@test -n "$$DRYDOCK_CONTRACT_KUBECONFIG" || { echo 'set DRYDOCK_CONTRACT_KUBECONFIG to the kubeconfig of a throwaway cluster with controllers'; exit 2; }

@@ -75,6 +75,15 @@ impl LostTime {
         Self(Some(Arc::clone(watchdog)))
     }
 
+    /// What was lost until each of these moments, which are in order; nothing is measured.
+    pub fn known(losses: &[(Timestamp, Duration)]) -> Self {
+        let watchdog = Watchdog::default();
+        for (until, late) in losses {
+            watchdog.lock().add(*until, *late);
+        }
+        Self(Some(Arc::new(watchdog)))
+    }
+
     /// What was lost between `moment` and now.
     pub fn since(&self, moment: Timestamp) -> Duration {
         self.0

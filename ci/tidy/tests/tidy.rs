@@ -1,6 +1,7 @@
 //! Runs the rules over this checkout.
 #![allow(clippy::unwrap_used)] // a test that cannot read the checkout fails
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,6 +34,35 @@ fn crates_depend_only_downwards() {
         &["metadata", "--no-deps", "--offline", "--format-version", "1"],
     );
     assert_none(&tidy::dependencies::check(&serde_json::from_slice(&metadata).unwrap()));
+}
+
+/// Each package with its features, as far as those kinds of dependencies go.
+fn features(kinds: &str) -> BTreeSet<String> {
+    let tree = [
+        "tree",
+        "--workspace",
+        "--offline",
+        "--prefix",
+        "none",
+        "--format",
+        "{p} {f}",
+        "--edges",
+        kinds,
+    ];
+    let listing = String::from_utf8(output(env!("CARGO"), &tree)).unwrap();
+    let lines = listing.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// A dependency whose features differ is compiled twice, and so is everything that depends on it.
+#[test]
+fn a_build_and_the_tests_share_all_compiled_dependencies() {
+    let (build, tests) = (features("normal,build"), features("normal,build,dev"));
+    let differ: Vec<String> = build.difference(&tests).cloned().collect();
+    assert!(
+        differ.is_empty(),
+        "dev-dependencies change the features of {differ:?}: declare the feature for the build, too"
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Bad input: one clear line and exit status 2.
 
+use std::process::Command;
+
 use rstest::rstest;
 
-use crate::drydock::{drydock, said};
+use crate::drydock::{drydock, drydock_program, said};
 
 /// A kubeconfig of a server at a port where nobody listens.
 const NOBODY: &str = "
@@ -48,6 +50,8 @@ current-context: nobody
 )]
 #[case::a_person_on_a_stage_without(&["up", "--stage", "sim"], "embedded, envtest or kind")]
 #[case::no_jobs(&["run", "--stage", "sim", "--jobs", "0"], "from 1")]
+#[case::no_jobs_on_the_wall_clock(&["run", "--stage", "embedded", "--jobs", "0"], "from 1")]
+#[case::two_at_once_on_a_named_cluster(&["run", "--stage", "kind", "--cluster", "dev", "--jobs", "2"], "without --cluster")]
 fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(
@@ -63,6 +67,25 @@ fn bad_input_gets_one_line_and_status_2(#[case] arguments: &[&str], #[case] expe
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(words.contains(expected), "{words}");
     assert_eq!(words.lines().count(), 1, "{words}");
+}
+
+#[rstest]
+#[case::more_jobs_than_there_is_room_for("ulimit -n 540; exec \"$0\" run --jobs 40", "give --jobs 5 at most")]
+#[case::room_for_none("ulimit -n 64; exec \"$0\" run lifecycle", "ulimit -n 140")]
+fn jobs_need_open_files(#[case] command: &str, #[case] expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let program = drydock_program();
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .arg(program.get_program())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(words.contains(expected) && words.lines().count() == 1, "{words}");
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "something is left behind");
 }
 
 #[rstest]

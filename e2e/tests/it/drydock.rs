@@ -34,15 +34,19 @@ pub fn perform(job: &Job) -> RunResult {
 /// that makes another `drydock` than the one of these tests, it takes its place, which no running one survives.
 pub fn drydock_program() -> Command {
     static BUILT: Once = Once::new();
+    let program = env!("CARGO_BIN_EXE_drydock");
     BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--offline", "--workspace", "--bins"]);
-        if !cfg!(debug_assertions) {
+        if Path::new(program)
+            .parent()
+            .is_some_and(|folder| folder.ends_with("release"))
+        {
             build.arg("--release");
         }
         assert!(build.status().unwrap().success(), "the programs cannot be built");
     });
-    Command::new(env!("CARGO_BIN_EXE_drydock"))
+    Command::new(program)
 }
 
 /// What a simulated run left in its JSON result; also when runs failed.

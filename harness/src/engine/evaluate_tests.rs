@@ -1,3 +1,4 @@
+use clock::LostTime;
 use mcm_api::Phase;
 use rstest::rstest;
 use serde_json::json;
@@ -51,6 +52,41 @@ fn verdict(scenario: Scenario, phases: &[(i64, &str)], end: i64) -> Verdict {
         wake = armed.judge(until, &world, &timeouts);
     }
     wake
+}
+
+#[test]
+fn a_deadline_moves_by_the_time_that_a_busy_machine_took() {
+    let expected = || match story()
+        .eventually(seconds(10), phase("m", Phase::Running))
+        .steps
+        .remove(0)
+    {
+        Step::Expect(expectation) => expectation,
+        _ => panic!("no expectation"),
+    };
+    let lost = |losses: &[(i64, u64)]| {
+        let losses: Vec<_> = losses
+            .iter()
+            .map(|(at, late)| (second(*at), Duration::from_secs(*late)))
+            .collect();
+        Timeouts {
+            lost: LostTime::known(&losses),
+            ..Timeouts::short()
+        }
+    };
+    let world = WorldState::default();
+    let judged_at =
+        |at: i64, timeouts: &Timeouts| Armed::new(expected(), second(100), &world).judge(second(at), &world, timeouts);
+    let none = lost(&[(90, 5)]);
+    assert_eq!(
+        judged_at(105, &none),
+        Verdict::Pending(second(110)),
+        "what was lost before does not count"
+    );
+    assert!(matches!(judged_at(110, &none), Verdict::Missed(_)));
+    let some = lost(&[(90, 5), (104, 3), (108, 1)]);
+    assert_eq!(judged_at(110, &some), Verdict::Pending(second(114)));
+    assert!(matches!(judged_at(114, &some), Verdict::Missed(_)));
 }
 
 fn story() -> Scenario {
