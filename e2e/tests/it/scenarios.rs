@@ -1,17 +1,28 @@
 //! Every scenario in virtual time with production's timeouts. `make sim` takes more seeds.
 
 use harness::StageKind;
+use rstest::rstest;
 
 use crate::drydock::{said, simulate};
 
-#[test]
-fn every_scenario_passes() {
+/// In how many parts the scenarios are run: none takes longer than a test should.
+const PARTS: usize = 12;
+
+#[rstest]
+fn every_scenario_passes(#[values(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)] part: usize) {
+    let scenarios = e2e::scenarios();
+    let here = scenarios.iter().filter(|scenario| scenario.runs_on(StageKind::Sim));
+    let names: Vec<&str> = here
+        .skip(part)
+        .step_by(PARTS)
+        .map(|scenario| scenario.name.as_str())
+        .collect();
     let folder = tempfile::tempdir().unwrap();
-    let (output, runs) = simulate(folder.path(), &["--seed", "3"]);
+    let mut arguments = vec!["--seed", "3", "--jobs", "1"];
+    arguments.extend(&names);
+    let (output, runs) = simulate(folder.path(), &arguments);
     assert!(output.status.success(), "{}", said(&output));
-    let there = e2e::scenarios();
-    let there = there.iter().filter(|scenario| scenario.runs_on(StageKind::Sim));
-    assert_eq!(runs.len(), there.count());
+    assert_eq!(runs.len(), names.len());
 }
 
 #[test]
