@@ -20,7 +20,7 @@ use super::output::say;
 use super::progress::Progress;
 use super::session::{Agreed, Session, Start};
 use super::stage::StageArguments;
-use super::{Interrupts, Usage, block_on, durations, open_files};
+use super::{Interrupts, Usage, durations, open_files, runtime};
 use crate::engine::evaluate::{between, short};
 use crate::runner::{self, Job, RunResult};
 use crate::scenario::Timeouts;
@@ -116,7 +116,13 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
         stop: CancellationToken::new(),
     };
     let (events, mut seen) = unbounded_channel();
-    std::thread::scope(|scope| {
+    // Heard before any worker begins: what its first moment makes is removed, too.
+    let runtime = runtime(1)?;
+    let mut interrupts = {
+        let _context = runtime.enter();
+        Interrupts::new()?
+    };
+    let results = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|worker| {
                 let (work, events) = (&work, events.clone());
@@ -124,8 +130,7 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
             })
             .collect();
         drop(events);
-        let shown = block_on(async {
-            let mut interrupts = Interrupts::new()?;
+        let results = runtime.block_on(async {
             let mut results: Vec<Option<RunResult>> = jobs.iter().map(|_| None).collect();
             loop {
                 tokio::select! {
@@ -142,30 +147,29 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
                             progress.finished(worker, &result);
                             results[index] = Some(*result);
                         }
-                        None => return Ok::<_, Usage>(results),
+                        None => return results,
                     },
                 }
             }
         });
-        if shown.is_err() {
-            work.stop.cancel();
-        }
         for thread in threads {
             thread
                 .join()
                 .unwrap_or_else(|_| Err(Usage("a worker broke; its message is above".to_owned())))?;
         }
         // A worker that was stopped has left jobs.
-        let results: Option<Vec<RunResult>> = shown??.into_iter().collect();
-        let results = results.ok_or_else(|| Usage("interrupted".to_owned()))?;
-        drop(progress);
-        let took = between(started, clock.now());
-        durations::note(first.stage, jobs.len(), took);
-        if first.stage != StageKind::Sim {
-            report_lost_time(lost.since(started), took);
-        }
-        Ok(results)
-    })
+        let results: Option<Vec<RunResult>> = results.into_iter().collect();
+        results.ok_or_else(|| Usage("interrupted".to_owned()))
+    });
+    runtime.shutdown_background();
+    let results = results?;
+    drop(progress);
+    let took = between(started, clock.now());
+    durations::note(first.stage, jobs.len(), took);
+    if first.stage != StageKind::Sim {
+        report_lost_time(lost.since(started), took);
+    }
+    Ok(results)
 }
 
 /// Says that the machine was too busy for the run to be a fair one.
@@ -183,11 +187,7 @@ fn report_lost_time(lost: Duration, took: Duration) {
 impl Work<'_> {
     /// What one worker does: jobs, one after another, until there are none or all are to stop.
     fn perform(&self, worker: usize, events: &UnboundedSender<Event>) -> Result<(), Usage> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|error| Usage(format!("no runtime: {error}")))?;
+        let runtime = runtime(1)?;
         let done = runtime.block_on(Box::pin(self.perform_jobs(worker, events)));
         runtime.shutdown_background();
         if done.is_err() {

@@ -27,6 +27,7 @@ mod up;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::regression::Entry;
@@ -149,14 +150,17 @@ pub fn main(scenarios: Vec<Scenario>, corpus: &[Entry]) -> ExitCode {
 
 /// Runs asynchronous work on the wall clock.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Usage> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Usage(format!("no runtime: {error}")))?;
+    let runtime = runtime(2)?;
     let done = runtime.block_on(work);
     runtime.shutdown_background();
     Ok(done)
+}
+
+/// A runtime with so many threads beside the one that waits for it.
+fn runtime(threads: usize) -> Result<Runtime, Usage> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.worker_threads(threads).enable_all().build();
+    built.map_err(|error| Usage(format!("no runtime: {error}")))
 }
 
 /// Returns on Ctrl-C and on SIGTERM.
