@@ -31,8 +31,8 @@ use crate::stage::{StageKind, kind};
 const WAITING_PER_CORE: usize = 12;
 /// The same where each has an etcd and a kube-apiserver.
 const CONTROL_PLANES_PER_CORE: usize = 3;
-/// How many clusters of kind's a core bears.
-const CLUSTERS_PER_CORE: usize = 1;
+/// How many clusters of kind's are created unless more are asked for: each takes 0.9 GB of memory.
+const CLUSTERS: usize = 1;
 
 /// From which share of lost time on a run is reported as starved of CPU.
 const STARVED: f64 = 0.1;
@@ -58,7 +58,7 @@ fn workers(asked: Option<usize>, job: &Job, arguments: &StageArguments) -> Resul
     let one_cluster = job.stage.shared_of(job.target).is_some() && !arguments.may_have_several(job.stage, job.target);
     let default = match job.stage {
         _ if one_cluster => 1,
-        StageKind::Kind => CLUSTERS_PER_CORE * cores(),
+        StageKind::Kind => CLUSTERS,
         StageKind::Envtest => CONTROL_PLANES_PER_CORE * cores(),
         _ if job.target == Some(StageKind::Envtest) => CONTROL_PLANES_PER_CORE * cores(),
         _ => WAITING_PER_CORE * cores(),
