@@ -49,10 +49,10 @@ sim: build       ## every scenario in virtual time over SEEDS seeds
 chaos: build     ## random worlds, users and faults in virtual time over SEEDS seeds
 	target/debug/drydock chaos --seeds $(SEEDS) --junit target/chaos.xml
 
-test:            ## unit, property, sequence, contract and simulation tests, none longer than 20 s
+test:            ## unit, property, sequence, contract and simulation tests
 	INSTA_UPDATE=no $(CARGO) test --workspace
 
-test-all:        ## those of `make test`, and the long ones: many seeds, crash points, whole tables
+test-all:        ## those of `make test`, and the long ones
 	INSTA_UPDATE=no $(CARGO) test --workspace -- --include-ignored
 
 real-test:       ## the tests that need a real control plane, which `make test` passes over where there is none
