@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, LostTime};
@@ -19,6 +20,7 @@ use crate::report::folder;
 use crate::scenario::step::{Crash, Process};
 use crate::scenario::{Scenario, Timeouts};
 use crate::stage::audit::Access;
+use crate::stage::plane::envtest::Spares;
 use crate::stage::plane::{Plane, Planes};
 use crate::stage::role::Role;
 use crate::stage::writes::Write;
@@ -373,15 +375,15 @@ pub fn run_simulated(job: &Job) -> RunResult {
     finish(job, ran, between(started, wall.now()))
 }
 
-/// Runs a job on the wall clock, with a control plane that is its own.
-pub async fn run_on_wall_clock(job: &Job) -> RunResult {
+/// Runs a job on the wall clock, with a control plane that is its own while it runs.
+pub async fn run_on_wall_clock(job: &Job, spares: &Arc<Spares>) -> RunResult {
     let run = Box::pin(async {
         let timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ if job.target == Some(StageKind::Envtest) => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
-        match Box::pin(planes(job, &timeouts)).await {
+        match Box::pin(planes(job, &timeouts, spares)).await {
             Ok(planes) => Box::pin(processes::run(job, planes, timeouts)).await,
             Err(reason) => Ran::new(Err(reason), BTreeMap::new()),
         }
@@ -390,8 +392,8 @@ pub async fn run_on_wall_clock(job: &Job) -> RunResult {
 }
 
 /// The control planes of a job: one that is both clusters, or one for each.
-async fn planes(job: &Job, timeouts: &Timeouts) -> Result<Planes, String> {
-    let plane = |stage, role| Plane::start(stage, role, NAMESPACE, job.plan.seed, timeouts);
+async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<Planes, String> {
+    let plane = |stage, role| Plane::start(stage, role, NAMESPACE, job.plan.seed, timeouts, spares);
     let Some(target) = job.target else {
         return Ok(Planes::one(plane(job.stage, Role::Both).await?));
     };

@@ -1,11 +1,11 @@
 //! Several jobs side by side: workers take them from one queue, each on a thread of its own.
 //!
-//! A simulated job is a process, a job on `embedded` or `envtest` has a control plane of its own, and the jobs of one worker
-//! share a cluster where the stage is one of clusters.
+//! A simulated job is a process, a job on `embedded` has a control plane of its own, and the jobs of one worker use the same
+//! etcd and kube-apiserver or the same cluster one after another.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, LostTime};
@@ -25,12 +25,13 @@ use crate::engine::evaluate::{between, short};
 use crate::runner::{self, Job, RunResult};
 use crate::scenario::Timeouts;
 use crate::stage::child::this_program;
+use crate::stage::plane::envtest::Spares;
 use crate::stage::{StageKind, kind};
 
 /// How many scenarios a core runs side by side on the wall clock, where they mostly wait: what `make e2e` is quickest with.
 const WAITING_PER_CORE: usize = 12;
 /// The same where each has an etcd and a kube-apiserver.
-const CONTROL_PLANES_PER_CORE: usize = 3;
+const CONTROL_PLANES_PER_CORE: usize = 7;
 /// How many clusters of kind's are created unless more are asked for: each takes 0.9 GB of memory.
 const CLUSTERS: usize = 1;
 
@@ -204,6 +205,7 @@ impl Work<'_> {
             progress: self.progress.clone(),
         };
         let session = Box::pin(Session::start(start, &self.stop)).await?;
+        let spares = Arc::default();
         while let Some(index) = self.next() {
             // Nobody listens any more only when everything ends.
             let _ = events.send(Event::Started { worker, index });
@@ -211,7 +213,7 @@ impl Work<'_> {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                result = run_one(job, session.as_ref()) => {
+                result = run_one(job, session.as_ref(), &spares) => {
                     let result = Box::new(result);
                     let _ = events.send(Event::Finished { worker, index, result });
                 }
@@ -239,11 +241,11 @@ fn longest_first(jobs: &[Job]) -> VecDeque<usize> {
     order.into()
 }
 
-async fn run_one(job: &Job, session: Option<&Session>) -> RunResult {
+async fn run_one(job: &Job, session: Option<&Session>, spares: &Arc<Spares>) -> RunResult {
     match (session, job.stage) {
         (Some(session), _) => Box::pin(runner::timed(job, session.run(job))).await,
         (None, StageKind::Sim) => run_simulated(job).await,
-        (None, _) => Box::pin(runner::run_on_wall_clock(job)).await,
+        (None, _) => Box::pin(runner::run_on_wall_clock(job, spares)).await,
     }
 }
 

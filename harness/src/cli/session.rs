@@ -1,6 +1,8 @@
 //! A worker's session with the clusters that all its jobs use: it begins, the jobs run one after another, it ends, whatever
 //! happens.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use super::Usage;
@@ -98,7 +100,7 @@ async fn ground(
         return Ok(Ground::There(Box::new(connected(access, role, stop).await?)));
     }
     if !stage.is_shared() {
-        return Ok(Ground::Own(stage));
+        return Ok(Ground::Own(stage, Arc::default()));
     }
     let options = how.arguments.kind_options_of(role, &how.job.reports);
     let cluster = created(&options, how.progress.clone(), stop).await?;

@@ -245,7 +245,7 @@ async fn stay_up(
             Plane::Embedded(Box::new(plane))
         }
         StageKind::Envtest => {
-            let plane = envtest::ControlPlane::start(&plan.timeouts, NAMESPACE, Role::Both).await?;
+            let plane = envtest::ControlPlane::start(&plan.timeouts, NAMESPACE, Role::Both, &Arc::default()).await?;
             Plane::Envtest(Box::new(plane))
         }
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {

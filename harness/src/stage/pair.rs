@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::plane::envtest::Spares;
 use super::plane::existing::{self, Session};
 use super::plane::{Plane, Planes};
 use super::role::Role;
@@ -18,7 +20,7 @@ use crate::scenario::Timeouts;
 #[derive(Debug)]
 pub enum Ground {
     /// Started for each run: `embedded` or `envtest`.
-    Own(StageKind),
+    Own(StageKind, Arc<Spares>),
     /// Somebody's.
     There(Box<Session>),
     /// kind's, made for the session or found.
@@ -29,7 +31,7 @@ impl Ground {
     /// What runs share, if they share anything.
     fn session(&self) -> Option<&Session> {
         match self {
-            Self::Own(_) => None,
+            Self::Own(..) => None,
             Self::There(session) | Self::Kind(_, session) => Some(session),
         }
     }
@@ -37,14 +39,14 @@ impl Ground {
     /// How long the cluster takes to notice a dead kubelet.
     fn node_grace(&self) -> Duration {
         match self {
-            Self::Own(_) | Self::Kind(..) => kind::NODE_GRACE,
+            Self::Own(..) | Self::Kind(..) => kind::NODE_GRACE,
             Self::There(_) => existing::NODE_GRACE,
         }
     }
 
     async fn plane(&self, role: Role, namespace: &str, job: &Job, timeouts: &Timeouts) -> Result<Plane, String> {
         match self {
-            Self::Own(stage) => Plane::start(*stage, role, namespace, job.plan.seed, timeouts).await,
+            Self::Own(stage, spares) => Plane::start(*stage, role, namespace, job.plan.seed, timeouts, spares).await,
             Self::There(session) | Self::Kind(_, session) => session.place(namespace).await,
         }
     }
@@ -70,7 +72,7 @@ impl Ground {
     /// One line: what is left, and why.
     pub async fn end(self) -> Result<(), String> {
         match self {
-            Self::Own(_) => Ok(()),
+            Self::Own(..) => Ok(()),
             Self::There(session) => Box::pin(session.end()).await,
             Self::Kind(cluster, session) => {
                 let ended = Box::pin(session.end()).await;
@@ -82,7 +84,7 @@ impl Ground {
     /// What is removed at its end, if anything.
     fn leaves(&self) -> Option<String> {
         match self {
-            Self::Own(_) => None,
+            Self::Own(..) => None,
             Self::There(session) => Some(session.leaves()),
             Self::Kind(cluster, _) => Some(format!("what this session made in cluster {}", cluster.name())),
         }

@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clock::Clock;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use kube::api::{Api, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use mcm_api::GoDuration;
+use mcm_api::{GoDuration, Machine};
 
 use super::clusters::Clusters;
 use crate::engine;
@@ -17,6 +19,8 @@ use crate::scenario::{Timeouts, fixtures};
 
 /// How long a definition may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);
+/// How often discovery is looked at.
+const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
 
 /// Creates the CRDs of the machine API and waits until they are served.
 ///
@@ -35,6 +39,26 @@ pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
         served(client, name).await?;
     }
     Ok(())
+}
+
+/// Waits until discovery has the machine API, a moment after its CRDs are served.
+///
+/// # Errors
+/// A sentence, when it is not there after half a minute.
+pub async fn discovered(client: &kube::Client) -> Result<(), String> {
+    let (clock, machines) = (Clock::wall(), Machine::group(&()));
+    let discovered = async {
+        loop {
+            let groups = client.list_api_groups().await.map_err(|error| error.to_string())?;
+            if groups.groups.iter().any(|group| group.name == machines) {
+                return Ok(());
+            }
+            clock.sleep(DISCOVERY_PROBE).await;
+        }
+    };
+    tokio::time::timeout(ESTABLISHED, discovered)
+        .await
+        .unwrap_or_else(|_| Err(format!("discovery does not have {machines} after {ESTABLISHED:?}")))
 }
 
 /// Waits until the kind of a CRD is served.

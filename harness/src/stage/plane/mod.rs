@@ -10,6 +10,7 @@ pub mod existing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -123,7 +124,8 @@ fn read(folder: &Path, name: &str, word: &str) -> Option<(String, Vec<u8>)> {
 }
 
 impl Plane {
-    /// Starts one for a run, on a stage whose control plane nobody shares.
+    /// Starts one for a run, on a stage where each run has its own. Servers of earlier runs that are in `spares` are used
+    /// again, with what they stored at their start.
     ///
     /// # Errors
     /// One sentence: what could not be started.
@@ -133,9 +135,10 @@ impl Plane {
         namespace: &str,
         seed: u64,
         timeouts: &Timeouts,
+        spares: &Arc<envtest::Spares>,
     ) -> Result<Self, String> {
         if stage == StageKind::Envtest {
-            let plane = envtest::ControlPlane::start(timeouts, namespace, role).await?;
+            let plane = envtest::ControlPlane::start(timeouts, namespace, role, spares).await?;
             return Ok(Self::Envtest(Box::new(plane)));
         }
         let plane = embedded::ControlPlane::start(0, seed, timeouts, namespace, role).await?;
@@ -191,7 +194,7 @@ impl Plane {
     /// Logs of its own, by file name.
     pub fn logs(&self) -> &'static [&'static str] {
         match self {
-            Self::Envtest(_) => &["etcd.log", "kube-apiserver.log"],
+            Self::Envtest(_) => &envtest::LOGS,
             Self::Embedded(_) | Self::Existing(_) => &[],
         }
     }

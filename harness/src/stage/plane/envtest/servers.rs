@@ -1,174 +1,144 @@
-//! A real control plane as child processes: etcd and kube-apiserver from where envtest's users have them, with our
-//! built-in controllers beside it, since nobody else acts on nodes there.
+//! etcd and kube-apiserver as child processes, which one run after another may use.
 //!
-//! What lives here: finding the programs, their certificates and flags, and waiting until they serve. What must not:
-//! fetching or building them.
+//! What lives here: their certificates and flags, waiting until they serve, and putting back what they stored at the start.
+//! What must not: what a run adds to them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Seed};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::Api;
+use kube::api::{Api, ListParams, VersionMatch};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::task::JoinSet;
 
-use super::{client_of, folder, private_file, write_kubeconfig};
-use crate::scenario::Timeouts;
+use super::etcd::{Contents, Etcd};
+use super::programs::Programs;
 use crate::stage::child::{Program, Running};
-use crate::stage::controllers;
+use crate::stage::plane::{client_of, folder, private_file, write_kubeconfig};
 use crate::stage::ports::{ATTEMPTS, free_port, is_taken};
-use crate::stage::role::Role;
+use crate::stage::{NAMESPACE, setup};
 
-/// The programs of a control plane.
-pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
 /// How long both may take until the API server is ready.
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// How often that is looked at.
 const START_PROBE: Duration = Duration::from_millis(100);
+/// How long the API server may take to see that its contents are as at the start.
+const RESTORE_LIMIT: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const RESTORE_PROBE: Duration = Duration::from_millis(10);
 /// Namespaces that the API server makes by itself, a moment after it is ready.
 const OWN_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-node-lease"];
+/// Their logs, by file name.
+pub const LOGS: [&str; 2] = ["etcd.log", "kube-apiserver.log"];
 
-/// Dropping it kills both processes and removes their files.
-pub struct ControlPlane {
+/// Both processes, ready; dropping it kills them and removes their files.
+pub struct Servers {
     server: Running,
     etcd: Running,
-    parts: JoinSet<String>,
+    contents: Contents,
+    store: Etcd,
     client: kube::Client,
-    kubeconfig: PathBuf,
-    namespace: String,
+    access: Access,
+    /// Whether the machine CRDs are among what they stored at the start.
+    with_machines: bool,
     // Last: what is above may still write into it while it ends.
     folder: TempDir,
 }
 
-/// Where the programs are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Programs {
-    etcd: PathBuf,
-    server: PathBuf,
-}
-
-impl Programs {
-    /// Looks in KUBEBUILDER_ASSETS, then PATH, then the cache that `scripts/kubernetes/build` fills.
-    ///
-    /// # Errors
-    /// One line: what is missing and how to get it.
-    pub fn find() -> Result<Self, String> {
-        let mut folders: Vec<PathBuf> = Vec::new();
-        if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
-            let assets = PathBuf::from(assets);
-            return Self::inside(&assets).ok_or_else(|| {
-                format!(
-                    "KUBEBUILDER_ASSETS names {}, where etcd and kube-apiserver are not both: \
-                     set it to what `setup-envtest use -p path` prints, or unset it",
-                    assets.display()
-                )
-            });
-        }
-        if let Some(paths) = std::env::var_os("PATH") {
-            folders.extend(std::env::split_paths(&paths));
-        }
-        folders.extend(cached());
-        folders.iter().find_map(|folder| Self::inside(folder)).ok_or_else(|| {
-            "etcd and kube-apiserver are neither in KUBEBUILDER_ASSETS nor in PATH nor in the cache: \
-             run scripts/kubernetes/build, or `setup-envtest use -p env` and what it prints"
-                .to_owned()
-        })
-    }
-
-    fn inside(folder: &Path) -> Option<Self> {
-        let [etcd, server] = PROGRAMS.map(|name| folder.join(name));
-        (etcd.is_file() && server.is_file()).then_some(Self { etcd, server })
-    }
-
-    /// The folder of the API server.
-    pub fn folder(&self) -> &Path {
-        self.server.parent().unwrap_or(Path::new("."))
-    }
-}
-
-/// The folders of the cache that may have the programs, the newest version first.
-fn cached() -> Vec<PathBuf> {
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = variable("DRYDOCK_CACHE").or_else(|| {
-        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-        Some(cache?.join("drydock"))
-    });
-    let entries = cache.and_then(|cache| std::fs::read_dir(cache).ok());
-    let mut versions: Vec<(Vec<u64>, PathBuf)> = entries
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let name = entry.file_name().into_string().ok()?;
-            let version = name.strip_prefix("kubernetes-v")?;
-            let numbers = version.split(['.', '-']).filter_map(|number| number.parse().ok());
-            Some((numbers.collect(), entry.path().join("bin")))
-        })
-        .collect();
-    versions.sort();
-    versions.into_iter().rev().map(|(_, folder)| folder).collect()
-}
-
-impl std::fmt::Debug for ControlPlane {
+impl std::fmt::Debug for Servers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ControlPlane")
-            .field("kubeconfig", &self.kubeconfig)
-            .field("namespace", &self.namespace)
+        f.debug_struct("Servers")
+            .field("folder", &self.folder)
+            .field("with_machines", &self.with_machines)
             .finish_non_exhaustive()
     }
 }
 
-impl ControlPlane {
-    /// Starts it and waits until the CRDs are served.
+/// How an administrator reaches them.
+#[derive(Clone, Debug)]
+pub struct Access {
+    kubeconfig: Value,
+    /// Signs the API server's certificate; PEM.
+    pub root_certificate: String,
+}
+
+impl Access {
+    /// Writes the administrator's kubeconfig, whose context has that namespace.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn write(&self, folder: &Path, namespace: &str) -> Result<PathBuf, String> {
+        write_kubeconfig(&folder.join("kubeconfig"), self.kubeconfig.clone(), namespace)
+    }
+}
+
+/// Servers that are up and that no run uses. Starting them takes seconds of CPU time; putting back what they stored takes
+/// a tenth of a second.
+#[derive(Debug, Default)]
+pub struct Spares(Mutex<Vec<Servers>>);
+
+impl Spares {
+    /// Some with the machine CRDs, or without.
+    pub fn take(&self, with_machines: bool) -> Option<Servers> {
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = spares
+            .iter()
+            .position(|servers| servers.with_machines == with_machines)?;
+        Some(spares.swap_remove(index))
+    }
+
+    /// Restores servers for another run. Those that cannot be restored end: the next run starts its own.
+    pub async fn give_back(&self, servers: Servers) {
+        if tokio::time::timeout(RESTORE_LIMIT, servers.restore()).await == Ok(Ok(())) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(servers);
+        } else {
+            servers.kill().await;
+        }
+    }
+}
+
+impl Servers {
+    /// Starts both and waits until the API server is ready, and serves the machine CRDs if it is to have them.
     ///
     /// # Errors
     /// One sentence: what is missing, or what did not start within a minute.
-    pub async fn start(timeouts: &Timeouts, namespace: &str, role: Role) -> Result<Self, String> {
+    pub async fn start(with_machines: bool) -> Result<Self, String> {
         let programs = Programs::find()?;
-        let clock = Clock::wall();
         let mut attempts = 1..=ATTEMPTS;
         let started = loop {
-            let started = tokio::time::timeout(START_LIMIT, Started::new(&programs, namespace, &clock)).await;
+            let started = tokio::time::timeout(START_LIMIT, Started::new(&programs)).await;
             match started.unwrap_or_else(|_| Err(format!("kube-apiserver is not ready after {START_LIMIT:?}"))) {
                 Ok(started) => break started,
                 Err(reason) if is_taken(&reason) && attempts.next().is_some() => {}
                 Err(reason) => return Err(reason),
             }
         };
+        if with_machines {
+            setup::install_definitions(&started.client).await?;
+            setup::discovered(&started.client).await?;
+        }
         let Started {
             server,
             etcd,
+            store,
             client,
-            kubeconfig,
-            root_certificate,
+            access,
             folder,
         } = started;
-        role.install(&client, namespace).await?;
-        let mut parts = JoinSet::new();
-        parts.spawn(controllers::run(
-            client.clone(),
-            clock,
-            Seed::from_entropy()?.child("controllers"),
-            controllers::settings(timeouts, &root_certificate),
-        ));
-        controllers::furnished(&client, namespace).await?;
         Ok(Self {
+            contents: store.contents().await?,
             server,
             etcd,
-            parts,
+            store,
             client,
-            kubeconfig,
-            namespace: namespace.to_owned(),
+            access,
+            with_machines,
             folder,
         })
     }
@@ -178,44 +148,49 @@ impl ControlPlane {
         self.client.clone()
     }
 
-    /// The administrator's kubeconfig.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    /// How an administrator reaches them.
+    pub fn access(&self) -> &Access {
+        &self.access
     }
 
-    /// The namespace of machines.
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// Where files go that end with the control plane.
+    /// Where they log.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns, with a sentence, when a part of it ends that nobody ended.
-    pub async fn trouble(&mut self) -> String {
-        let parts = async {
-            match self.parts.join_next().await {
-                Some(Ok(reason)) => reason,
-                Some(Err(error)) => format!("a part of the control plane broke: {error}"),
-                None => std::future::pending().await,
+    /// Puts back what was stored at the start, and waits until the API server has seen it.
+    async fn restore(&self) -> Result<(), String> {
+        self.store.restore(&self.contents).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        // From the cache of the API server, which follows etcd.
+        let cached = ListParams::default().at("0").matching(VersionMatch::NotOlderThan);
+        let clock = Clock::wall();
+        loop {
+            let list = namespaces
+                .list_metadata(&cached)
+                .await
+                .map_err(|error| error.to_string())?;
+            let names: Option<Vec<&str>> = list.items.iter().map(|item| item.metadata.name.as_deref()).collect();
+            if names.is_some_and(|names| names.into_iter().eq(self.contents.names_of("namespaces"))) {
+                return Ok(());
             }
-        };
+            clock.sleep(RESTORE_PROBE).await;
+        }
+    }
+
+    /// Returns, with a sentence, when one of them ends by itself.
+    pub async fn ended(&mut self) -> String {
         tokio::select! {
             biased;
             reason = self.server.ended() => reason,
             reason = self.etcd.ended() => reason,
-            reason = parts => reason,
         }
     }
 
-    /// Ends it and hands its files over. Nothing in it is worth an orderly end.
-    pub async fn shutdown(mut self) -> TempDir {
-        self.parts.shutdown().await;
+    /// Ends both. Nothing in them is worth an orderly end.
+    pub async fn kill(self) {
         self.server.kill().await;
         self.etcd.kill().await;
-        self.folder
     }
 }
 
@@ -223,46 +198,48 @@ impl ControlPlane {
 struct Started {
     server: Running,
     etcd: Running,
+    store: Etcd,
     client: kube::Client,
-    kubeconfig: PathBuf,
-    root_certificate: String,
+    access: Access,
     folder: TempDir,
 }
 
 impl Started {
-    async fn new(programs: &Programs, namespace: &str, clock: &Clock) -> Result<Self, String> {
+    async fn new(programs: &Programs) -> Result<Self, String> {
         let folder = folder()?;
         let files = Files::write(folder.path())?;
         let (client_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
         let etcd = etcd(programs, folder.path(), client_port, peer_port).start()?;
         let server = kube_apiserver(programs, folder.path(), &files, client_port, port).start()?;
-        let value = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{ "name": "envtest", "cluster": {
-                "server": format!("https://127.0.0.1:{port}"), "certificate-authority": files.authority,
-            } }],
-            "users": [{ "name": "admin", "user": { "token": files.token } }],
-            "contexts": [{ "name": "envtest", "context": { "cluster": "envtest", "user": "admin" } }],
-            "current-context": "envtest",
-        });
-        let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), value, namespace)?;
-        let client = client_of(&kubeconfig).await?;
+        let access = Access {
+            kubeconfig: json!({
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{ "name": "envtest", "cluster": {
+                    "server": format!("https://127.0.0.1:{port}"), "certificate-authority": files.authority,
+                } }],
+                "users": [{ "name": "admin", "user": { "token": files.token } }],
+                "contexts": [{ "name": "envtest", "context": { "cluster": "envtest", "user": "admin" } }],
+                "current-context": "envtest",
+            }),
+            root_certificate: files.root_certificate,
+        };
+        let client = client_of(&access.write(folder.path(), NAMESPACE)?).await?;
         let mut started = Self {
             server,
             etcd,
+            store: Etcd::at(client_port)?,
             client,
-            kubeconfig,
-            root_certificate: files.root_certificate,
+            access,
             folder,
         };
-        started.ready(clock).await?;
+        started.ready().await?;
         Ok(started)
     }
 
     /// Waits until the API server is ready and has its own namespaces, no longer than both processes live.
-    async fn ready(&mut self, clock: &Clock) -> Result<(), String> {
-        let client = &self.client;
+    async fn ready(&mut self) -> Result<(), String> {
+        let (client, clock) = (&self.client, Clock::wall());
         let ready = async {
             loop {
                 let request = http::Request::get("/readyz").body(Vec::new());

@@ -1,0 +1,79 @@
+//! Where the programs of a real control plane are. What must not live here: fetching or building them.
+
+use std::path::{Path, PathBuf};
+
+/// The programs of a control plane.
+pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
+
+/// Where the programs are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    pub(super) etcd: PathBuf,
+    pub(super) server: PathBuf,
+}
+
+impl Programs {
+    /// Looks in KUBEBUILDER_ASSETS, then PATH, then the cache that `scripts/kubernetes/build` fills.
+    ///
+    /// # Errors
+    /// One line: what is missing and how to get it.
+    pub fn find() -> Result<Self, String> {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
+            let assets = PathBuf::from(assets);
+            return Self::inside(&assets).ok_or_else(|| {
+                format!(
+                    "KUBEBUILDER_ASSETS names {}, where etcd and kube-apiserver are not both: \
+                     set it to what `setup-envtest use -p path` prints, or unset it",
+                    assets.display()
+                )
+            });
+        }
+        if let Some(paths) = std::env::var_os("PATH") {
+            folders.extend(std::env::split_paths(&paths));
+        }
+        folders.extend(cached());
+        folders.iter().find_map(|folder| Self::inside(folder)).ok_or_else(|| {
+            "etcd and kube-apiserver are neither in KUBEBUILDER_ASSETS nor in PATH nor in the cache: \
+             run scripts/kubernetes/build, or `setup-envtest use -p env` and what it prints"
+                .to_owned()
+        })
+    }
+
+    fn inside(folder: &Path) -> Option<Self> {
+        let [etcd, server] = PROGRAMS.map(|name| folder.join(name));
+        (etcd.is_file() && server.is_file()).then_some(Self { etcd, server })
+    }
+
+    /// The folder of the API server.
+    pub fn folder(&self) -> &Path {
+        self.server.parent().unwrap_or(Path::new("."))
+    }
+}
+
+/// The folders of the cache that may have the programs, the newest version first.
+fn cached() -> Vec<PathBuf> {
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = variable("DRYDOCK_CACHE").or_else(|| {
+        let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+        Some(cache?.join("drydock"))
+    });
+    let entries = cache.and_then(|cache| std::fs::read_dir(cache).ok());
+    let mut versions: Vec<(Vec<u64>, PathBuf)> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            let version = name.strip_prefix("kubernetes-v")?;
+            let numbers = version.split(['.', '-']).filter_map(|number| number.parse().ok());
+            Some((numbers.collect(), entry.path().join("bin")))
+        })
+        .collect();
+    versions.sort();
+    versions.into_iter().rev().map(|(_, folder)| folder).collect()
+}
