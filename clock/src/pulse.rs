@@ -141,7 +141,8 @@ impl Pulses {
         }
     }
 
-    fn beats(&self, name: &str) -> bool {
+    /// Whether `name` beats.
+    pub fn beats(&self, name: &str) -> bool {
         self.lock().pulses.get(name).is_some_and(|pulse| pulse.ended.is_none())
     }
 

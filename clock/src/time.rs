@@ -12,7 +12,15 @@ use tokio::time::Instant;
 /// deadline once every task waits, and a [`Clock::simulated`] moves with it, so that both advance
 /// together and 72 hours pass in seconds.
 #[derive(Clone, Debug)]
-pub struct Clock(Kind);
+pub struct Clock {
+    kind: Kind,
+    calm: bool,
+}
+
+/// For how long a client asks for a watch at a time: kube's default.
+const WATCH_LIMIT: Duration = Duration::from_secs(290);
+/// The same in a calm world.
+const CALM_WATCH_LIMIT: Duration = Duration::from_hours(1);
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -23,27 +31,50 @@ enum Kind {
 impl Clock {
     /// The operating system's clock.
     pub fn wall() -> Self {
-        Self(Kind::Wall)
+        Self {
+            kind: Kind::Wall,
+            calm: false,
+        }
     }
 
     /// A clock that reads `epoch` now and moves with the current Tokio runtime's (paused) time.
     ///
     /// Must be called from within that runtime.
     pub fn simulated(epoch: Timestamp) -> Self {
-        Self(Kind::Virtual {
-            epoch,
-            start: Instant::now(),
-        })
+        Self {
+            kind: Kind::Virtual {
+                epoch,
+                start: Instant::now(),
+            },
+            calm: false,
+        }
+    }
+
+    /// The clock of a simulated world in which nothing disturbs a connection to an API server. Watching anew, or asking
+    /// whether a server answers, shows nothing there and costs computing time.
+    #[must_use]
+    pub fn calm(self) -> Self {
+        Self { calm: true, ..self }
+    }
+
+    /// Whether nothing disturbs a connection to an API server; never known on the wall clock.
+    pub fn is_calm(&self) -> bool {
+        self.calm
+    }
+
+    /// For how long a client asks for a watch at a time; one that is silent for longer counts as dead.
+    pub fn watch_limit(&self) -> Duration {
+        if self.calm { CALM_WATCH_LIMIT } else { WATCH_LIMIT }
     }
 
     /// Whether this clock is virtual.
     pub fn is_simulated(&self) -> bool {
-        matches!(self.0, Kind::Virtual { .. })
+        matches!(self.kind, Kind::Virtual { .. })
     }
 
     /// The current time.
     pub fn now(&self) -> Timestamp {
-        match &self.0 {
+        match &self.kind {
             Kind::Wall => Timestamp::now(),
             Kind::Virtual { epoch, start } => {
                 let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or(SignedDuration::MAX);

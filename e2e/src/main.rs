@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    harness::cli::main(e2e::scenarios(), &e2e::regressions())
+    harness::cli::main(e2e::scenarios, e2e::regressions)
 }

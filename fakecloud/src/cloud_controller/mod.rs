@@ -18,8 +18,7 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::runtime::watcher;
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Error};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use self::decide::{Action, Completion, Ledger, NodeView, decide};
 use crate::Fakecloud;
 use crate::config::CloudControllerSettings;
-use crate::kubelet::{UNINITIALIZED, Wheel, watch};
+use crate::kubelet::{UNINITIALIZED, Wheel, watch, watch_config};
 use crate::model::later;
 
 /// How many calls are under way at once.
@@ -41,7 +40,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
     let settings = cloud.step(|cloud, _| cloud.config().cloud_controller.clone());
     let mut controller = Controller::new(settings);
-    let mut events = pin!(watch::<Node>(client.clone(), watcher::Config::default()));
+    let mut events = pin!(watch::<Node>(client.clone(), watch_config(cloud.clock())));
     let mut changes = cloud.changes();
     let mut calls = FuturesUnordered::new();
     let mut followed = 0;

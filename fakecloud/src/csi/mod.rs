@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::settings::CsiSettings;
 use self::world::{Action, Task, World};
 use crate::Fakecloud;
+use crate::kubelet::watch_config;
 use crate::model::{Operation, VmState, later};
 
 /// How many API calls are under way at once.
@@ -53,7 +54,7 @@ pub async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
         },
         ..Tasks::default()
     };
-    let mut updates = updates(&client);
+    let mut updates = updates(&client, &watch_config(cloud.clock()));
     let mut calls = FuturesUnordered::new();
     loop {
         let now = cloud.clock().now();
@@ -217,10 +218,11 @@ impl Tasks {
 }
 
 /// The changes of all kinds that matter.
-fn updates(client: &Client) -> impl Stream<Item = Update> + Send + use<> {
+fn updates(client: &Client, config: &Config) -> impl Stream<Item = Update> + Send + use<> {
     select_all([
         follow(
             client,
+            config,
             |world: &mut World| &mut world.nodes,
             |node: &Node| node.name_any(),
             |world, node: &Node| {
@@ -233,18 +235,21 @@ fn updates(client: &Client) -> impl Stream<Item = Update> + Send + use<> {
         ),
         follow(
             client,
+            config,
             |world| &mut world.csi_nodes,
             |node: &CSINode| node.name_any(),
             |_, node: &CSINode| vec![Task::Register(node.name_any())],
         ),
         follow(
             client,
+            config,
             |world| &mut world.drivers,
             |driver: &CSIDriver| driver.name_any(),
             |_, _: &CSIDriver| vec![Task::Driver],
         ),
         follow(
             client,
+            config,
             |world| &mut world.classes,
             |class: &StorageClass| class.name_any(),
             |world, _: &StorageClass| {
@@ -256,6 +261,7 @@ fn updates(client: &Client) -> impl Stream<Item = Update> + Send + use<> {
         ),
         follow(
             client,
+            config,
             |world| &mut world.claims,
             |claim: &PersistentVolumeClaim| (claim.namespace().unwrap_or_default(), claim.name_any()),
             |_, claim: &PersistentVolumeClaim| {
@@ -264,12 +270,14 @@ fn updates(client: &Client) -> impl Stream<Item = Update> + Send + use<> {
         ),
         follow(
             client,
+            config,
             |world| &mut world.volumes,
             |volume: &PersistentVolume| volume.name_any(),
             |_, volume: &PersistentVolume| vec![Task::Delete(volume.name_any())],
         ),
         follow(
             client,
+            config,
             |world| &mut world.attachments,
             |attachment: &VolumeAttachment| attachment.name_any(),
             |_, attachment: &VolumeAttachment| {
@@ -285,6 +293,7 @@ fn updates(client: &Client) -> impl Stream<Item = Update> + Send + use<> {
 /// Follows one kind into its map; `tasks` says what an object's change may concern.
 fn follow<K, N, T>(
     client: &Client,
+    config: &Config,
     map: fn(&mut World) -> &mut BTreeMap<N, K>,
     name: fn(&K) -> N,
     tasks: T,
@@ -294,7 +303,7 @@ where
     N: Ord + Clone + Send + 'static,
     T: Fn(&World, &K) -> Vec<Task> + Copy + Send + 'static,
 {
-    let events = watcher(Api::<K>::all(client.clone()), Config::default()).backoff(Patience::default());
+    let events = watcher(Api::<K>::all(client.clone()), config.clone()).backoff(Patience::default());
     let mut listing: Option<BTreeSet<N>> = None;
     events
         .filter_map(move |event| {

@@ -135,11 +135,9 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
     let mut follower = Follower::default();
     let mut nodes = Listing::default();
     let mut pods = Listing::default();
-    let mut node_events = pin!(watch::<Node>(client.clone(), Config::default()));
-    let mut pod_events = pin!(watch::<Pod>(
-        client.clone(),
-        Config::default().fields("spec.nodeName!=")
-    ));
+    let config = watch_config(cloud.clock());
+    let mut node_events = pin!(watch::<Node>(client.clone(), config.clone()));
+    let mut pod_events = pin!(watch::<Pod>(client.clone(), config.fields("spec.nodeName!=")));
     let mut changes = cloud.changes();
     let mut waiting: VecDeque<(Run, Request)> = VecDeque::new();
     let mut calls = FuturesUnordered::new();
@@ -252,6 +250,11 @@ fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
             .map(|record| record.vm.clone())
             .collect(),
     )
+}
+
+/// How this process asks for watches.
+pub(crate) fn watch_config(clock: &Clock) -> Config {
+    Config::default().timeout(u32::try_from(clock.watch_limit().as_secs()).unwrap_or(u32::MAX))
 }
 
 pub(crate) fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send

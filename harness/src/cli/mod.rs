@@ -107,8 +107,8 @@ type Ended = Result<Outcome, Usage>;
 
 /// Reads the command line and does what it says. Exit status: 0 all passed, 1 something failed, 2 usage.
 ///
-/// `corpus` are the known bugs; their scenarios are run by name as others are.
-pub fn main(scenarios: Vec<Scenario>, corpus: &[Entry]) -> ExitCode {
+/// `corpus` are the known bugs; their scenarios are run by name as others are. Both are made only where they are needed.
+pub fn main(scenarios: fn() -> Vec<Scenario>, corpus: fn() -> Vec<Entry>) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -118,22 +118,22 @@ pub fn main(scenarios: Vec<Scenario>, corpus: &[Entry]) -> ExitCode {
     };
     let ended = match arguments.command {
         Command::Run(run) => {
-            let mut scenarios = scenarios;
+            let mut scenarios = scenarios();
             if run.names_scenarios() {
-                let cases = corpus.iter().flat_map(|entry| &entry.cases);
-                scenarios.extend(cases.map(|case| case.scenario.clone()));
+                let cases = corpus().into_iter().flat_map(|entry| entry.cases);
+                scenarios.extend(cases.map(|case| case.scenario));
             }
             run.execute(scenarios)
         }
-        Command::Regressions(regressions) => regressions.execute(corpus),
+        Command::Regressions(regressions) => regressions.execute(&corpus()),
         Command::Up(up) => up.execute(),
         Command::Nodes(nodes) => nodes.execute(),
         Command::Faults(faults) => faults.execute(),
-        Command::List(list) => list.execute(&scenarios),
+        Command::List(list) => list.execute(&scenarios()),
         Command::Doctor => doctor::execute(),
-        Command::Crash(crash) => crash.execute(&scenarios),
+        Command::Crash(crash) => crash.execute(&scenarios()),
         Command::Chaos(chaos) => chaos.execute(),
-        Command::Shrink(shrink) => shrink.execute(&scenarios),
+        Command::Shrink(shrink) => shrink.execute(&scenarios()),
         Command::Idle(idle) => idle.execute(),
         Command::Perform => perform::execute(),
         Command::Tether(tether) => Err(Usage(tether.become_it())),

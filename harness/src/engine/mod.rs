@@ -370,8 +370,11 @@ impl<S: Stage> Engine<'_, S> {
             }
             _ => {}
         }
-        let vms = self.world.clone();
-        let mut acting = std::pin::pin!(perform::perform(handles, action, &vms));
+        let subject = match perform::subject(action, &self.world) {
+            Ok(subject) => subject,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut acting = std::pin::pin!(perform::perform(handles, action, &subject));
         loop {
             let raw = tokio::select! {
                 biased;

@@ -136,7 +136,8 @@ fn watch(
     clock: Clock,
 ) -> BoxStream<'static, Raw> {
     let mut listed = Vec::new();
-    watcher(api, config)
+    let limit = u32::try_from(clock.watch_limit().as_secs()).unwrap_or(u32::MAX);
+    watcher(api, config.timeout(limit))
         .flat_map(move |event| {
             let raws = match event {
                 Ok(watcher::Event::Apply(object)) => vec![Raw::Applied(kind, json(&object))],

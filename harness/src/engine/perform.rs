@@ -33,8 +33,22 @@ pub(super) struct Handles {
     pub(super) told: UnboundedSender<String>,
 }
 
-/// Performs `step`; a sentence when it cannot be.
-pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -> Result<(), String> {
+/// The VM or Node of the machine that `step` is about, where it needs one; empty for other steps.
+///
+/// # Errors
+/// A sentence: the machine has none yet.
+pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, String> {
+    match step {
+        Step::Flap(flap) => node_of(world, &flap.machine),
+        Step::Vm(step) => vm_of(world, &step.machine),
+        Step::Kubelet(step) => vm_of(world, &step.machine),
+        Step::As(step) => subject(&step.step, world),
+        _ => Ok(String::new()),
+    }
+}
+
+/// Performs `step` on its [`subject`]; a sentence when it cannot be.
+pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<(), String> {
     let Handles {
         clusters,
         cloud,
@@ -87,20 +101,14 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
             )
             .await
         }
-        Step::As(step) => act_as(&handles, step, world).await,
+        Step::As(step) => act_as(&handles, step, subject).await,
         Step::Inject(fault) => cloud.inject(fault, timeouts).await,
         Step::Lift(rule) => cloud.lift(rule).await,
         Step::SlowCreation(slow) => cloud.slow_creation(slow, timeouts).await,
         Step::Flap(flap) => {
-            let node = world
-                .object("Machine", &flap.machine)
-                .map(|machine| label(machine, keys::NODE_LABEL));
-            let node = node.filter(|node| !node.is_empty());
-            let node =
-                node.ok_or_else(|| format!("machine {} has no node; expect one before this step", flap.machine))?;
-            let written = flap::run(clusters.target(), clock, timeouts, node, flap).await?;
+            let written = flap::run(clusters.target(), clock, timeouts, subject, flap).await?;
             let _ = told.unbounded_send(format!(
-                "condition {} of node {node} was written {written} times",
+                "condition {} of node {subject} was written {written} times",
                 flap.condition
             ));
             Ok(())
@@ -118,8 +126,8 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
         Step::FailZone(fail) => cloud.fail_zone(fail).await,
         Step::MendZone(zone) => cloud.mend_zone(zone).await,
         Step::MakeVm(step) => cloud.make_vm(namespace, &step.machine, step.tagged).await,
-        Step::Vm(step) => cloud.vm_action(vm_of(world, &step.machine)?, step.action).await,
-        Step::Kubelet(step) => cloud.kubelet_action(vm_of(world, &step.machine)?, step.action).await,
+        Step::Vm(step) => cloud.vm_action(subject, step.action).await,
+        Step::Kubelet(step) => cloud.kubelet_action(subject, step.action).await,
         // The engine's own.
         Step::Process(_)
         | Step::Crash(_)
@@ -135,13 +143,13 @@ pub(super) async fn perform(handles: Handles, step: &Step, world: &WorldState) -
 }
 
 /// Performs a step as another user. One that must be refused fails where it is not.
-async fn act_as(handles: &Handles, step: &ActAs, world: &WorldState) -> Result<(), String> {
+async fn act_as(handles: &Handles, step: &ActAs, subject: &str) -> Result<(), String> {
     let user = deploy::account_in(&step.user, &handles.namespace);
     let acting = Handles {
         clusters: handles.clusters.as_user(&user)?,
         ..handles.clone()
     };
-    let refused = match Box::pin(perform(acting, &step.step, world)).await {
+    let refused = match Box::pin(perform(acting, &step.step, subject)).await {
         Ok(()) if step.refused => return Err(format!("{} may do what must be refused", step.user)),
         Err(reason) if step.refused => reason,
         done => return done,
@@ -417,11 +425,20 @@ async fn merge(
 }
 
 /// The newest VM of a machine that is not terminated.
-fn vm_of<'a>(world: &'a WorldState, machine: &'a str) -> Result<&'a str, String> {
+fn node_of(world: &WorldState, machine: &str) -> Result<String, String> {
+    let node = world
+        .object("Machine", machine)
+        .map(|machine| label(machine, keys::NODE_LABEL));
+    node.filter(|node| !node.is_empty())
+        .map(str::to_owned)
+        .ok_or_else(|| format!("machine {machine} has no node; expect one before this step"))
+}
+
+fn vm_of(world: &WorldState, machine: &str) -> Result<String, String> {
     world
         .vms_of(machine)
         .max_by_key(|vm| vm.revision)
-        .map(|vm| vm.id.as_str())
+        .map(|vm| vm.id.clone())
         .ok_or_else(|| format!("machine {machine} has no VM; expect one before this step"))
 }
 

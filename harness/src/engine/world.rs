@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use mcm_api::Phase;
 use serde_json::Value;
 
-use super::kinds::Kind;
+use super::kinds::{self, Kind};
 use super::observe::{Observation, Seen};
 use super::preserved;
 use crate::invariants::Interest;
@@ -182,10 +182,22 @@ impl WorldState {
 
     /// The object of that kind and name, in whatever namespace.
     pub fn object(&self, kind: &str, name: &str) -> Option<&Value> {
-        self.objects
-            .iter()
-            .find(|((of, _, called), _)| *of == kind && called == name)
-            .map(|(_, object)| object)
+        let mut key = (kinds::find(kind).ok()?.kind, String::new(), name.to_owned());
+        loop {
+            // The first object at or behind the name in a namespace: it, or another of that namespace, or of a later one.
+            let ((of, namespace, called), object) = self.objects.range(&key..).next()?;
+            if *of != key.0 {
+                return None;
+            }
+            if called == name {
+                return Some(object);
+            }
+            key.1 = if *namespace == key.1 {
+                format!("{namespace}\0")
+            } else {
+                namespace.clone()
+            };
+        }
     }
 
     /// All objects of that kind.

@@ -29,6 +29,8 @@ const UNDER_WAY: Duration = Duration::from_secs(1);
 /// Deployments one of whose machines has failed, or whose size was changed.
 #[derive(Debug, Default)]
 pub(super) struct Size {
+    /// By deployment: how many Machines it has.
+    machines: BTreeMap<String, Count>,
     disturbed: BTreeSet<String>,
     /// By deployment: how many were to be available before, and until when orders of then may still be carried out.
     before: BTreeMap<String, (i64, Timestamp)>,
@@ -41,6 +43,14 @@ pub(super) struct Size {
     leader: Option<(String, Timestamp)>,
     /// A machine too many, as far as was known when it was seen.
     suspected: Option<Suspected>,
+}
+
+/// How many Machines a deployment has. Counting them anew for each one that is made takes minutes where thousands are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: i64,
+    /// Those that are not Terminating.
+    live: i64,
 }
 
 /// A machine too many, unless its deployment was changed before it was made: who watches through an outage sees writes to
@@ -88,6 +98,7 @@ struct Told {
 
 impl Check for Size {
     fn see(&mut self, sight: &Sight) -> Option<String> {
+        self.count(sight);
         self.look_for_leader(sight);
         if let Some(words) = self.confirmed(sight.at()) {
             return Some(words);
@@ -160,6 +171,27 @@ impl Check for Size {
 }
 
 impl Size {
+    fn count(&mut self, sight: &Sight) {
+        let now = sight.applied("Machine");
+        if now.or(sight.deleted("Machine")).is_none() {
+            return;
+        }
+        let mut add = |machine: &Value, number: i64| {
+            let count = self
+                .machines
+                .entry(label(machine, keys::DEPLOYMENT_LABEL).to_owned())
+                .or_default();
+            count.all += number;
+            count.live += if is_deleting(machine) { 0 } else { number };
+        };
+        if let Some(before) = sight.before {
+            add(before, -1);
+        }
+        if let Some(now) = now {
+            add(now, 1);
+        }
+    }
+
     fn confirmed(&mut self, now: Timestamp) -> Option<String> {
         let suspected = self.suspected.take_if(|suspected| now >= suspected.until)?;
         Some(suspected.excess.words)
@@ -302,10 +334,7 @@ impl Size {
     fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<Excess> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
-        let all = machines_of(sight.world, called).count() as i64;
-        let live = machines_of(sight.world, called)
-            .filter(|machine| !is_deleting(machine))
-            .count() as i64;
+        let Count { all, live } = self.machines.get(called).copied().unwrap_or_default();
         let most = (replicas + surge).max(self.limit_before(sight, deployment, machine));
         if live > most {
             let words = format!(

@@ -17,39 +17,51 @@ use crate::engine::world::{WorldState, text};
 pub(super) struct Starvation {
     begin: BTreeMap<String, Timestamp>,
     end: BTreeMap<String, Timestamp>,
+    /// Since when the one waits that waits longest.
+    first: Option<Timestamp>,
+}
+
+impl Starvation {
+    fn waits(&mut self, by: fn(&mut Self) -> &mut BTreeMap<String, Timestamp>, machine: &str, since: Timestamp) {
+        let since = *by(self).entry(machine.to_owned()).or_insert(since);
+        self.first = Some(self.first.map_or(since, |first| first.min(since)));
+    }
+
+    fn waits_no_more(&mut self, by: fn(&mut Self) -> &mut BTreeMap<String, Timestamp>, machine: &str) {
+        if by(self).remove(machine).is_some_and(|since| Some(since) == self.first) {
+            self.first = self.begin.values().chain(self.end.values()).min().copied();
+        }
+    }
 }
 
 impl Check for Starvation {
     fn see(&mut self, sight: &Sight) -> Option<String> {
         if let Some(call) = sight.call() {
-            self.begin.remove(&call.machine);
+            self.waits_no_more(|this| &mut this.begin, &call.machine);
         }
         if let Some(machine) = sight.deleted("Machine") {
-            self.begin.remove(name(machine));
-            self.end.remove(name(machine));
+            self.waits_no_more(|this| &mut this.begin, name(machine));
+            self.waits_no_more(|this| &mut this.end, name(machine));
         }
         let machine = sight.applied("Machine")?;
-        let named = name(machine).to_owned();
+        let named = name(machine);
         let begun = !text(machine, "/status/lastOperation/description").is_empty() || is_deleting(machine);
         if sight.before.is_none() && !begun && text(machine, "/spec/providerID").is_empty() {
-            self.begin.insert(named.clone(), sight.at());
+            self.waits(|this| &mut this.begin, named, sight.at());
         } else if begun {
-            self.begin.remove(&named);
+            self.waits_no_more(|this| &mut this.begin, named);
         }
         let finalizers = machine["metadata"]["finalizers"].as_array();
         let ours = finalizers.is_some_and(|all| all.iter().any(|finalizer| finalizer == keys::MACHINE_FINALIZER));
         match time(machine, "/metadata/deletionTimestamp").filter(|_| ours && phase(machine) != "Terminating") {
-            Some(_) => {
-                self.end.entry(named).or_insert(sight.at());
-            }
-            None => drop(self.end.remove(&named)),
+            Some(_) => self.waits(|this| &mut this.end, named, sight.at()),
+            None => self.waits_no_more(|this| &mut this.end, named),
         }
         None
     }
 
     fn due(&self, terms: &Terms) -> Option<Timestamp> {
-        let waiting = self.begin.values().chain(self.end.values());
-        waiting.filter_map(|since| terms.due(*since, 2 * terms.pass())).min()
+        terms.due(self.first?, 2 * terms.pass())
     }
 
     fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &Terms) -> Option<String> {

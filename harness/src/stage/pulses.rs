@@ -63,6 +63,16 @@ pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option
     Some(Pulses::new(rules.map(|rule| window(rule, start, timeouts))))
 }
 
+/// Whether nothing that a run says or draws disturbs a connection to an API server.
+pub(super) fn is_calm(job: &Job) -> bool {
+    let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
+    let disturbed = job.plan.disturbances.iter().any(|disturbance| match disturbance {
+        Disturbance::Api(_) | Disturbance::Lag(_) | Disturbance::Pause(_) => true,
+        Disturbance::Crash(_) | Disturbance::Cloud(_) | Disturbance::Vm(_) | Disturbance::Kubelet(_) => false,
+    });
+    !job.every_renewal && !disturbed && !job.plan.scenario.steps.iter().any(disturbs)
+}
+
 /// Whether somebody wants to see Leases as they are.
 fn shows_leases(job: &Job) -> bool {
     let shown = serde_json::to_string(&job.plan.scenario);

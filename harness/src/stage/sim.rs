@@ -135,6 +135,7 @@ struct SimStage {
 impl SimStage {
     async fn start(world: ::sim::World, job: &Job, audit: &Audit, writes: Option<&Writes>) -> Result<Self, String> {
         let ::sim::World { clock, seed, trace } = world;
+        let clock = if pulses::is_calm(job) { clock.calm() } else { clock };
         let timeouts = Timeouts::production();
         if job.hash_order {
             iterate_in_hash_order(&trace);

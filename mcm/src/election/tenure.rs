@@ -95,6 +95,12 @@ impl Tenure {
         now < beaten.map_or(renewed, |beaten| beaten.max(renewed))
     }
 
+    /// Whether this process need not renew, as nothing would miss it.
+    pub(crate) fn is_unheard(&self) -> bool {
+        let unheard = self.unheard.as_ref();
+        unheard.is_some_and(|unheard| unheard.pulses.beats(&unheard.name))
+    }
+
     pub(super) fn extend(&self, until: Timestamp) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }

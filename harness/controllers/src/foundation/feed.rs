@@ -25,8 +25,8 @@ const PAUSE_WHEN_REFUSED: Duration = Duration::from_secs(30);
 /// not watched by asking; see the catalog.
 const PAUSE_WHEN_UNSERVED: Duration = Duration::from_secs(600);
 const LONGEST_PAUSE_WHEN_UNSERVED: Duration = Duration::from_secs(24 * 3600);
-/// A watch is asked to end after 290 s; one that is silent for longer is given up.
-const LONGEST_SILENCE: Duration = Duration::from_secs(300);
+/// How much longer a watch may be silent than it was asked for before it is given up.
+const SILENCE_MARGIN: Duration = Duration::from_secs(10);
 /// How long one page of a list may take.
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 const PAGE: u32 = 1000;
@@ -196,7 +196,8 @@ impl<T: Object + DeserializeOwned> Feed<T> {
             self.clock.sleep(PAUSE_AFTER_ERROR).await;
         }
         self.heard = false;
-        let mut parameters = WatchParams::default();
+        let limit = u32::try_from(self.clock.watch_limit().as_secs()).unwrap_or(u32::MAX);
+        let mut parameters = WatchParams::default().timeout(limit);
         if let Selection::Fields(fields) = self.selection {
             parameters = parameters.fields(fields);
         }
@@ -230,7 +231,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         let Some(events) = &mut self.events else {
             return None;
         };
-        let event = match tokio::time::timeout(LONGEST_SILENCE, events.next()).await {
+        let event = match tokio::time::timeout(self.clock.watch_limit() + SILENCE_MARGIN, events.next()).await {
             Ok(Some(Ok(event))) => event,
             Ok(Some(Err(error))) => {
                 self.events = None;
