@@ -1,11 +1,12 @@
-//! The programs, linked statically, and the images that hold nothing else.
+//! The images of the programs that `make build` made.
 
 use std::collections::hash_map::DefaultHasher;
+use std::fs::Permissions;
 use std::hash::{Hash, Hasher};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
+use harness::stage::child::beside;
+use harness::stage::kind::image_files;
 use testcontainers::runners::AsyncBuilder;
 use testcontainers::{GenericBuildableImage, GenericImage};
 use tokio::sync::OnceCell;
@@ -29,65 +30,29 @@ pub async fn fakecloud() -> GenericImage {
 }
 
 async fn build() -> [String; 2] {
-    let programs = compile();
-    [
-        image("mcm", MCM, &programs).await,
-        image("fakecloud", FAKECLOUD, &programs).await,
-    ]
+    [image("mcm", MCM).await, image("fakecloud", FAKECLOUD).await]
 }
 
-async fn image(name: &str, dockerfile: &str, programs: &[PathBuf]) -> String {
-    let program = programs.iter().find(|path| path.ends_with(name)).unwrap();
+/// As stage kind makes it.
+async fn image(name: &str, dockerfile: &str) -> String {
+    let program = beside(name).unwrap();
+    let files = image_files(name, &program).await.unwrap();
     let mut hash = DefaultHasher::new();
-    (std::fs::read(program).unwrap(), dockerfile).hash(&mut hash);
+    (&files, dockerfile).hash(&mut hash);
     let tag = format!("{:016x}", hash.finish());
-    GenericBuildableImage::new(format!("drydock/{name}"), &tag)
-        .with_dockerfile_string(dockerfile)
-        .with_file(program, name)
-        .build_image()
-        .await
-        .map(drop)
-        .unwrap_or_else(|error| {
-            panic!(
-                "the image of {name} cannot be built: {error}; these tests need a Docker engine that answers at \
-                 DOCKER_HOST or /var/run/docker.sock"
-            )
-        });
+    let mut image = GenericBuildableImage::new(format!("drydock/{name}"), &tag).with_dockerfile_string(dockerfile);
+    let folder = tempfile::tempdir().unwrap();
+    for (number, (path, content)) in files.into_iter().enumerate() {
+        let file = folder.path().join(number.to_string());
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        image = image.with_file(file, format!("root/{path}"));
+    }
+    image.build_image().await.map(drop).unwrap_or_else(|error| {
+        panic!(
+            "the image of {name} cannot be built: {error}; these tests need a Docker engine that answers at \
+             DOCKER_HOST or /var/run/docker.sock"
+        )
+    });
     tag
-}
-
-/// As the kind stage compiles them.
-fn compile() -> Vec<PathBuf> {
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let output = Command::new(env!("CARGO"))
-        .args([
-            "build",
-            "--quiet",
-            "--offline",
-            "--profile",
-            "image",
-            "--target",
-            &target,
-        ])
-        .args([
-            "-p",
-            "mcm",
-            "-p",
-            "fakecloud",
-            "--bins",
-            "--message-format",
-            "json-render-diagnostics",
-        ])
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap())
-        .env("RUSTFLAGS", "-C target-feature=+crt-static")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).unwrap();
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .collect()
 }

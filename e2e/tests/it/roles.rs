@@ -88,19 +88,30 @@ fn is_of_races(access: &Access) -> bool {
     ONLY_IN_RACES.contains(&(&access.account, &access.verb, &access.resource))
 }
 
-/// What was asked for over all scenarios.
+/// Scenarios in which together everything is asked for that any scenario asks for. One that asks for more fails by itself:
+/// the server refuses it.
+const COVERING: [&str; 10] = [
+    "cascade",
+    "class_migration",
+    "delete_unknown",
+    "drain_retries",
+    "drain_timeout",
+    "hot_update",
+    "namespace_goes",
+    "preserve_dead_vm",
+    "preserve_relapses",
+    "vm_deleted",
+];
+
+/// What the covering scenarios ask for.
 fn asked() -> BTreeSet<Access> {
     let folder = tempfile::tempdir().unwrap();
-    let (output, runs) = simulate(folder.path(), &[]);
+    let (output, runs) = simulate(folder.path(), &COVERING);
     assert!(output.status.success(), "{}", said(&output));
-    let runs: Vec<RunResult> = runs
+    let runs = runs
         .into_iter()
-        .map(|run| serde_json::from_value(run).unwrap())
-        .collect();
-    let scenarios = e2e::scenarios().into_iter();
-    let simulated = scenarios.filter(|scenario| scenario.runs_on(harness::StageKind::Sim));
-    assert_eq!(runs.len(), simulated.count());
-    runs.into_iter().flat_map(|run| run.requests).collect()
+        .map(|run| serde_json::from_value::<RunResult>(run).unwrap());
+    runs.flat_map(|run| run.requests).collect()
 }
 
 #[test]
