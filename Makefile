@@ -40,7 +40,7 @@ kind-e2e-short: build ## some of them, which together take at most ten minutes
 kind-up: build   ## a kind cluster with everything deployed, to play with; Ctrl-C ends it
 	target/debug/drydock up --stage kind
 
-images-test:     ## the images as containers of their own: needs Docker
+images-test: build ## the images as containers of their own: needs Docker
 	$(CARGO) test --workspace --features e2e/containers --test images
 
 sim: build       ## every scenario in virtual time over SEEDS seeds

@@ -1,5 +1,5 @@
-# The context is the folder with the program, linked statically: nothing else is in the image.
+# The context has a folder `root` with the program, and with the libraries that it is linked to unless that was done statically.
 FROM scratch
-COPY mcm /mcm
+COPY root/ /
 USER 65532:65532
 ENTRYPOINT ["/mcm"]

@@ -284,7 +284,7 @@ fn checked(name: &str) -> Result<String, String> {
 fn keep_logs(reason: String, folder: &Path, options: &KindOptions, name: &str) -> String {
     let report = options.reports.join(format!("kind-{name}"));
     let mut kept = false;
-    for log in ["create.log", "compile.log", "load.log"] {
+    for log in ["create.log", "load.log"] {
         let from = folder.join(log);
         kept |= from.is_file()
             && std::fs::create_dir_all(&report).is_ok()
@@ -338,11 +338,7 @@ impl Plan {
             system::keep_off_simulated_nodes(&client).await?;
             return Ok((None, client));
         }
-        let images = step(
-            progress,
-            "images built",
-            Images::build(&options.images, &self.engine, folder),
-        );
+        let images = step(progress, "images built", Images::build(&options.images, &self.engine));
         let ((), images) = tokio::try_join!(cluster, images)?;
         step(progress, "images loaded", self.load(&images, folder)).await?;
         let client = self.reached(progress).await?;

@@ -1,20 +1,16 @@
-//! The images of mcm and fakecloud: from the sources of this workspace, linked statically, with nothing else in them.
+//! The images of mcm and fakecloud: the programs beside this one, with the libraries that they are linked to and nothing
+//! else.
 //!
 //! What must not live here: how they get to a cluster's nodes.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::process::Command;
 
 use super::docker::Engine;
 use super::tar;
-use super::tools::Call;
-
-/// How long the programs may take to be compiled, dependencies included.
-const COMPILE_LIMIT: Duration = Duration::from_mins(20);
+use crate::stage::child::beside;
 
 /// How many bytes of the content's hash name an image.
 const TAG_BYTES: usize = 6;
@@ -85,7 +81,7 @@ impl Images {
     ///
     /// # Errors
     /// One line: what cannot be built, and what would do instead.
-    pub(super) async fn build(given: &ImageNames, engine: &Engine, logs: &Path) -> Result<Self, String> {
+    pub(super) async fn build(given: &ImageNames, engine: &Engine) -> Result<Self, String> {
         if let ImageNames {
             mcm: Some(mcm),
             fakecloud: Some(fakecloud),
@@ -96,12 +92,11 @@ impl Images {
                 fakecloud: fakecloud.clone(),
             });
         }
-        let programs = compile(logs).await?;
         let mut images = Vec::new();
         for ((name, dockerfile), given) in DOCKERFILES.into_iter().zip([&given.mcm, &given.fakecloud]) {
             images.push(match given {
                 Some(image) => image.clone(),
-                None => build(name, dockerfile, &programs, engine).await?,
+                None => build(name, dockerfile, engine).await?,
             });
         }
         let fakecloud = images.pop().unwrap_or_default();
@@ -111,13 +106,12 @@ impl Images {
 }
 
 /// Builds one image, named by its content.
-async fn build(name: &str, dockerfile: &str, programs: &[PathBuf], engine: &Engine) -> Result<String, String> {
-    let path = programs
-        .iter()
-        .find(|path| path.file_name().is_some_and(|file| file == name))
-        .ok_or_else(|| format!("the build made no program {name}"))?;
-    let program = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let context = tar::archive(&[("Dockerfile", 0o644, dockerfile.as_bytes()), (name, 0o755, &program)]);
+async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, String> {
+    let mut context = vec![("Dockerfile".to_owned(), 0o644, dockerfile.as_bytes().to_vec())];
+    for (path, content) in files(name, &beside(name)?).await? {
+        context.push((format!("root/{path}"), 0o755, content));
+    }
+    let context = tar::archive(&context);
     let image = format!("drydock/{name}:{}", content_tag(&context));
     if !engine.has_image(&image).await {
         engine.build(&image, context).await?;
@@ -129,6 +123,55 @@ async fn build(name: &str, dockerfile: &str, programs: &[PathBuf], engine: &Engi
         }
     }
     Ok(image)
+}
+
+/// What an image of a program holds: the program, and the libraries that it is linked to; by path.
+///
+/// # Errors
+/// One line: what cannot be read.
+pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+    if !cfg!(target_os = "linux") {
+        return Err(
+            "the programs here do not run on Linux: give finished images with --images mcm=IMAGE,fakecloud=IMAGE"
+                .to_owned(),
+        );
+    }
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let mut files = vec![(
+        name.to_owned(),
+        stripped(program).await.map_or_else(|| read(program), Ok)?,
+    )];
+    let linked = Command::new("ldd").arg(program).env("LC_ALL", "C").output().await;
+    let linked = linked.map_err(|error| format!("cannot find the libraries of {name} with ldd: {error}"))?;
+    for library in libraries(&String::from_utf8_lossy(&linked.stdout))? {
+        files.push((library.trim_start_matches('/').to_owned(), read(Path::new(&library))?));
+    }
+    Ok(files)
+}
+
+/// The program without its symbols, where the system can remove them: a tenth of its size.
+async fn stripped(program: &Path) -> Option<Vec<u8>> {
+    let folder = tempfile::tempdir().ok()?;
+    let copy = folder.path().join("program");
+    let strip = Command::new("strip").arg("-o").arg(&copy).arg(program).output().await;
+    strip.ok().filter(|output| output.status.success())?;
+    std::fs::read(copy).ok()
+}
+
+/// The paths that `ldd` prints: none of a program that is linked statically.
+fn libraries(printed: &str) -> Result<Vec<String>, String> {
+    let mut paths = Vec::new();
+    for line in printed.lines().map(str::trim) {
+        let place = line.split_once(" => ").map_or(line, |(_, place)| place);
+        if place == "not found" {
+            return Err(format!("a library is missing: {line}"));
+        }
+        let path = place.split(" (").next().unwrap_or_default();
+        if path.starts_with('/') {
+            paths.push(path.to_owned());
+        }
+    }
+    Ok(paths)
 }
 
 /// Which images of a repository go: those that are named as ours by their content, but for the newest, which another
@@ -147,75 +190,6 @@ fn content_tag(content: &[u8]) -> String {
     hash.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compiles both programs and returns their paths.
-async fn compile(logs: &Path) -> Result<Vec<PathBuf>, String> {
-    let instead = "give finished images with --images mcm=IMAGE,fakecloud=IMAGE";
-    if !cfg!(target_os = "linux") {
-        return Err(format!("the images' programs are compiled on Linux only: {instead}"));
-    }
-    let workspace = workspace().ok_or_else(|| {
-        format!("Drydock's sources, from which the images are built, are neither where this program was built nor in this folder: {instead}")
-    })?;
-    let cargo = which::which("cargo").map_err(|_| {
-        format!("the images cannot be built: the program cargo is not in PATH; install Rust, or {instead}")
-    })?;
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let mut command: Vec<OsString> = vec![cargo.into(), "build".into(), "--manifest-path".into()];
-    command.push(workspace.join("Cargo.toml").into());
-    command.extend(
-        [
-            "--profile",
-            "image",
-            "--target",
-            &target,
-            "-p",
-            "mcm",
-            "-p",
-            "fakecloud",
-        ]
-        .map(OsString::from),
-    );
-    command.extend(["--bins", "--message-format", "json-render-diagnostics"].map(OsString::from));
-    let output = Call {
-        failing: "the images' programs cannot be compiled",
-        command,
-        environment: vec![
-            ("RUSTFLAGS", Some("-C target-feature=+crt-static".into())),
-            ("CARGO_ENCODED_RUSTFLAGS", None),
-        ],
-        log: logs.join("compile.log"),
-        limit: COMPILE_LIMIT,
-        orphans: None,
-    }
-    .run()
-    .await?;
-    Ok(executables(&output))
-}
-
-/// The programs that cargo says it made.
-fn executables(messages: &str) -> Vec<PathBuf> {
-    let messages = messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    messages
-        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .collect()
-}
-
-/// The workspace that this program was built from, or that the current folder is in.
-fn workspace() -> Option<PathBuf> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned);
-    let current = std::env::current_dir().unwrap_or_default();
-    built
-        .into_iter()
-        .chain(current.ancestors().map(Path::to_owned))
-        .find(|folder| {
-            ["mcm", "fakecloud"]
-                .iter()
-                .all(|member| folder.join(member).join("Cargo.toml").is_file())
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,11 +203,17 @@ mod tests {
     }
 
     #[test]
-    fn cargo_tells_which_programs_it_made() {
-        let messages = "{\"reason\":\"compiler-artifact\",\"executable\":null}\n\
-                        {\"reason\":\"compiler-artifact\",\"executable\":\"/t/mcm\"}\n\
-                        {\"reason\":\"build-finished\",\"success\":true}\n";
-        assert_eq!(executables(messages), [PathBuf::from("/t/mcm")]);
+    fn libraries_are_read_from_what_ldd_prints() {
+        let printed = "\tlinux-vdso.so.1 (0x00007f8d)\n\
+                       \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f8d)\n\
+                       \t/lib64/ld-linux-x86-64.so.2 (0x00007f8d)\n";
+        assert_eq!(
+            libraries(printed).unwrap(),
+            ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/ld-linux-x86-64.so.2"]
+        );
+        assert_eq!(libraries("\tstatically linked\n").unwrap(), Vec::<String>::new());
+        let missing = libraries("\tlibodd.so.1 => not found\n").unwrap_err();
+        assert!(missing.contains("libodd.so.1"), "{missing}");
     }
 
     #[test]
@@ -251,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_same_content_has_the_same_tag() {
-        let archive = |content: &[u8]| content_tag(&tar::archive(&[("mcm", 0o755, content)]));
+        let archive = |content: &[u8]| content_tag(&tar::archive(&[("mcm".to_owned(), 0o755, content.to_vec())]));
         assert_eq!(archive(b"one"), archive(b"one"));
         assert_ne!(archive(b"one"), archive(b"two"));
         assert_eq!(archive(b"one").len(), 12);

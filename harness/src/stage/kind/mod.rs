@@ -21,7 +21,7 @@ mod tools;
 mod world;
 
 pub use self::cluster::{Cluster, KindOptions, lacks, leftovers};
-pub use self::images::ImageNames;
+pub use self::images::{ImageNames, files as image_files};
 pub use self::progress::Progress;
 pub use self::run::Up;
 pub use self::world::NODE_GRACE;

@@ -1,15 +1,15 @@
-//! A tar archive in memory, of a few small files: the context that an image is built from.
+//! A tar archive in memory, of a few files: the context that an image is built from.
 
 /// One block of a tar archive.
 const BLOCK: usize = 512;
 
 /// An archive of files with their modes, in `ustar` form, without owners and times: the same files make
 /// the same archive.
-pub(super) fn archive(files: &[(&str, u32, &[u8])]) -> Vec<u8> {
+pub(super) fn archive(files: &[(String, u32, Vec<u8>)]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, mode, content) in files {
         archive.extend(header(name, *mode, content.len()));
-        archive.extend(*content);
+        archive.extend(content);
         archive.resize(archive.len().next_multiple_of(BLOCK), 0);
     }
     archive.resize(archive.len() + 2 * BLOCK, 0);
@@ -43,7 +43,14 @@ mod tests {
     fn an_archive_is_what_tar_reads() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.tar");
-        std::fs::write(&file, archive(&[("one", 0o755, b"1\n"), ("two", 0o644, &[b'x'; 600])])).unwrap();
+        std::fs::write(
+            &file,
+            archive(&[
+                ("one".to_owned(), 0o755, b"1\n".to_vec()),
+                ("two".to_owned(), 0o644, vec![b'x'; 600]),
+            ]),
+        )
+        .unwrap();
         let listed = std::process::Command::new("tar")
             .arg("-tvf")
             .arg(&file)
