@@ -1,5 +1,7 @@
 //! Time that a process loses because the machine does not run it: measured, so that wall-clock deadlines can be extended by it.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -11,13 +13,16 @@ use crate::Clock;
 const PERIOD: Duration = Duration::from_millis(20);
 /// A wake-up that is late by less than this is ordinary timer jitter.
 const JITTER: Duration = Duration::from_millis(5);
-/// Late wake-ups that follow each other within this are one entry, which bounds memory to one entry a second.
+/// After how many wake-ups the kernel is asked how long threads waited for a core.
+const SAMPLED: u32 = 5;
+/// Losses that follow each other within this are one entry, which bounds memory to one entry a second.
 const RESOLUTION: Duration = Duration::from_secs(1);
 
 /// How much time this process lost to a machine that was busy, suspended or swapping.
 ///
-/// A watchdog thread wakes every 20 ms and notes by how much each wake-up is late. Deadlines on the wall clock are extended
-/// by what was lost since they began. Clones share one watchdog.
+/// A watchdog thread wakes every 20 ms and notes by how much each wake-up is late. Where the kernel tells how long threads
+/// that could run waited for a core (Linux), what the thread that waited longest lost counts if it is more. Deadlines on the
+/// wall clock are extended by what was lost since they began. Clones share one watchdog.
 #[derive(Clone, Debug, Default)]
 pub struct LostTime(Option<Arc<Watchdog>>);
 
@@ -111,22 +116,61 @@ impl Watchdog {
         let (never, condition) = (Mutex::new(()), Condvar::new());
         let mut guard = never.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = clock.now();
-        loop {
+        let (mut waits, mut late) = (Waits::default(), Duration::ZERO);
+        waits.longest();
+        for wake_up in (1..SAMPLED).chain([0]).cycle() {
             (guard, _) = condition
                 .wait_timeout(guard, PERIOD)
                 .unwrap_or_else(PoisonError::into_inner);
             let now = clock.now();
-            let late = elapsed(before, now).saturating_sub(PERIOD);
-            if late > JITTER {
-                self.lock().add(now, late);
-            }
+            late += Some(elapsed(before, now).saturating_sub(PERIOD))
+                .filter(|late| *late > JITTER)
+                .unwrap_or_default();
             before = now;
+            if wake_up == 0 {
+                let lost = std::mem::take(&mut late).max(waits.longest());
+                if lost > JITTER {
+                    self.lock().add(now, lost);
+                }
+            }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long each thread of this process, by id, has waited for a core since it began.
+#[derive(Debug, Default)]
+struct Waits(BTreeMap<OsString, Duration>);
+
+impl Waits {
+    /// The longest that any thread waited since the last call; nothing where the kernel does not tell.
+    fn longest(&mut self) -> Duration {
+        let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let now: BTreeMap<OsString, Duration> = threads
+            .filter_map(|thread| {
+                let statistics = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+                Some((thread.file_name(), waited(&statistics)?))
+            })
+            .collect();
+        let before = std::mem::replace(&mut self.0, now);
+        let since = |(thread, waited): (&OsString, &Duration)| {
+            waited.saturating_sub(before.get(thread).copied().unwrap_or_default())
+        };
+        self.0.iter().map(since).max().unwrap_or_default()
+    }
+}
+
+/// The second number of a schedstat file: nanoseconds that a thread waited on a run queue.
+fn waited(statistics: &str) -> Option<Duration> {
+    statistics
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+        .map(Duration::from_nanos)
 }
 
 fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
@@ -170,6 +214,12 @@ mod tests {
         let log = log(&losses);
         assert_eq!(log.total(), Duration::from_secs(10));
         assert!(log.0.len() <= 42, "{} entries for 20 s", log.0.len());
+    }
+
+    #[test]
+    fn the_time_on_a_run_queue_is_the_second_number() {
+        assert_eq!(waited("2025989 8328193 4\n"), Some(Duration::from_nanos(8_328_193)));
+        assert_eq!(waited(""), None);
     }
 
     #[test]

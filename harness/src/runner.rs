@@ -11,6 +11,7 @@ use std::time::Duration;
 use clock::{Clock, LostTime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use crate::campaign::Occurred;
 use crate::engine::Told;
@@ -375,16 +376,28 @@ pub fn run_simulated(job: &Job) -> RunResult {
     finish(job, ran, between(started, wall.now()))
 }
 
+/// What jobs with control planes of their own share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// Servers that earlier jobs of this worker used.
+    pub spares: Arc<Spares>,
+    /// How many worlds may come up at the same time, which takes all of a core: else a machine that starts many at once
+    /// starves those that run.
+    pub starts: Arc<Semaphore>,
+}
+
 /// Runs a job on the wall clock, with a control plane that is its own while it runs.
-pub async fn run_on_wall_clock(job: &Job, spares: &Arc<Spares>) -> RunResult {
+pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
     let run = Box::pin(async {
         let timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ if job.target == Some(StageKind::Envtest) => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
-        match Box::pin(planes(job, &timeouts, spares)).await {
-            Ok(planes) => Box::pin(processes::run(job, planes, timeouts)).await,
+        // Never closed.
+        let start = shared.starts.clone().acquire_owned().await.ok();
+        match Box::pin(planes(job, &timeouts, &shared.spares)).await {
+            Ok(planes) => Box::pin(processes::run(job, planes, timeouts, start)).await,
             Err(reason) => Ran::new(Err(reason), BTreeMap::new()),
         }
     });

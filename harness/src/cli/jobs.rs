@@ -5,14 +5,17 @@
 
 use std::collections::VecDeque;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, LostTime};
+use jiff::{SignedDuration, Timestamp};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -22,21 +25,22 @@ use super::session::{Agreed, Session, Start};
 use super::stage::StageArguments;
 use super::{Interrupts, Usage, durations, open_files, runtime};
 use crate::engine::evaluate::{between, short};
-use crate::runner::{self, Job, RunResult};
+use crate::runner::{self, Job, RunResult, Shared};
 use crate::scenario::Timeouts;
 use crate::stage::child::this_program;
-use crate::stage::plane::envtest::Spares;
 use crate::stage::{StageKind, kind};
 
 /// How many scenarios a core runs side by side on the wall clock, where they mostly wait: what `make e2e` is quickest with.
-const WAITING_PER_CORE: usize = 12;
+const WAITING_PER_CORE: usize = 16;
 /// The same where each has an etcd and a kube-apiserver.
 const CONTROL_PLANES_PER_CORE: usize = 7;
 /// How many clusters of kind's are created unless more are asked for: each takes 0.9 GB of memory.
 const CLUSTERS: usize = 1;
 
+/// No other job begins while threads waited for a core for so long in the last two seconds.
+const BUSY: Duration = Duration::from_secs(1);
 /// From which share of lost time on a run is reported as starved of CPU.
-const STARVED: f64 = 0.1;
+const STARVED: f64 = 0.4;
 
 /// How many jobs run side by side where each keeps a core busy: as many as asked for, or one a core.
 pub(super) fn at_once(asked: Option<usize>) -> Result<usize, Usage> {
@@ -92,6 +96,11 @@ struct Work<'a> {
     progress: kind::Progress,
     /// Cancelled when the run is interrupted, or when a worker cannot work.
     stop: CancellationToken,
+    /// See [`Shared::starts`].
+    starts: Arc<Semaphore>,
+    /// How many jobs run.
+    running: AtomicUsize,
+    lost: LostTime,
 }
 
 /// Runs all jobs and shows how they go. The results are in the order of `jobs`.
@@ -115,6 +124,9 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
         agreed,
         progress: progress.teller(),
         stop: CancellationToken::new(),
+        starts: Arc::new(Semaphore::new(cores())),
+        running: AtomicUsize::new(0),
+        lost: lost.clone(),
     };
     let (events, mut seen) = unbounded_channel();
     // Heard before any worker begins: what its first moment makes is removed, too.
@@ -177,7 +189,7 @@ pub(super) fn run(jobs: Vec<Job>, asked: Option<usize>, arguments: &StageArgumen
 fn report_lost_time(lost: Duration, took: Duration) {
     if lost > took.mul_f64(STARVED) {
         say!(
-            "note: this machine was short of CPU: threads woke {} late in {}, and deadlines were extended by as much; \
+            "note: this machine was short of CPU: threads waited {} for a core in {}, and deadlines were extended by as much; \
              run fewer scenarios at a time with --jobs",
             short(lost),
             short(took)
@@ -205,15 +217,19 @@ impl Work<'_> {
             progress: self.progress.clone(),
         };
         let session = Box::pin(Session::start(start, &self.stop)).await?;
-        let spares = Arc::default();
-        while let Some(index) = self.next() {
+        let shared = Shared {
+            spares: Arc::default(),
+            starts: self.starts.clone(),
+        };
+        while let Some(index) = self.next_when_calm().await {
             // Nobody listens any more only when everything ends.
             let _ = events.send(Event::Started { worker, index });
             let job = &self.jobs[index];
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                result = run_one(job, session.as_ref(), &spares) => {
+                result = run_one(job, session.as_ref(), &shared) => {
+                    self.running.fetch_sub(1, Ordering::Relaxed);
                     let result = Box::new(result);
                     let _ = events.send(Event::Finished { worker, index, result });
                 }
@@ -223,6 +239,23 @@ impl Work<'_> {
             Some(session) => Box::pin(session.end(self.stop.is_cancelled())).await,
             None => Ok(()),
         }
+    }
+
+    /// The next job, once the machine has room for it: where threads wait for a core most of the time, another scenario would
+    /// only slow down those that run.
+    async fn next_when_calm(&self) -> Option<usize> {
+        let clock = Clock::wall();
+        let is_on_wall_clock = self.jobs.first().is_some_and(|job| job.stage != StageKind::Sim);
+        while is_on_wall_clock && self.running.load(Ordering::Relaxed) > 0 && !self.stop.is_cancelled() {
+            let lately = clock.now().saturating_sub(SignedDuration::from_secs(2));
+            if self.lost.since(lately.unwrap_or(Timestamp::MIN)) < BUSY {
+                break;
+            }
+            clock.sleep(Duration::from_millis(250)).await;
+        }
+        let next = self.next()?;
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Some(next)
     }
 
     fn next(&self) -> Option<usize> {
@@ -241,11 +274,11 @@ fn longest_first(jobs: &[Job]) -> VecDeque<usize> {
     order.into()
 }
 
-async fn run_one(job: &Job, session: Option<&Session>, spares: &Arc<Spares>) -> RunResult {
+async fn run_one(job: &Job, session: Option<&Session>, shared: &Shared) -> RunResult {
     match (session, job.stage) {
         (Some(session), _) => Box::pin(runner::timed(job, session.run(job))).await,
         (None, StageKind::Sim) => run_simulated(job).await,
-        (None, _) => Box::pin(runner::run_on_wall_clock(job, spares)).await,
+        (None, _) => Box::pin(runner::run_on_wall_clock(job, shared)).await,
     }
 }
 

@@ -259,6 +259,8 @@ pub struct Armed {
     that: Condition,
     since: Timestamp,
     holding_since: Option<Timestamp>,
+    /// Since when it is as it must not be.
+    contrary_since: Option<Timestamp>,
     counted: u64,
     counted_before: u64,
 }
@@ -275,6 +277,7 @@ impl Armed {
             expectation,
             since: now,
             holding_since: None,
+            contrary_since: None,
             counted: 0,
             counted_before,
         }
@@ -303,18 +306,15 @@ impl Armed {
                 deadline if now < deadline => Verdict::Pending(deadline),
                 _ => Verdict::Missed(shown()),
             },
-            Temporal::Always(time) => match until(time.value(timeouts)) {
-                deadline if now >= deadline && holds => Verdict::Met,
-                deadline if holds => Verdict::Pending(deadline),
-                _ => Verdict::Missed(shown()),
-            },
-            Temporal::Throughout if holds => Verdict::Pending(Timestamp::MAX),
-            Temporal::Throughout => Verdict::Missed(shown()),
-            Temporal::Never(time) => match until(time.value(timeouts)) {
-                _ if holds => Verdict::Missed(shown()),
-                deadline if now >= deadline => Verdict::Met,
-                deadline => Verdict::Pending(deadline),
-            },
+            Temporal::Always(time) => {
+                let until = until(time.value(timeouts));
+                self.steady(now, holds, until, world, timeouts)
+            }
+            Temporal::Throughout => self.steady(now, holds, Timestamp::MAX, world, timeouts),
+            Temporal::Never(time) => {
+                let until = until(time.value(timeouts));
+                self.steady(now, !holds, until, world, timeouts)
+            }
             Temporal::ForAtLeast(form) => {
                 let deadline = deadline(form.within.value(timeouts));
                 self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
@@ -346,6 +346,33 @@ impl Armed {
                     _ => Verdict::Pending(deadline),
                 }
             }
+        }
+    }
+}
+
+impl Armed {
+    /// How it stands while the world must be `right` until a moment: it is missed once it was not for longer than what is
+    /// seen may contradict itself.
+    fn steady(
+        &mut self,
+        now: Timestamp,
+        right: bool,
+        until: Timestamp,
+        world: &WorldState,
+        timeouts: &Timeouts,
+    ) -> Verdict {
+        if right {
+            self.contrary_since = None;
+            return if now >= until {
+                Verdict::Met
+            } else {
+                Verdict::Pending(until)
+            };
+        }
+        let since = *self.contrary_since.get_or_insert(now);
+        match timeouts.deadline(since, timeouts.skew) {
+            over if now < over => Verdict::Pending(over),
+            _ => Verdict::Missed(describe(&self.that, world)),
         }
     }
 }

@@ -129,6 +129,9 @@ pub struct Timeouts {
     /// How long it may take until what is due at a moment is done and seen, beside the second in which times are counted:
     /// nothing in virtual time, where no request takes any.
     pub reaction: Duration,
+    /// How long what is seen of objects of two kinds may contradict each other: they come over watches of their own. Nothing
+    /// in virtual time.
+    pub skew: Duration,
     /// Time lost to a busy machine, by which deadlines are extended; none in virtual time.
     pub lost: LostTime,
 }
@@ -153,6 +156,7 @@ impl Timeouts {
             preserve: Duration::from_hours(72),
             slack: Duration::from_mins(1),
             reaction: Duration::ZERO,
+            skew: Duration::ZERO,
             lost: LostTime::none(),
         }
     }
@@ -169,13 +173,14 @@ impl Timeouts {
             short_retry: Duration::from_millis(300),
             medium_retry: Duration::from_millis(500),
             long_retry: Duration::from_secs(1),
-            lease_duration: Duration::from_secs(4),
+            lease_duration: Duration::from_secs(10),
             pod_toleration: Duration::from_secs(5),
             orphan_period: Duration::from_secs(12),
             api_timeout: Duration::from_secs(5),
             preserve: Duration::from_secs(30),
             slack: Duration::from_secs(5),
             reaction: Duration::from_secs(5),
+            skew: Duration::from_millis(500),
             lost: LostTime::none(),
         }
     }
@@ -183,9 +188,9 @@ impl Timeouts {
     /// Short values with a real etcd, which answers more slowly.
     pub fn on_etcd() -> Self {
         Self {
-            lease_duration: Duration::from_secs(10),
             slack: Duration::from_secs(10),
             reaction: Duration::from_secs(10),
+            skew: Duration::from_secs(1),
             ..Self::short()
         }
     }
@@ -201,6 +206,7 @@ impl Timeouts {
             preserve: Duration::from_secs(45) + node_grace,
             slack: Duration::from_secs(15),
             reaction: Duration::from_secs(15),
+            skew: Duration::from_secs(2),
             ..Self::short()
         }
     }

@@ -114,7 +114,7 @@ impl Pair {
                 biased;
                 reason = self.control.taken() => broken(reason),
                 reason = self.target.taken() => broken(reason),
-                ran = Box::pin(processes::run(job, planes, timeouts)) => ran,
+                ran = Box::pin(processes::run(job, planes, timeouts, None)) => ran,
             },
             Err(reason) => broken(reason),
         };

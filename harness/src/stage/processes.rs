@@ -11,6 +11,7 @@ use std::time::Duration;
 use apiserver::faults::Faults;
 use clock::{Clock, LostTime};
 use futures::stream::{self, BoxStream, StreamExt};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use super::audit::Audit;
@@ -34,8 +35,8 @@ use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
 use crate::scenario::{Cloud, Step, Timeouts};
 
-/// Runs a job on control planes that are up, and ends them.
-pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts) -> Ran {
+/// Runs a job on control planes that are up, and ends them. `start` is given back once the world is up.
+pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts, start: Option<OwnedSemaphorePermit>) -> Ran {
     timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
     timeouts.lost = LostTime::measured();
     let controller = match &job.controller {
@@ -58,6 +59,7 @@ pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts) -> Ran {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
+                    drop(start);
                     let mut told = Box::pin(perform(&mut stage, &job.plan.scenario)).await;
                     let hits = stage.tell(&mut told, &job.plan.disturbances);
                     (Ok(told), hits, stage.end().await)

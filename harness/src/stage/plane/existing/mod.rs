@@ -158,7 +158,7 @@ impl Session {
             Ok(plane) => tokio::select! {
                 biased;
                 reason = self.taken() => Ran::new(Err(reason), Default::default()),
-                ran = processes::run(job, Planes::one(plane), Timeouts::on_cluster(NODE_GRACE)) => ran,
+                ran = processes::run(job, Planes::one(plane), Timeouts::on_cluster(NODE_GRACE), None) => ran,
             },
             Err(reason) => Ran::new(Err(reason), Default::default()),
         };
