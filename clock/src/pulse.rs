@@ -86,6 +86,11 @@ impl Pulses {
         }))
     }
 
+    /// From now on every beat comes through unheard.
+    pub fn quieten(&self) {
+        self.lock().loud.clear();
+    }
+
     /// `name` has given a sign of life until `now` and beats every `period` after it, unheard. Answers until when: the
     /// beat that comes then is to be given again, [`Timestamp::MAX`] for never. `None`: it may not, as now or before
     /// long everything has to be heard.
@@ -217,6 +222,14 @@ mod tests {
             () = story => {}
         }
         waiting.await;
+    }
+
+    #[test]
+    fn once_quiet_nobody_has_to_be_heard() {
+        let pulses = Pulses::new([Timestamp::MIN..Timestamp::MAX]);
+        assert_eq!(pulses.begin("a", at(5), PERIOD), None);
+        pulses.quieten();
+        assert_eq!(pulses.begin("a", at(15), PERIOD), Some(Timestamp::MAX));
     }
 
     #[test]

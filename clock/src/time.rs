@@ -1,6 +1,8 @@
 //! Wall and virtual time behind one type.
 #![allow(clippy::disallowed_methods)] // one of the two files that may read the operating system's clock
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +16,8 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Clock {
     kind: Kind,
-    calm: bool,
+    /// Clones share it.
+    calm: Arc<AtomicBool>,
 }
 
 /// For how long a client asks for a watch at a time: kube's default.
@@ -33,7 +36,7 @@ impl Clock {
     pub fn wall() -> Self {
         Self {
             kind: Kind::Wall,
-            calm: false,
+            calm: Arc::default(),
         }
     }
 
@@ -46,25 +49,24 @@ impl Clock {
                 epoch,
                 start: Instant::now(),
             },
-            calm: false,
+            calm: Arc::default(),
         }
     }
 
-    /// The clock of a simulated world in which nothing disturbs a connection to an API server. Watching anew, or asking
-    /// whether a server answers, shows nothing there and costs computing time.
-    #[must_use]
-    pub fn calm(self) -> Self {
-        Self { calm: true, ..self }
+    /// From now on, in the simulated world of this clock and its clones, nothing disturbs a connection to an API server.
+    /// Watching anew, or asking whether a server answers, shows nothing there and costs computing time.
+    pub fn calm_down(&self) {
+        self.calm.store(true, Ordering::Relaxed);
     }
 
     /// Whether nothing disturbs a connection to an API server; never known on the wall clock.
     pub fn is_calm(&self) -> bool {
-        self.calm
+        self.calm.load(Ordering::Relaxed)
     }
 
     /// For how long a client asks for a watch at a time; one that is silent for longer counts as dead.
     pub fn watch_limit(&self) -> Duration {
-        if self.calm { CALM_WATCH_LIMIT } else { WATCH_LIMIT }
+        if self.is_calm() { CALM_WATCH_LIMIT } else { WATCH_LIMIT }
     }
 
     /// Whether this clock is virtual.

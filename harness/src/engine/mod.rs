@@ -204,6 +204,7 @@ impl<S: Stage> Engine<'_, S> {
         }
         for (index, step) in scenario.steps.iter().enumerate() {
             self.step = index + 1;
+            self.stage.ahead(&scenario.steps[index..]);
             self.perform_step(step).await?;
         }
         self.watch_until(

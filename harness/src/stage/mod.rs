@@ -43,8 +43,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::deploy::MCM_ACCOUNT;
 use crate::engine::observe::Request;
-use crate::scenario::Timeouts;
 use crate::scenario::step::{Crash, Process, ProcessAction};
+use crate::scenario::{Step, Timeouts};
 use cloud::CloudClient;
 use clusters::Clusters;
 
@@ -149,6 +149,9 @@ pub trait Stage {
     /// Records what the scenario does to the world against its will, and whom an injected fault struck:
     /// `target` is what is struck. Only a stage with a trace has somewhere to record it.
     fn fault(&self, target: &str, what: &str);
+
+    /// Tells which steps are left, the one that begins among them.
+    fn ahead(&mut self, _steps: &[Step]) {}
 
     /// The fault rules of the API server, where it is ours.
     fn api_faults(&self) -> Option<Faults> {

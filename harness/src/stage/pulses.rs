@@ -21,10 +21,13 @@ use crate::scenario::{Step, Timeouts};
 
 /// The pulses of the kubelets of a run that starts at `start`; `None`: every Lease is renewed every time.
 pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
-    if shows_leases(job) || job.plan.scenario.steps.iter().any(cuts) {
+    if shows_leases(job) {
         return None;
     }
     let mut loud = Vec::new();
+    if job.plan.scenario.steps.iter().any(cuts) {
+        loud.push(UNTIL_CALM);
+    }
     for disturbance in &job.plan.disturbances {
         match disturbance {
             Disturbance::Pause(pause) if pause.process != Process::Mcm => return None,
@@ -49,9 +52,10 @@ pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option
         Step::ApiFault(fault) => strikes_renewals(&fault.rule),
         _ => false,
     };
-    if shows_leases(job) || scenario.world.replicas > 1 || scenario.steps.iter().any(strikes) {
+    if shows_leases(job) || scenario.world.replicas > 1 {
         return None;
     }
+    let until_calm = scenario.steps.iter().any(strikes).then_some(UNTIL_CALM);
     let rules = job
         .plan
         .disturbances
@@ -60,17 +64,26 @@ pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option
             Disturbance::Api(rule) if strikes_renewals(rule) => Some(rule),
             _ => None,
         });
-    Some(Pulses::new(rules.map(|rule| window(rule, start, timeouts))))
+    let windows = rules.map(|rule| window(rule, start, timeouts));
+    Some(Pulses::new(windows.chain(until_calm)))
 }
 
-/// Whether nothing that a run says or draws disturbs a connection to an API server.
-pub(super) fn is_calm(job: &Job) -> bool {
-    let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
+/// Beats have to be heard until [`Pulses::quieten`].
+const UNTIL_CALM: Range<Timestamp> = Timestamp::MIN..Timestamp::MAX;
+
+/// Whether a run disturbs connections to an API server by its steps alone, so that it is calm once these are over.
+pub(super) fn may_calm_down(job: &Job) -> bool {
     let disturbed = job.plan.disturbances.iter().any(|disturbance| match disturbance {
         Disturbance::Api(_) | Disturbance::Lag(_) | Disturbance::Pause(_) => true,
         Disturbance::Crash(_) | Disturbance::Cloud(_) | Disturbance::Vm(_) | Disturbance::Kubelet(_) => false,
     });
-    !job.every_renewal && !disturbed && !job.plan.scenario.steps.iter().any(disturbs)
+    !job.every_renewal && !disturbed
+}
+
+/// Whether one of the steps disturbs a connection to an API server, or the way from a kubelet's renewal to node lifecycle.
+pub(super) fn any_disturbs(steps: &[Step]) -> bool {
+    let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_)) || cuts(step);
+    steps.iter().any(disturbs)
 }
 
 /// Whether somebody wants to see Leases as they are.

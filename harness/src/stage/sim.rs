@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::RandomState;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::sim::{Gate, Handle, Trace};
@@ -41,6 +42,8 @@ use crate::scenario::{Cloud, DuplicateCreates, Step, Timeouts};
 
 /// Another mcm that serves the same cluster.
 const NEIGHBOUR: &str = "neighbour";
+/// How often a world that was disturbed is asked whether it is calm.
+const CALM_PERIOD: Duration = Duration::from_mins(5);
 
 /// Runs a job from its seed.
 pub fn run(job: &Job) -> Ran {
@@ -129,14 +132,43 @@ struct SimStage {
     disturbed: bool,
     /// Of mcm.
     beats: Option<Pulses>,
+    calm: Calm,
     parts: JoinSet<String>,
+}
+
+/// When nothing disturbs the world any more, and what is spared from then on.
+#[derive(Clone)]
+struct Calm {
+    clock: Clock,
+    faults: Faults,
+    pulses: [Option<Pulses>; 2],
+    /// Whether no step that is left disturbs anything.
+    undisturbed: Arc<AtomicBool>,
+}
+
+impl Calm {
+    /// Looks until it is calm; never ends.
+    async fn watch(self) -> String {
+        while !self.clock.is_calm() && !self.has_come() {
+            self.clock.sleep(CALM_PERIOD).await;
+        }
+        self.clock.calm_down();
+        self.pulses.iter().flatten().for_each(Pulses::quieten);
+        std::future::pending().await
+    }
+
+    fn has_come(&self) -> bool {
+        self.undisturbed.load(Ordering::Relaxed) && self.faults.are_over(self.clock.now())
+    }
 }
 
 impl SimStage {
     async fn start(world: ::sim::World, job: &Job, audit: &Audit, writes: Option<&Writes>) -> Result<Self, String> {
         let ::sim::World { clock, seed, trace } = world;
-        let clock = if pulses::is_calm(job) { clock.calm() } else { clock };
         let timeouts = Timeouts::production();
+        if pulses::may_calm_down(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
+            clock.calm_down();
+        }
         if job.hash_order {
             iterate_in_hash_order(&trace);
         }
@@ -198,8 +230,8 @@ impl SimStage {
             clock.clone(),
             seed.child("fakecloud"),
         );
-        let fakecloud = match pulses {
-            Some(pulses) => fakecloud.with_pulses(pulses),
+        let fakecloud = match &pulses {
+            Some(pulses) => fakecloud.with_pulses(pulses.clone()),
             None => fakecloud,
         };
         let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
@@ -266,6 +298,15 @@ impl SimStage {
             });
             parts.spawn(async move { format!("{NEIGHBOUR} ended: {}", process.run().await) });
         }
+        let calm = Calm {
+            clock: clock.clone(),
+            faults: server.faults(),
+            pulses: [pulses, beats.clone()],
+            undisturbed: Arc::new(AtomicBool::new(false)),
+        };
+        if pulses::may_calm_down(job) {
+            parts.spawn(calm.clone().watch());
+        }
         let schedule = schedule::Log::default();
         parts.spawn(follow_schedule(job, &clock, &cloud, &timeouts, &trace, &schedule));
         Ok(Self {
@@ -282,6 +323,7 @@ impl SimStage {
             audit: audit.clone(),
             disturbed: is_disturbing(&job.plan.disturbances),
             beats,
+            calm,
             parts,
         })
     }
@@ -497,6 +539,11 @@ impl Stage for SimStage {
 
     fn fault(&self, target: &str, what: &str) {
         self.trace.fault(target, what);
+    }
+
+    fn ahead(&mut self, steps: &[Step]) {
+        let undisturbed = !pulses::any_disturbs(steps);
+        self.calm.undisturbed.store(undisturbed, Ordering::Relaxed);
     }
 
     fn api_faults(&self) -> Option<Faults> {

@@ -52,7 +52,7 @@ impl Faults {
     }
 
     /// Whether no rule can strike any more.
-    pub(crate) fn are_over(&self, now: Timestamp) -> bool {
+    pub fn are_over(&self, now: Timestamp) -> bool {
         if self.is_idle() {
             return true;
         }
