@@ -89,6 +89,45 @@ fn a_deadline_moves_by_the_time_that_a_busy_machine_took() {
     assert!(matches!(judged_at(114, &some), Verdict::Missed(_)));
 }
 
+/// The Machine is Failed from one second to another; by a wall clock, what is seen may contradict itself for two seconds.
+#[rstest]
+#[case::for_a_moment(3, 4, false)]
+#[case::for_as_long_as_it_may(3, 5, false)]
+#[case::for_longer(3, 6, true)]
+fn what_must_never_be_is_missed_once_it_is_for_longer_than_watches_may_differ(
+    #[case] from: i64,
+    #[case] until: i64,
+    #[case] missed: bool,
+) {
+    let Step::Expect(expectation) = story().never(seconds(10), phase("m", Phase::Failed)).steps.remove(0) else {
+        panic!("no expectation")
+    };
+    let timeouts = Timeouts {
+        skew: Duration::from_secs(2),
+        ..Timeouts::short()
+    };
+    let mut world = WorldState::default();
+    let mut armed = Armed::new(expectation, second(0), &world);
+    let mut verdict = Verdict::Met;
+    for at in 0..=10 {
+        let name = if (from..until).contains(&at) {
+            "Failed"
+        } else {
+            "Running"
+        };
+        world.absorb(&Observation {
+            at: second(at),
+            what: machine_in(name),
+        });
+        verdict = match armed.judge(second(at), &world, &timeouts) {
+            Verdict::Pending(_) => continue,
+            verdict => verdict,
+        };
+        break;
+    }
+    assert_eq!(matches!(verdict, Verdict::Missed(_)), missed, "{verdict:?}");
+}
+
 fn story() -> Scenario {
     Scenario::new("story", "")
 }

@@ -100,7 +100,7 @@ fn throughout(that: Condition, world: &WorldState) -> Armed {
 }
 
 fn is_missed(armed: &mut Armed, world: &WorldState) -> bool {
-    let verdict = armed.judge(jiff::Timestamp::UNIX_EPOCH, world, &Timeouts::short());
+    let verdict = armed.judge(jiff::Timestamp::UNIX_EPOCH, world, &Timeouts::production());
     matches!(verdict, Verdict::Missed(_))
 }
 
