@@ -7,11 +7,14 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Instant;
 
 use serde_json::Value;
 use tidy::affected::affected;
+
+/// The crate whose tests run whole scenarios, for minutes: they come last.
+const SLOW: &str = "e2e";
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -120,13 +123,36 @@ fn build_and_test(crates: &[String]) -> Result<usize> {
     }
 }
 
+/// Runs the programs as they are built: of those that are there, one of the crate that comes first in `crates`.
 fn run_all(programs: &Receiver<Program>, crates: &[String]) -> Result<usize> {
-    let mut count = 0;
-    for program in programs.iter().filter(|program| crates.contains(&program.of)) {
-        program.run()?;
-        count += 1;
+    let rank = |program: &Program| crates.iter().position(|name| *name == program.of);
+    let (mut pending, mut is_building, mut count) = (Vec::new(), true, 0);
+    loop {
+        loop {
+            match programs.try_recv() {
+                Ok(program) => pending.extend(rank(&program).map(|rank| (rank, program))),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    is_building = false;
+                    break;
+                }
+            }
+        }
+        let may_run = |(_, program): &(usize, Program)| !is_building || program.of != SLOW;
+        let ready = pending.iter().enumerate().filter(|(_, entry)| may_run(entry));
+        match ready.min_by_key(|(_, (rank, _))| *rank).map(|(index, _)| index) {
+            Some(index) => {
+                pending.swap_remove(index).1.run()?;
+                count += 1;
+            }
+            None if is_building => {
+                if let Ok(program) = programs.recv() {
+                    pending.extend(rank(&program).map(|rank| (rank, program)));
+                }
+            }
+            None => return Ok(count),
+        }
     }
-    Ok(count)
 }
 
 /// A test program that cargo has built.
