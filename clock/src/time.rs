@@ -20,10 +20,10 @@ pub struct Clock {
     calm: Arc<AtomicBool>,
 }
 
-/// For how long a client asks for a watch at a time: kube's default.
-const WATCH_LIMIT: Duration = Duration::from_secs(290);
+/// For how many seconds a client requests a watch at a time: kube's default.
+const WATCH_SECONDS: u32 = 290;
 /// The same in a calm world.
-const CALM_WATCH_LIMIT: Duration = Duration::from_hours(1);
+const CALM_WATCH_SECONDS: u32 = 60 * 60;
 
 #[derive(Clone, Debug)]
 enum Kind {
@@ -64,9 +64,13 @@ impl Clock {
         self.calm.load(Ordering::Relaxed)
     }
 
-    /// For how long a client asks for a watch at a time; one that is silent for longer counts as dead.
-    pub fn watch_limit(&self) -> Duration {
-        if self.is_calm() { CALM_WATCH_LIMIT } else { WATCH_LIMIT }
+    /// For how many seconds a client requests a watch at a time; a watch that is silent for longer counts as dead.
+    pub fn watch_seconds(&self) -> u32 {
+        if self.is_calm() {
+            CALM_WATCH_SECONDS
+        } else {
+            WATCH_SECONDS
+        }
     }
 
     /// Whether this clock is virtual.

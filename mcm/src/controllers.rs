@@ -131,7 +131,7 @@ impl Controllers {
         let world = &controllers.hands.world;
         let clock = &controllers.hands.clock;
         let readiness = controllers.hands.metrics.readiness();
-        let mut changes = world.triggers(control, target, clock.watch_limit());
+        let mut changes = world.triggers(control, target, clock.watch_seconds());
         let mut agenda = Agenda::default();
         let mut tasks: FuturesUnordered<BoxFuture<'_, (Work, Outcome)>> = FuturesUnordered::new();
         let mut announced = false;

@@ -168,32 +168,32 @@ impl World {
         self.machines.find(BY_CLASS, class)
     }
 
-    /// Everything that comes of the watches, for ever; each is asked for `watch_limit` at a time. The caches are filled by polling this.
+    /// Everything that comes of the watches, for ever; each is requested for `watch_seconds` at a time. The caches are filled by polling this.
     pub(crate) fn triggers(
         &self,
         control: &Client,
         target: Option<&Client>,
-        watch_limit: Duration,
+        watch_seconds: u32,
     ) -> BoxStream<'static, Vec<Trigger>> {
         let world = self.clone();
         let machines = watch(
             Api::namespaced(control.clone(), &self.namespace),
             self.machines.clone(),
-            watch_limit,
+            watch_seconds,
         )
         .map(move |changes| world.all(changes, World::machine_changed));
         let world = self.clone();
         let classes = watch(
             Api::namespaced(control.clone(), &self.namespace),
             self.classes.clone(),
-            watch_limit,
+            watch_seconds,
         )
         .map(move |changes| world.all(changes, World::class_changed));
         let world = self.clone();
         let secrets = watch(
             Api::namespaced(control.clone(), &self.namespace),
             self.secrets.clone(),
-            watch_limit,
+            watch_seconds,
         )
         .map(move |changes| world.all(changes, World::secret_changed));
         #[cfg(feature = "mutants")]
@@ -204,30 +204,30 @@ impl World {
             let sets = watch(
                 Api::namespaced(control.clone(), &self.namespace),
                 self.sets.clone(),
-                watch_limit,
+                watch_seconds,
             )
             .map(move |changes| world.all(changes, World::set_changed));
             let world = self.clone();
             let deployments = watch(
                 Api::namespaced(control.clone(), &self.namespace),
                 self.deployments.clone(),
-                watch_limit,
+                watch_seconds,
             )
             .map(move |changes| world.all(changes, World::deployment_changed));
             streams.extend([sets.boxed(), deployments.boxed()]);
         }
         if let (Some(caches), Some(client)) = (&self.target, target) {
             let world = self.clone();
-            let nodes = watch(Api::all(client.clone()), caches.nodes.clone(), watch_limit)
+            let nodes = watch(Api::all(client.clone()), caches.nodes.clone(), watch_seconds)
                 .map(move |changes| world.all(changes, World::node_changed));
             let world = self.clone();
-            let pods = watch(Api::all(client.clone()), caches.pods.clone(), watch_limit)
+            let pods = watch(Api::all(client.clone()), caches.pods.clone(), watch_seconds)
                 .map(move |changes| world.all(changes, World::pod_changed));
             let world = self.clone();
-            let attachments = watch(Api::all(client.clone()), caches.attachments.clone(), watch_limit)
+            let attachments = watch(Api::all(client.clone()), caches.attachments.clone(), watch_seconds)
                 .map(move |changes| world.all(changes, World::attachment_changed));
             streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
-            streams.extend(caches.looked_up_by_drains(client, watch_limit));
+            streams.extend(caches.looked_up_by_drains(client, watch_seconds));
         }
         stream::select_all(streams).boxed()
     }
@@ -456,18 +456,18 @@ impl Target {
     }
 
     /// The watches of what drains look up. A change of it means no work by itself.
-    fn looked_up_by_drains(&self, client: &Client, watch_limit: Duration) -> [BoxStream<'static, Vec<Trigger>>; 3] {
+    fn looked_up_by_drains(&self, client: &Client, watch_seconds: u32) -> [BoxStream<'static, Vec<Trigger>>; 3] {
         fn silent<K: 'static>(_: Vec<Change<K>>) -> Vec<Trigger> {
             Vec::new()
         }
         [
-            watch(Api::all(client.clone()), self.claims.clone(), watch_limit)
+            watch(Api::all(client.clone()), self.claims.clone(), watch_seconds)
                 .map(silent)
                 .boxed(),
-            watch(Api::all(client.clone()), self.volumes.clone(), watch_limit)
+            watch(Api::all(client.clone()), self.volumes.clone(), watch_seconds)
                 .map(silent)
                 .boxed(),
-            watch(Api::all(client.clone()), self.budgets.clone(), watch_limit)
+            watch(Api::all(client.clone()), self.budgets.clone(), watch_seconds)
                 .map(silent)
                 .boxed(),
         ]
@@ -496,12 +496,11 @@ impl Target {
 }
 
 /// Fills `cache` from a watch of `api` and gives what changed. Failures are logged and tried again.
-fn watch<K>(api: Api<K>, cache: Cache<K>, watch_limit: Duration) -> impl Stream<Item = Vec<Change<K>>> + Send
+fn watch<K>(api: Api<K>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Vec<Change<K>>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let seconds = u32::try_from(watch_limit.as_secs()).unwrap_or(u32::MAX);
-    let events = watcher(api, watcher::Config::default().timeout(seconds));
+    let events = watcher(api, watcher::Config::default().timeout(watch_seconds));
     let events = StreamBackoff::new(events, WatchBackoff::default());
     // An empty batch passes too: after the end of the last list the loop has to look again.
     events.map(move |event| match event {

@@ -58,7 +58,7 @@ fn late_watch() -> Scenario {
     };
     of_one(
         "r76-late-watch",
-        "A machine fails and is kept while what is watched of machines is late: its VM lives for the six hours in which that lasts.",
+        "Watch events of machines arrive five seconds late while a failed machine is preserved: its VM exists for the next six hours.",
     )
     .step(api_trouble(&[Verb::Watch], "machines", lag))
     .step(kubelet("md-a-1", KubeletAction::Stop))

@@ -254,7 +254,7 @@ fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
 
 /// How this process asks for watches.
 pub(crate) fn watch_config(clock: &Clock) -> Config {
-    Config::default().timeout(u32::try_from(clock.watch_limit().as_secs()).unwrap_or(u32::MAX))
+    Config::default().timeout(clock.watch_seconds())
 }
 
 pub(crate) fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send

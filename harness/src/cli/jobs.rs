@@ -1,7 +1,7 @@
 //! Several jobs side by side: workers take them from one queue, each on a thread of its own.
 //!
-//! A simulated job is a process, a job on `embedded` has a control plane of its own, and the jobs of one worker use the same
-//! etcd and kube-apiserver or the same cluster one after another.
+//! A simulated job runs in a process of its own, a job on `embedded` starts its own control plane. The jobs of one worker
+//! reuse an etcd and kube-apiserver (`envtest`) or a cluster.
 
 use std::collections::VecDeque;
 use std::process::Stdio;

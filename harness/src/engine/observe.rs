@@ -136,8 +136,7 @@ fn watch(
     clock: Clock,
 ) -> BoxStream<'static, Raw> {
     let mut listed = Vec::new();
-    let limit = u32::try_from(clock.watch_limit().as_secs()).unwrap_or(u32::MAX);
-    watcher(api, config.timeout(limit))
+    watcher(api, config.timeout(clock.watch_seconds()))
         .flat_map(move |event| {
             let raws = match event {
                 Ok(watcher::Event::Apply(object)) => vec![Raw::Applied(kind, json(&object))],

@@ -223,11 +223,7 @@ impl State {
 
     /// At the end of its time: whether it goes on for as long again.
     fn begins_again(&mut self, now: Timestamp) -> bool {
-        // In a world that has calmed down its client begins once more, for longer.
-        let limit = self.feed.server.registry.clock().watch_limit();
-        let is_short = self.feed.server.registry.clock().is_calm()
-            && self.feed.timeout < SignedDuration::try_from(limit).unwrap_or(SignedDuration::MAX);
-        let lasts = self.feed.lasts(now) && self.feed.timeout.is_positive() && !is_short;
+        let lasts = self.feed.lasts(now) && self.feed.timeout.is_positive();
         if lasts {
             self.feed.deadline = now + self.feed.timeout;
             self.next_bookmark = self.feed.following_bookmark(now, true);

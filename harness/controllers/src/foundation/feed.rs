@@ -196,8 +196,7 @@ impl<T: Object + DeserializeOwned> Feed<T> {
             self.clock.sleep(PAUSE_AFTER_ERROR).await;
         }
         self.heard = false;
-        let limit = u32::try_from(self.clock.watch_limit().as_secs()).unwrap_or(u32::MAX);
-        let mut parameters = WatchParams::default().timeout(limit);
+        let mut parameters = WatchParams::default().timeout(self.clock.watch_seconds());
         if let Selection::Fields(fields) = self.selection {
             parameters = parameters.fields(fields);
         }
@@ -231,7 +230,8 @@ impl<T: Object + DeserializeOwned> Feed<T> {
         let Some(events) = &mut self.events else {
             return None;
         };
-        let event = match tokio::time::timeout(self.clock.watch_limit() + SILENCE_MARGIN, events.next()).await {
+        let limit = Duration::from_secs(u64::from(self.clock.watch_seconds())) + SILENCE_MARGIN;
+        let event = match tokio::time::timeout(limit, events.next()).await {
             Ok(Some(Ok(event))) => event,
             Ok(Some(Err(error))) => {
                 self.events = None;

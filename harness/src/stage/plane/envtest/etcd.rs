@@ -83,7 +83,7 @@ impl Etcd {
         Ok(Contents(pairs.collect::<Result<_, String>>()?))
     }
 
-    /// Puts back what was stored. An API server sees that as changes that somebody else made.
+    /// Restores what was stored. API servers receive the changes as watch events of etcd.
     ///
     /// # Errors
     /// One sentence: what etcd answered, or that something keeps changing.

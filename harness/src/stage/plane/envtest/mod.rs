@@ -23,6 +23,7 @@ use crate::stage::controllers;
 use crate::stage::role::Role;
 
 /// Dropping it kills both processes and removes their files.
+#[derive(Debug)]
 pub struct ControlPlane {
     servers: Servers,
     /// How long each log was when this run began.
@@ -32,15 +33,6 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     namespace: String,
     folder: TempDir,
-}
-
-impl std::fmt::Debug for ControlPlane {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ControlPlane")
-            .field("kubeconfig", &self.kubeconfig)
-            .field("namespace", &self.namespace)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ControlPlane {
@@ -135,7 +127,7 @@ fn follow_logs(servers: &Path, run: &Path) -> Result<[u64; LOGS.len()], String> 
     Ok(lengths)
 }
 
-/// Puts what a log got since `start` in place of its link. A report lacks a log that cannot be read.
+/// Replaces the link to a log by a copy of what was appended after `start`, in bytes; empty where the log cannot be read.
 fn keep_log(log: &Path, kept: &Path, start: u64) {
     let text = std::fs::read(log).unwrap_or_default();
     let start = usize::try_from(start).unwrap_or(usize::MAX).min(text.len());
