@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clock::{Seed, Stream};
 use fakecloud::proto::{ListPartsRequest, ListVmsRequest, VmState};
@@ -30,36 +30,48 @@ enum Known {
     Open,
 }
 
-/// Makes and deletes VMs until the process is gone; answers what it knows then, and what it has seen deleted.
+/// What the callers of one round share.
+#[derive(Debug, Default)]
+struct Round {
+    /// How many calls were answered.
+    answered: AtomicU64,
+    /// After how many answers the process is killed.
+    enough: u64,
+    /// That so many were answered.
+    reached: Notify,
+    /// Whether the process is dead.
+    dead: AtomicBool,
+}
+
+/// Creates and deletes VMs until the process is dead; returns what it knows then, and what it has seen deleted.
 async fn call(
     driver: impl Driver,
     mut known: BTreeMap<String, Known>,
     mut stream: Stream,
-    answered: Arc<AtomicU64>,
-    enough: (u64, Arc<Notify>),
+    round: Arc<Round>,
 ) -> (BTreeMap<String, Known>, Vec<String>) {
     let mut deleted = Vec::new();
     let names: Vec<String> = known.keys().cloned().collect();
-    loop {
+    // Not one call more than needed: the port of a dead process may be another's a moment later, also that of another fakecloud.
+    while !round.dead.load(Ordering::Relaxed) {
         let name = names[usize::try_from(stream.below(MACHINES)).unwrap()].clone();
         let before = known.insert(name.clone(), Known::Open);
         let after = if matches!(before, Some(Known::There(_))) {
             driver.delete_machine(request(&name)).await.map(|_| Known::Gone)
         } else {
-            let made = driver.create_machine(request(&name)).await;
-            made.map(|vm| Known::There(vm.provider_id))
+            let created = driver.create_machine(request(&name)).await;
+            created.map(|vm| Known::There(vm.provider_id))
         };
-        let Ok(after) = after else {
-            return (known, deleted);
-        };
+        let Ok(after) = after else { break };
         if let (Some(Known::There(id)), Known::Gone) = (before, &after) {
             deleted.push(id);
         }
         known.insert(name, after);
-        if answered.fetch_add(1, Ordering::Relaxed) + 1 == enough.0 {
-            enough.1.notify_one();
+        if round.answered.fetch_add(1, Ordering::Relaxed) + 1 == round.enough {
+            round.reached.notify_one();
         }
     }
+    (known, deleted)
 }
 
 /// The live VMs by machine.
@@ -107,19 +119,20 @@ async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back
         let back: Vec<&String> = live.values().flatten().filter(|id| deleted.contains(*id)).collect();
         assert!(back.is_empty(), "round {round}: deleted VMs came back: {back:?}");
 
-        let (answered, reached) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
-        let mut draw = seed.stream(&format!("round/{round}"));
-        let enough = 1 + draw.below(16);
+        let shared = Arc::new(Round {
+            enough: 1 + seed.stream(&format!("round/{round}")).below(16),
+            ..Round::default()
+        });
         let mut callers = JoinSet::new();
         for (caller, knows) in known.drain(..).enumerate() {
             let stream = seed.stream(&format!("caller/{round}/{caller}"));
-            let enough = (enough, Arc::clone(&reached));
-            callers.spawn(call(process.driver(), knows, stream, Arc::clone(&answered), enough));
+            callers.spawn(call(process.driver(), knows, stream, Arc::clone(&shared)));
         }
-        tokio::time::timeout(LIMIT, reached.notified())
+        tokio::time::timeout(LIMIT, shared.reached.notified())
             .await
             .expect("the program answers no more");
         process.kill().await;
+        shared.dead.store(true, Ordering::Relaxed);
         let ended = tokio::time::timeout(LIMIT, callers.join_all())
             .await
             .expect("a call neither ends nor fails");
@@ -127,7 +140,7 @@ async fn a_process_that_is_killed_at_any_moment_loses_no_vm_and_brings_none_back
             deleted.extend(gone);
             known.push(knows);
         }
-        made += answered.load(Ordering::Relaxed);
+        made += shared.answered.load(Ordering::Relaxed);
     }
     assert!(
         made > KILLS && deleted.len() > 100,

@@ -225,7 +225,7 @@ impl Run {
 /// Of so few runs the failed ones are still on the screen.
 const FEWEST_LISTED: usize = 10;
 
-/// Prints the sum, in the one form that test runners read, after the failed runs in the order of the command line.
+/// Prints the sum, in the one form that test runners read, after the failed runs and their reasons in the order of the command line.
 pub(super) fn summarise(results: &[RunResult]) -> Outcome {
     let passed = results.iter().filter(|result| result.passed()).count();
     let idle = results.iter().flat_map(|result| &result.disturbances);
@@ -238,6 +238,9 @@ pub(super) fn summarise(results: &[RunResult]) -> Outcome {
     if results.len() > FEWEST_LISTED {
         for result in results.iter().filter(|result| !result.passed()) {
             say!("failed: {}", result.replay);
+            if let Some(failure) = &result.failure {
+                say!("        step {}: {}", failure.step, failure.reason);
+            }
         }
     }
     say!("{passed} passed, {} failed{warning}", results.len() - passed);

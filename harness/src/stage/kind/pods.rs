@@ -1,5 +1,4 @@
-//! The pods of mcm and fakecloud in one namespace: waiting for them, ending them, and noticing when one ends that nobody
-//! ended.
+//! The pods of mcm and fakecloud in one namespace: waiting for them, ending them, and noticing when one ends by itself.
 //!
 //! What must not live here: what they are made from (`manifests`).
 
@@ -10,7 +9,7 @@ use std::time::Duration;
 use clock::Clock;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{BoxStream, StreamExt};
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
@@ -46,7 +45,7 @@ pub(super) struct Pods {
     namespace: String,
     clock: Clock,
     replicas: u32,
-    /// The uids of pods that this session ended.
+    /// The uids of pods that this session ended, and of ReplicaSets of which it ended all.
     ended: BTreeSet<String>,
     events: BoxStream<'static, watcher::Result<Event<Pod>>>,
 }
@@ -85,8 +84,8 @@ impl Pods {
                     Ok(Event::Init) => pods.clear(),
                     Ok(Event::InitDone) | Err(_) => {}
                 }
-                let current = pods.iter().filter(|(uid, _)| !self.ended.contains(*uid));
-                let ready = current.filter(|(_, pod)| is_ready(pod)).count();
+                let current = pods.values().filter(|pod| !self.has_ended(pod));
+                let ready = current.filter(|pod| is_ready(pod)).count();
                 if u32::try_from(ready).is_ok_and(|ready| ready >= wanted) {
                     return;
                 }
@@ -99,7 +98,7 @@ impl Pods {
         Err(format!(
             "{wanted} of {app} are not ready after {READY_LIMIT:?}: {}",
             if lacks.is_empty() {
-                "no pod was made".to_owned()
+                "no pod was created".to_owned()
             } else {
                 lacks.join("; ")
             }
@@ -133,15 +132,14 @@ impl Pods {
             ProcessAction::RollingRestart => {
                 let pods = self.list(app).await?;
                 self.ended.extend(pods.iter().map(uid));
-                let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
-                let template = json!({ "metadata": { "annotations": restarted } });
-                self.patch(app, &json!({ "spec": { "template": template } })).await?;
+                self.patch(app, &json!({ "spec": { "template": self.restarted() } }))
+                    .await?;
                 self.ready(app).await
             }
         }
     }
 
-    /// Returns, with a sentence, when a container ends that nobody ended.
+    /// Returns, with a sentence, when a container ends by itself.
     pub(super) async fn trouble(&mut self) -> String {
         loop {
             let Some(event) = self.events.next().await else {
@@ -152,7 +150,7 @@ impl Pods {
                 Ok(Event::Delete(pod)) => (pod, true),
                 Ok(Event::Init | Event::InitDone) | Err(_) => continue,
             };
-            if self.ended.contains(&uid(&pod)) {
+            if self.has_ended(&pod) {
                 continue;
             }
             let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -166,6 +164,12 @@ impl Pods {
         }
     }
 
+    /// Whether this session ended a pod, or all pods of its ReplicaSet.
+    fn has_ended(&self, pod: &Pod) -> bool {
+        let owners = pod.metadata.owner_references.iter().flatten();
+        self.ended.contains(&uid(pod)) || owners.into_iter().any(|owner| self.ended.contains(&owner.uid))
+    }
+
     /// The pods of a program, those that this session ended not counted.
     async fn list(&self, app: &str) -> Result<Vec<Pod>, String> {
         let listed = self
@@ -173,11 +177,7 @@ impl Pods {
             .list(&ListParams::default().labels(&format!("{APP}={app}")))
             .await;
         let listed = listed.map_err(|error| format!("cannot list the pods of {app}: {error}"))?;
-        Ok(listed
-            .items
-            .into_iter()
-            .filter(|pod| !self.ended.contains(&uid(pod)))
-            .collect())
+        Ok(listed.items.into_iter().filter(|pod| !self.has_ended(pod)).collect())
     }
 
     /// Ends the processes of pods without notice: SIGKILL to each, on its node.
@@ -186,27 +186,68 @@ impl Pods {
         kill(&self.engine, pods).await
     }
 
-    /// Has as many pods of a program as there are to be.
+    /// Has as many pods of a program as there are to be, from a new ReplicaSet: what an ended one still does to its pods is then
+    /// told apart from what happens to these.
     async fn start(&self, app: &str) -> Result<(), String> {
-        self.scale(app, self.wanted(app)).await?;
+        let spec = json!({ "replicas": self.wanted(app), "template": self.restarted() });
+        self.patch(app, &json!({ "spec": spec })).await?;
         self.ready(app).await
     }
 
-    /// Ends all pods of a program without notice, and lets it have none.
+    /// The part of a pod template by which a Deployment begins a new ReplicaSet, as `kubectl rollout restart` writes it.
+    fn restarted(&self) -> serde_json::Value {
+        let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
+        json!({ "metadata": { "annotations": restarted } })
+    }
+
+    /// Ends all pods of a program without notice, and lets it have none: also those with which a ReplicaSet replaces a killed
+    /// pod before its controller sees that it is to have none.
     async fn end(&mut self, app: &str) -> Result<(), String> {
         let pods = self.list(app).await?;
         self.kill(&pods).await?;
-        self.scale(app, 0).await?;
-        remove(&self.api, &pods).await
+        self.patch(app, &json!({ "spec": { "replicas": 0 } })).await?;
+        remove(&self.api, &pods).await?;
+        let sets = self.without_pods(app).await?;
+        let replacements = self.list(app).await?;
+        self.ended.extend(sets);
+        remove(&self.api, &replacements).await
+    }
+
+    /// Waits until the controllers have seen that a program is to have no pods, from when on they create none. Returns the uids
+    /// of its ReplicaSets.
+    async fn without_pods(&self, app: &str) -> Result<BTreeSet<String>, String> {
+        let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &self.namespace);
+        let config = watcher::Config::default().labels(&format!("{APP}={app}"));
+        let mut events = watcher(api, config).default_backoff().boxed();
+        let mut sets = BTreeMap::new();
+        let waiting = async {
+            let mut is_complete = false;
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(Event::Apply(set) | Event::InitApply(set)) => drop(sets.insert(uid(&set), may_create(&set))),
+                    Ok(Event::Delete(set)) => drop(sets.insert(uid(&set), false)),
+                    Ok(Event::Init) => {
+                        is_complete = false;
+                        sets.values_mut().for_each(|may_create| *may_create = false);
+                    }
+                    Ok(Event::InitDone) => is_complete = true,
+                    Err(_) => {}
+                }
+                if is_complete && !sets.values().any(|may_create| *may_create) {
+                    return;
+                }
+            }
+        };
+        let waited = tokio::time::timeout(GONE_LIMIT, waiting).await;
+        waited.map_err(|_| {
+            format!("the ReplicaSets of {app} still create pods {GONE_LIMIT:?} after it was scaled to 0")
+        })?;
+        Ok(sets.into_keys().collect())
     }
 
     /// How many pods a program is to have.
     fn wanted(&self, app: &str) -> u32 {
         if app == MCM { self.replicas } else { 1 }
-    }
-
-    async fn scale(&self, app: &str, replicas: u32) -> Result<(), String> {
-        self.patch(app, &json!({ "spec": { "replicas": replicas } })).await
     }
 
     async fn patch(&self, app: &str, change: &serde_json::Value) -> Result<(), String> {
@@ -314,6 +355,13 @@ async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
     .map(drop)
 }
 
+/// Whether a ReplicaSet is to have pods, or its controller may not have seen yet that it is to have none.
+fn may_create(set: &ReplicaSet) -> bool {
+    let wanted = set.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let seen = set.status.as_ref().and_then(|status| status.observed_generation);
+    wanted > 0 || seen < set.metadata.generation
+}
+
 /// Whether a pod is to stay and its containers are ready.
 pub(super) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -323,8 +371,8 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
     ready && pod.metadata.deletion_timestamp.is_none()
 }
 
-fn uid(pod: &Pod) -> String {
-    pod.metadata.uid.clone().unwrap_or_default()
+fn uid(object: &impl ResourceExt) -> String {
+    object.uid().unwrap_or_default()
 }
 
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
@@ -365,6 +413,7 @@ mod tests {
     use apiserver::{Identity, Options, Server};
     use clock::Seed;
     use kube::api::PostParams;
+    use rstest::rstest;
 
     use super::*;
 
@@ -410,6 +459,25 @@ mod tests {
         let (api, pods) = bound(&["a", "b"]).await;
         let (removed, ()) = tokio::join!(remove(&api, &pods), let_go(&api, "a"));
         assert_eq!(removed.unwrap_err(), "pods are not gone 60s after they were deleted: b");
+    }
+
+    #[rstest]
+    #[case::has_pods(1, 2, Some(2), true)]
+    #[case::is_to_have_none(0, 3, Some(2), true)]
+    #[case::is_to_have_none_from_the_start(0, 1, None, true)]
+    #[case::has_none(0, 3, Some(3), false)]
+    fn a_replica_set_creates_no_pods_once_its_controller_has_seen_that_it_is_to_have_none(
+        #[case] replicas: i32,
+        #[case] generation: i64,
+        #[case] observed: Option<i64>,
+        #[case] expected: bool,
+    ) {
+        let set = json!({
+            "metadata": { "name": "s", "generation": generation },
+            "spec": { "replicas": replicas, "selector": {} },
+            "status": { "replicas": 1, "observedGeneration": observed },
+        });
+        assert_eq!(may_create(&serde_json::from_value(set).unwrap()), expected);
     }
 
     fn pod(status: serde_json::Value) -> Pod {

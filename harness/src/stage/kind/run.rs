@@ -27,7 +27,7 @@ impl Cluster {
     /// the next scenario runs; [`Cluster::end`] waits for it.
     pub async fn run(&self, job: &Job) -> Ran {
         let scenario = &job.plan.scenario;
-        let suffix = random_suffix(&self.seed, &format!("run {}", scenario.name));
+        let suffix = random_suffix(&self.seed, &format!("run {} {}", scenario.name, job.plan.seed));
         let namespace = namespace_of(&scenario.name, &suffix);
         if let Err(reason) = self.make_room(&namespace).await {
             return Ran::new(Err(reason), BTreeMap::new());
