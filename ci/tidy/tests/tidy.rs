@@ -39,12 +39,12 @@ fn crates_depend_only_downwards() {
 /// What the tests of the container images build on their own: their client of Docker has more features there.
 const OF_IMAGES: [&str; 3] = ["bollard ", "bollard-stubs ", "e2e "];
 
-/// Each package with its features, as far as `arguments` go.
+/// Each package with its features, as far as `arguments` go. Fetches what no build has needed yet.
 fn features(arguments: &[&str]) -> BTreeSet<String> {
     let tree = [
         "tree",
         "--workspace",
-        "--offline",
+        "--locked",
         "--prefix",
         "none",
         "--format",
