@@ -3,6 +3,7 @@
 use crate::drydock::{drydock, holds_secret, said, simulate};
 
 #[test]
+#[ignore = "long: mcm crashes before and after each of its effects"]
 fn the_lifecycle_ends_well_whenever_mcm_crashes() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["crash", "lifecycle"]);
@@ -19,6 +20,7 @@ fn the_lifecycle_ends_well_whenever_mcm_crashes() {
 }
 
 #[test]
+#[ignore = "long: mcm crashes before and after each of its effects"]
 fn a_machine_that_stays_is_the_same_in_the_end_whenever_mcm_crashes() {
     let folder = tempfile::tempdir().unwrap();
     let output = drydock(folder.path(), &["crash", "initialize"]);

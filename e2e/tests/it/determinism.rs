@@ -21,18 +21,21 @@ fn lifecycle() -> Scenario {
         .unwrap()
 }
 
-#[test]
-fn twenty_seeds_give_twenty_traces_and_each_gives_its_own_again() {
+#[rstest]
+#[case::a_few(5)]
+#[ignore = "long: twenty seeds"]
+#[case::many(20)]
+fn seeds_give_different_traces_and_each_gives_its_own_again(#[case] seeds: usize) {
     let folder = tempfile::tempdir().unwrap();
     let hashes = || -> Vec<String> {
-        let (_, runs) = simulate(folder.path(), &["lifecycle", "--seeds", "20"]);
+        let (_, runs) = simulate(folder.path(), &["lifecycle", "--seeds", &seeds.to_string()]);
         runs.iter()
             .map(|run| run["trace"]["hash"].as_str().unwrap().to_owned())
             .collect()
     };
     let first = hashes();
     assert_eq!(first, hashes());
-    assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 20);
+    assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), seeds);
 }
 
 #[test]

@@ -37,13 +37,16 @@ fn follow(folder: &Path, arguments: &[&str]) -> Vec<Value> {
     document["runs"].as_array().unwrap().clone()
 }
 
-#[test]
-fn a_plan_gives_the_same_trace_a_hundred_times_in_processes_of_their_own() {
+#[rstest]
+#[case::ten_times(10)]
+#[ignore = "long: a hundred runs"]
+#[case::a_hundred_times(100)]
+fn a_plan_gives_the_same_trace_each_time_in_a_process_of_its_own(#[case] times: usize) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plan.yaml"), SHORT).unwrap();
-    let again: Vec<&str> = std::iter::repeat_n(["--plan", "plan.yaml"], 100).flatten().collect();
+    let again: Vec<&str> = std::iter::repeat_n(["--plan", "plan.yaml"], times).flatten().collect();
     let runs = follow(folder.path(), &again);
-    assert_eq!(runs.len(), 100);
+    assert_eq!(runs.len(), times);
     let traces: BTreeSet<String> = runs.iter().map(|run| run["trace"].to_string()).collect();
     assert_eq!(traces.len(), 1, "{traces:?}");
     for struck in runs[0]["disturbances"].as_array().unwrap() {

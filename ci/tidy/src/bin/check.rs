@@ -187,26 +187,112 @@ impl Program {
         })
     }
 
+    /// Runs it until its first test fails, or runs for a minute: a defect may make a loop endless. The others have nothing to
+    /// add then.
     fn run(&self) -> Result<()> {
         let started = Instant::now();
+        let mut running = self
+            .command()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", self.executable))?;
+        let lines = running.stdout.take().map(|output| BufReader::new(output).lines());
+        let mut sum = None;
+        let mut broken = None;
+        for line in lines.into_iter().flatten().map_while(std::result::Result::ok) {
+            sum = sum.or_else(|| line.strip_prefix("test result: ok. ").map(str::to_owned));
+            broken = Broken::of(&line);
+            if broken.is_some() {
+                let _ = running.kill();
+                break;
+            }
+        }
+        let ended = running
+            .wait()
+            .map_err(|error| format!("{}: {error}", self.executable))?;
+        let name = format!("{} {}", self.of, self.target);
+        match broken {
+            Some(Broken::Failed(test)) => {
+                self.show(&test);
+                return Err(format!("test {test} of {name}"));
+            }
+            Some(Broken::Hangs(test)) => {
+                return Err(format!(
+                    "test {test} of {name} runs for over a minute: it does not end, or the machine is busy"
+                ));
+            }
+            None if !ended.success() => return Err(format!("tests of {name}: {ended}")),
+            None => {}
+        }
+        let passed = sum.as_deref().and_then(|sum| sum.split(';').next());
+        println!(
+            "{name}: {}, {:.1} s",
+            passed.unwrap_or("passed"),
+            started.elapsed().as_secs_f64()
+        );
+        Ok(())
+    }
+
+    /// Runs one test once more, and prints what it says.
+    fn show(&self, test: &str) {
+        if let Ok(output) = self.command().args(["--exact", test]).output() {
+            println!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+    }
+
+    fn command(&self) -> Command {
         let folder = Path::new(&self.manifest).parent().unwrap_or(Path::new("."));
-        let output = Command::new(&self.executable)
-            .args(["--format", "terse"])
+        let mut command = Command::new(&self.executable);
+        command
             .current_dir(folder)
             .env("CARGO_MANIFEST_DIR", folder)
             .env("INSTA_UPDATE", "no")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("cannot start {}: {error}", self.executable))?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let name = format!("{} {}", self.of, self.target);
-        if !output.status.success() {
-            println!("{said}{}", String::from_utf8_lossy(&output.stderr));
-            return Err(format!("tests of {name}"));
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// Why a test program need not go on.
+#[derive(Debug, PartialEq)]
+enum Broken {
+    /// This test failed.
+    Failed(String),
+    /// This test runs for longer than any test may.
+    Hangs(String),
+}
+
+impl Broken {
+    /// What a line of a test program says.
+    fn of(line: &str) -> Option<Self> {
+        let test = line.strip_prefix("test ")?;
+        if let Some(name) = test.strip_suffix(" ... FAILED") {
+            return Some(Self::Failed(name.to_owned()));
         }
-        let sum = said.lines().find_map(|line| line.strip_prefix("test result: ok. "));
-        let passed = sum.and_then(|sum| sum.split(';').next()).unwrap_or("passed");
-        println!("{name}: {passed}, {:.1} s", started.elapsed().as_secs_f64());
-        Ok(())
+        let (name, _) = test.split_once(" has been running for over ")?;
+        Some(Self::Hangs(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_program_says_what_is_broken() {
+        let failed = Broken::Failed("a::b".to_owned());
+        assert_eq!(Broken::of("test a::b ... FAILED"), Some(failed));
+        let hangs = Broken::Hangs("a::b".to_owned());
+        assert_eq!(
+            Broken::of("test a::b has been running for over 60 seconds"),
+            Some(hangs)
+        );
+        for fine in ["test a::b ... ok", "test result: FAILED. 1 passed", "running 2 tests"] {
+            assert_eq!(Broken::of(fine), None);
+        }
     }
 }
