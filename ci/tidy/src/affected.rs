@@ -49,6 +49,15 @@ pub fn affected(metadata: &Value, changed: &[&str]) -> Vec<String> {
         .collect()
 }
 
+/// How many test programs a build of these crates with their default features makes.
+pub fn test_programs(metadata: &Value, crates: &[String]) -> usize {
+    let packages =
+        array(metadata, "packages").filter(|package| crates.iter().any(|name| name == text(package, "name")));
+    let targets = packages.flat_map(|package| array(package, "targets"));
+    let is_built = |target: &&Value| target["test"] == true && array(target, "required-features").next().is_none();
+    targets.filter(is_built).count()
+}
+
 struct Crates<'a> {
     /// The folder of each crate, relative to the workspace's.
     folders: BTreeMap<&'a str, String>,
@@ -138,6 +147,21 @@ mod tests {
             package("e2e", "e2e/", &["harness"]),
             package("tidy", "ci/tidy/", &[]),
         ] })
+    }
+
+    #[test]
+    fn programs_that_need_a_feature_are_not_built() {
+        let targets = json!([
+            { "name": "e2e", "test": true },
+            { "name": "it", "test": true },
+            { "name": "images", "test": true, "required-features": ["containers"] },
+            { "name": "first_light", "test": false },
+        ]);
+        let metadata = json!({ "packages": [
+            { "name": "e2e", "targets": targets },
+            { "name": "mcm", "targets": [{ "name": "mcm", "test": true }] },
+        ] });
+        assert_eq!(test_programs(&metadata, &["e2e".to_owned()]), 2);
     }
 
     #[rstest]

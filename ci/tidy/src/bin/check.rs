@@ -4,14 +4,15 @@
 //! `check [COMMIT]` compares with another commit than HEAD.
 #![allow(clippy::print_stdout, clippy::disallowed_methods)] // a command that prints, and measures its own wall time
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tidy::affected::affected;
+use tidy::affected::{affected, test_programs};
 
 /// The crate whose tests run whole scenarios, for minutes: they come last.
 const SLOW: &str = "e2e";
@@ -47,7 +48,7 @@ fn check(base: &str) -> Result<String> {
         "cargo",
         &["metadata", "--no-deps", "--offline", "--format-version", "1"],
     )?;
-    let metadata = serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
     let crates = affected(&metadata, &paths);
     println!(
         "{} files differ from {base}; testing {}",
@@ -58,7 +59,7 @@ fn check(base: &str) -> Result<String> {
     if !format.is_ok_and(|status| status.success()) {
         return Err("the format: run `cargo fmt --all`".to_owned());
     }
-    let count = build_and_test(&crates)?;
+    let count = build_and_test(&crates, test_programs(&metadata, &crates))?;
     Ok(format!("the format, and {count} test programs"))
 }
 
@@ -82,8 +83,8 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
 }
 
 /// Builds all tests of the workspace, so that every crate is built with the features that it has in `make test`, and runs
-/// those of the crates.
-fn build_and_test(crates: &[String]) -> Result<usize> {
+/// the `wanted` ones of `crates`; after the last of them the build ends, too.
+fn build_and_test(crates: &[String], wanted: usize) -> Result<usize> {
     let mut build = Command::new("cargo")
         .args([
             "test",
@@ -108,8 +109,8 @@ fn build_and_test(crates: &[String]) -> Result<usize> {
                 }
             }
         });
-        let tested = run_all(&programs, crates);
-        if tested.is_err() {
+        let tested = run_all(&programs, crates, wanted);
+        if tested.as_ref().map_or(true, |count| *count == wanted) {
             let _ = build.kill();
         }
         drop(programs);
@@ -117,45 +118,46 @@ fn build_and_test(crates: &[String]) -> Result<usize> {
     });
     let build = build.wait().map_err(|error| format!("cargo: {error}"))?;
     let tested = tested?;
-    match build.success() {
+    match tested == wanted || build.success() {
         true => Ok(tested),
         false => Err("the build".to_owned()),
     }
 }
 
-/// Runs the programs as they are built: of those that are there, one of the crate that comes first in `crates`.
-fn run_all(programs: &Receiver<Program>, crates: &[String]) -> Result<usize> {
+/// Runs `wanted` programs as they are built: of those that are there, one of the crate that comes first in `crates`.
+fn run_all(programs: &Receiver<Program>, crates: &[String], wanted: usize) -> Result<usize> {
     let rank = |program: &Program| crates.iter().position(|name| *name == program.of);
-    let (mut pending, mut is_building, mut count) = (Vec::new(), true, 0);
-    loop {
-        loop {
-            match programs.try_recv() {
-                Ok(program) => pending.extend(rank(&program).map(|rank| (rank, program))),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => {
-                    is_building = false;
-                    break;
-                }
-            }
-        }
-        let may_run = |(_, program): &(usize, Program)| !is_building || program.of != SLOW;
+    let (mut pending, mut is_building, mut built, mut count) = (Vec::new(), true, 0, 0);
+    while is_building || !pending.is_empty() {
+        let mut next = programs.try_recv();
+        let may_run = |(_, program): &(usize, Program)| !is_building || built == wanted || program.of != SLOW;
         let ready = pending.iter().enumerate().filter(|(_, entry)| may_run(entry));
-        match ready.min_by_key(|(_, (rank, _))| *rank).map(|(index, _)| index) {
-            Some(index) => {
-                pending.swap_remove(index).1.run()?;
-                count += 1;
+        let first = ready.min_by_key(|(_, (rank, _))| *rank).map(|(index, _)| index);
+        if let (Err(_), Some(index)) = (&next, first) {
+            pending.swap_remove(index).1.run()?;
+            count += 1;
+            if count == wanted {
+                break;
             }
-            None if is_building => {
-                if let Ok(program) = programs.recv() {
-                    pending.extend(rank(&program).map(|rank| (rank, program)));
-                }
+            continue;
+        }
+        if next == Err(TryRecvError::Empty) {
+            next = programs.recv().map_err(|_| TryRecvError::Disconnected);
+        }
+        match next {
+            Ok(program) => {
+                let concerned = rank(&program).map(|rank| (rank, program));
+                built += usize::from(concerned.is_some());
+                pending.extend(concerned);
             }
-            None => return Ok(count),
+            Err(_) => is_building = false,
         }
     }
+    Ok(count)
 }
 
 /// A test program that cargo has built.
+#[derive(PartialEq)]
 struct Program {
     /// The crate's name.
     of: String,
@@ -187,8 +189,7 @@ impl Program {
         })
     }
 
-    /// Runs it until its first test fails, or runs for a minute: a defect may make a loop endless. The others have nothing to
-    /// add then.
+    /// Runs it until its first test fails, or takes longer than any test may: a defect may make a loop endless.
     fn run(&self) -> Result<()> {
         let started = Instant::now();
         let mut running = self
@@ -197,41 +198,41 @@ impl Program {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| format!("cannot start {}: {error}", self.executable))?;
-        let lines = running.stdout.take().map(|output| BufReader::new(output).lines());
-        let mut sum = None;
-        let mut broken = None;
-        for line in lines.into_iter().flatten().map_while(std::result::Result::ok) {
-            sum = sum.or_else(|| line.strip_prefix("test result: ok. ").map(str::to_owned));
-            broken = Broken::of(&line);
-            if broken.is_some() {
-                let _ = running.kill();
-                break;
-            }
+        let output = running.stdout.take().ok_or("a test program has no output")?;
+        let (said, lines) = channel();
+        let reader = std::thread::spawn(move || {
+            let lines = BufReader::new(output).lines().map_while(std::result::Result::ok);
+            // The receiver is gone once a test has failed.
+            lines
+                .map(|line| said.send(line))
+                .take_while(std::result::Result::is_ok)
+                .count()
+        });
+        let verdict = watch(&lines);
+        drop(lines);
+        if !matches!(verdict, Verdict::Ended(_)) {
+            let _ = running.kill();
         }
         let ended = running
             .wait()
             .map_err(|error| format!("{}: {error}", self.executable))?;
+        let _ = reader.join();
         let name = format!("{} {}", self.of, self.target);
-        match broken {
-            Some(Broken::Failed(test)) => {
+        match verdict {
+            Verdict::Failed(test) => {
                 self.show(&test);
-                return Err(format!("test {test} of {name}"));
+                Err(format!("test {test} of {name}"))
             }
-            Some(Broken::Hangs(test)) => {
-                return Err(format!(
-                    "test {test} of {name} runs for over a minute: it does not end, or the machine is busy"
-                ));
+            Verdict::Hangs(test) => Err(format!(
+                "test {test} of {name} takes longer than {} s",
+                (NOTICED + PATIENCE).as_secs()
+            )),
+            Verdict::Ended(_) if !ended.success() => Err(format!("tests of {name}: {ended}")),
+            Verdict::Ended(passed) => {
+                println!("{name}: {passed}, {:.1} s", started.elapsed().as_secs_f64());
+                Ok(())
             }
-            None if !ended.success() => return Err(format!("tests of {name}: {ended}")),
-            None => {}
         }
-        let passed = sum.as_deref().and_then(|sum| sum.split(';').next());
-        println!(
-            "{name}: {}, {:.1} s",
-            passed.unwrap_or("passed"),
-            started.elapsed().as_secs_f64()
-        );
-        Ok(())
     }
 
     /// Runs one test once more, and prints what it says.
@@ -257,24 +258,70 @@ impl Program {
     }
 }
 
-/// Why a test program need not go on.
+/// After how long a test program says that a test still runs.
+const NOTICED: Duration = Duration::from_secs(60);
+/// How long such a test may go on: none takes longer than 20 s, on a machine that is not busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a test program went.
 #[derive(Debug, PartialEq)]
-enum Broken {
+enum Verdict {
+    /// Its output ended: how many tests passed.
+    Ended(String),
     /// This test failed.
     Failed(String),
     /// This test runs for longer than any test may.
     Hangs(String),
 }
 
-impl Broken {
-    /// What a line of a test program says.
-    fn of(line: &str) -> Option<Self> {
-        let test = line.strip_prefix("test ")?;
-        if let Some(name) = test.strip_suffix(" ... FAILED") {
-            return Some(Self::Failed(name.to_owned()));
+/// What one line of a test program says.
+#[derive(Debug, PartialEq)]
+enum Line<'a> {
+    Passed(&'a str),
+    Failed(&'a str),
+    StillRuns(&'a str),
+    Sum(&'a str),
+    Other,
+}
+
+impl<'a> Line<'a> {
+    fn of(line: &'a str) -> Self {
+        if let Some(sum) = line.strip_prefix("test result: ok. ") {
+            return Self::Sum(sum.split(';').next().unwrap_or(sum));
         }
-        let (name, _) = test.split_once(" has been running for over ")?;
-        Some(Self::Hangs(name.to_owned()))
+        let Some(test) = line.strip_prefix("test ") else {
+            return Self::Other;
+        };
+        if let Some((name, _)) = test.split_once(" has been running for over ") {
+            return Self::StillRuns(name);
+        }
+        match test.rsplit_once(" ... ") {
+            Some((name, "ok")) => Self::Passed(name),
+            Some((name, "FAILED")) => Self::Failed(name),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Reads the output of a test program until it ends, or need not go on.
+fn watch(lines: &Receiver<String>) -> Verdict {
+    let mut passed = "passed".to_owned();
+    let mut late: BTreeMap<String, Instant> = BTreeMap::new();
+    loop {
+        match lines.recv_timeout(Duration::from_secs(1)) {
+            Ok(line) => match Line::of(&line) {
+                Line::Failed(test) => return Verdict::Failed(test.to_owned()),
+                Line::Passed(test) => drop(late.remove(test)),
+                Line::StillRuns(test) => drop(late.insert(test.to_owned(), Instant::now())),
+                Line::Sum(sum) => sum.clone_into(&mut passed),
+                Line::Other => {}
+            },
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Verdict::Ended(passed),
+        }
+        if let Some((test, _)) = late.iter().find(|(_, since)| since.elapsed() > PATIENCE) {
+            return Verdict::Hangs(test.clone());
+        }
     }
 }
 
@@ -283,16 +330,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_program_says_what_is_broken() {
-        let failed = Broken::Failed("a::b".to_owned());
-        assert_eq!(Broken::of("test a::b ... FAILED"), Some(failed));
-        let hangs = Broken::Hangs("a::b".to_owned());
+    fn a_line_of_a_test_program_says_how_a_test_went() {
+        assert_eq!(Line::of("test a::b ... FAILED"), Line::Failed("a::b"));
+        assert_eq!(Line::of("test a::b ... ok"), Line::Passed("a::b"));
         assert_eq!(
-            Broken::of("test a::b has been running for over 60 seconds"),
-            Some(hangs)
+            Line::of("test a::b has been running for over 60 seconds"),
+            Line::StillRuns("a::b")
         );
-        for fine in ["test a::b ... ok", "test result: FAILED. 1 passed", "running 2 tests"] {
-            assert_eq!(Broken::of(fine), None);
+        assert_eq!(Line::of("test result: ok. 3 passed; 0 failed"), Line::Sum("3 passed"));
+        for other in [
+            "test a::b ... ignored",
+            "test result: FAILED. 1 passed",
+            "running 2 tests",
+        ] {
+            assert_eq!(Line::of(other), Line::Other, "{other}");
         }
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_reading() {
+        let (say, lines) = channel();
+        for line in [
+            "running 3 tests",
+            "test a ... ok",
+            "test b ... FAILED",
+            "test c ... FAILED",
+        ] {
+            say.send(line.to_owned()).unwrap();
+        }
+        assert_eq!(watch(&lines), Verdict::Failed("b".to_owned()));
     }
 }
