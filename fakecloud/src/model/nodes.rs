@@ -296,4 +296,30 @@ mod tests {
         assert!(error.starts_with(said) || error.ends_with(said), "{error}");
         assert_eq!((cloud.live_count(), cloud.log().last()), (0, 0));
     }
+
+    #[rstest]
+    #[case::one_letter("a".into(), true)]
+    #[case::as_long_as_it_may_be("a".repeat(63), true)]
+    #[case::too_long("a".repeat(64), false)]
+    #[case::all_that_it_may_hold("a-b_c.D9".into(), true)]
+    #[case::nothing(String::new(), false)]
+    #[case::a_dash_in_front("-a".into(), false)]
+    #[case::a_dot_at_the_end("a.".into(), false)]
+    #[case::a_blank("a b".into(), false)]
+    #[case::another_alphabet("ä".into(), false)]
+    fn a_name_is_what_kubernetes_takes(#[case] text: String, #[case] expected: bool) {
+        assert_eq!(is_name(&text), expected);
+        assert_eq!(is_key(&text), expected);
+        assert_eq!(is_key(&format!("example.com/{text}")), expected);
+        assert_eq!(is_value(&text), expected || text.is_empty());
+    }
+
+    #[rstest]
+    #[case::as_long_as_it_may_be(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".")), true)]
+    #[case::too_long(format!("{}/a", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(62)].join(".")), false)]
+    #[case::no_domain("/a".into(), false)]
+    #[case::two_slashes("a/b/c".into(), false)]
+    fn the_domain_of_a_key_is_what_kubernetes_takes(#[case] text: String, #[case] expected: bool) {
+        assert_eq!(is_key(&text), expected);
+    }
 }
