@@ -152,7 +152,7 @@ async fn is_killed(kills: u64) {
         made += shared.answered.load(Ordering::Relaxed);
     }
     assert!(
-        made > kills && deleted.len() as u64 > kills / 2,
+        made > kills && u64::try_from(deleted.len()).unwrap() > kills / 2,
         "{made} calls were answered, {} deleted",
         deleted.len()
     );

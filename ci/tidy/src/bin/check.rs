@@ -141,7 +141,7 @@ fn run_all(programs: &Receiver<Program>, crates: &[String], wanted: usize) -> Re
             }
             continue;
         }
-        if next == Err(TryRecvError::Empty) {
+        if matches!(next, Err(TryRecvError::Empty)) {
             next = programs.recv().map_err(|_| TryRecvError::Disconnected);
         }
         match next {
@@ -157,7 +157,6 @@ fn run_all(programs: &Receiver<Program>, crates: &[String], wanted: usize) -> Re
 }
 
 /// A test program that cargo has built.
-#[derive(PartialEq)]
 struct Program {
     /// The crate's name.
     of: String,

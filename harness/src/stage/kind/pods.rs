@@ -132,8 +132,7 @@ impl Pods {
             ProcessAction::RollingRestart => {
                 let pods = self.list(app).await?;
                 self.ended.extend(pods.iter().map(uid));
-                self.patch(app, &json!({ "spec": { "template": self.restarted() } }))
-                    .await?;
+                self.renew_template(app).await?;
                 self.ready(app).await
             }
         }
@@ -186,35 +185,36 @@ impl Pods {
         kill(&self.engine, pods).await
     }
 
-    /// Has as many pods of a program as there are to be, from a new ReplicaSet: what an ended one still does to its pods is then
-    /// told apart from what happens to these.
+    /// Has as many pods of a program as there are to be.
     async fn start(&self, app: &str) -> Result<(), String> {
-        let spec = json!({ "replicas": self.wanted(app), "template": self.restarted() });
-        self.patch(app, &json!({ "spec": spec })).await?;
+        self.scale(app, self.wanted(app)).await?;
         self.ready(app).await
     }
 
-    /// The part of a pod template by which a Deployment begins a new ReplicaSet, as `kubectl rollout restart` writes it.
-    fn restarted(&self) -> serde_json::Value {
+    /// Has the Deployment begin a new ReplicaSet, as `kubectl rollout restart` does.
+    async fn renew_template(&self, app: &str) -> Result<(), String> {
         let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
-        json!({ "metadata": { "annotations": restarted } })
+        let template = json!({ "metadata": { "annotations": restarted } });
+        self.patch(app, &json!({ "spec": { "template": template } })).await
     }
 
     /// Ends all pods of a program without notice, and lets it have none: also those with which a ReplicaSet replaces a killed
-    /// pod before its controller sees that it is to have none.
+    /// pod before its controller sees that it is to have none. The next start gets a ReplicaSet of its own, so that
+    /// [`Self::trouble`] can ignore all pods of the ended ones.
     async fn end(&mut self, app: &str) -> Result<(), String> {
         let pods = self.list(app).await?;
         self.kill(&pods).await?;
-        self.patch(app, &json!({ "spec": { "replicas": 0 } })).await?;
+        self.scale(app, 0).await?;
         remove(&self.api, &pods).await?;
         let sets = self.without_pods(app).await?;
         let replacements = self.list(app).await?;
         self.ended.extend(sets);
-        remove(&self.api, &replacements).await
+        remove(&self.api, &replacements).await?;
+        self.renew_template(app).await
     }
 
-    /// Waits until the controllers have seen that a program is to have no pods, from when on they create none. Returns the uids
-    /// of its ReplicaSets.
+    /// Waits until the ReplicaSet controller has seen that a program is to have no pods, and so creates no more. Returns the
+    /// uids of its ReplicaSets.
     async fn without_pods(&self, app: &str) -> Result<BTreeSet<String>, String> {
         let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &self.namespace);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
@@ -248,6 +248,10 @@ impl Pods {
     /// How many pods a program is to have.
     fn wanted(&self, app: &str) -> u32 {
         if app == MCM { self.replicas } else { 1 }
+    }
+
+    async fn scale(&self, app: &str, replicas: u32) -> Result<(), String> {
+        self.patch(app, &json!({ "spec": { "replicas": replicas } })).await
     }
 
     async fn patch(&self, app: &str, change: &serde_json::Value) -> Result<(), String> {
