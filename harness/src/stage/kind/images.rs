@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
 use super::docker::Engine;
-use super::tar;
+use super::{tar, tools};
 use crate::stage::child::beside;
 
 /// How many bytes of the content's hash name an image.
@@ -141,7 +141,7 @@ pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>,
         name.to_owned(),
         stripped(program).await.map_or_else(|| read(program), Ok)?,
     )];
-    let linked = Command::new("ldd").arg(program).env("LC_ALL", "C").output().await;
+    let linked = tools::output(Command::new("ldd").arg(program).env("LC_ALL", "C")).await;
     let linked = linked.map_err(|error| format!("cannot find the libraries of {name} with ldd: {error}"))?;
     for library in libraries(&String::from_utf8_lossy(&linked.stdout))? {
         files.push((library.trim_start_matches('/').to_owned(), read(Path::new(&library))?));
@@ -153,7 +153,7 @@ pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>,
 async fn stripped(program: &Path) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().ok()?;
     let copy = folder.path().join("program");
-    let strip = Command::new("strip").arg("-o").arg(&copy).arg(program).output().await;
+    let strip = tools::output(Command::new("strip").arg("-o").arg(&copy).arg(program)).await;
     strip.ok().filter(|output| output.status.success())?;
     std::fs::read(copy).ok()
 }

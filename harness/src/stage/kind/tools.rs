@@ -6,14 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use crate::stage::child::this_program;
 
@@ -183,10 +183,8 @@ impl Call<'_> {
             };
         }
         let mut child = command.spawn().map_err(cannot)?;
-        let mut group = Group {
-            id: child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw),
-            orphans: self.orphans.clone(),
-        };
+        let mut group = Group::of(&child);
+        group.orphans = self.orphans.clone();
         let ended = tokio::time::timeout(self.limit, child.wait()).await;
         if let Ok(Ok(_)) = ended {
             // Nothing that it started outlives it, and nobody waits for that.
@@ -221,6 +219,16 @@ struct Group {
     orphans: Option<Orphans>,
 }
 
+impl Group {
+    /// Of a process that was started in a group of its own.
+    fn of(child: &Child) -> Self {
+        Self {
+            id: child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw),
+            orphans: None,
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         let Some(id) = self.id else {
@@ -235,7 +243,28 @@ impl Drop for Group {
                 let _ = killpg(id, Signal::SIGKILL);
             }
         }
+        // The signal is under way until the process is dead, and until then it may write into a folder that goes next.
+        // Tokio reaps it.
+        let _ = waitid(Id::Pid(id), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
     }
+}
+
+/// Runs a program that takes a moment and returns what it prints. Dropped on the way, it ends the program and all that
+/// it started, and waits until the program is dead.
+///
+/// # Errors
+/// It cannot be started.
+pub(super) async fn output(command: &mut Command) -> std::io::Result<Output> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let child = command.spawn()?;
+    let mut group = Group::of(&child);
+    let output = child.wait_with_output().await;
+    group.id = None;
+    output
 }
 
 /// The last lines of a log that say something, as one line.
@@ -271,6 +300,30 @@ mod tests {
         );
         assert_eq!(last_words("one\n\ntwo\nthree\nfour\n"), "two / three / four");
         assert_eq!(last_words(""), "");
+    }
+
+    #[tokio::test]
+    async fn a_program_whose_output_is_awaited_no_longer_is_dead() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\"; exec sleep 600"]).arg(&file);
+        let started = async {
+            loop {
+                let text = std::fs::read_to_string(&file).unwrap_or_default();
+                match text.trim_end().parse::<u32>() {
+                    Ok(id) if text.ends_with('\n') => return id,
+                    _ => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+            }
+        };
+        let id = tokio::select! {
+            output = output(&mut command) => panic!("it ended: {output:?}"),
+            id = started => id,
+        };
+        // A dead process that is not reaped yet has no command line.
+        let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        assert_eq!(String::from_utf8_lossy(&line), "");
     }
 
     #[test]
