@@ -11,8 +11,7 @@ use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use kube::runtime::utils::{Backoff, StreamBackoff};
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, keys};
 use mcm_core::class::secrets_of;
@@ -496,17 +495,19 @@ impl Target {
 }
 
 /// Fills `cache` from a watch of `api` and gives what changed. Failures are logged and tried again.
+/// The first wait after a watch failed.
+const WATCH_RETRY: Duration = Duration::from_millis(200);
+
 fn watch<K>(api: Api<K>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Vec<Change<K>>> + Send
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let events = watcher(api, watcher::Config::default().timeout(watch_seconds));
-    let events = StreamBackoff::new(events, WatchBackoff::default());
+    let events = runtime::watch::watch(api, watcher::Config::default().timeout(watch_seconds), WATCH_RETRY);
     // An empty batch passes too: after the end of the last list the loop has to look again.
     events.map(move |event| match event {
         Ok(event) => cache.apply(event.modify(|object| object.managed_fields_mut().clear())),
         Err(error) => {
-            tracing::warn!(kind = %K::kind(&()), error = watch_error(&error), "the watch broke; again soon");
+            tracing::warn!(kind = %K::kind(&()), error = watch_error(&error), "the watch failed and is requested again");
             Vec::new()
         }
     })
@@ -518,35 +519,6 @@ fn watch_error(error: &watcher::Error) -> String {
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => crate::error::brief(error),
         other => other.to_string(),
-    }
-}
-
-/// From 200 ms to 10 s, doubling, without jitter: one process watches few kinds.
-#[derive(Debug)]
-struct WatchBackoff(Duration);
-
-const SHORTEST: Duration = Duration::from_millis(200);
-const LONGEST: Duration = Duration::from_secs(10);
-
-impl Default for WatchBackoff {
-    fn default() -> Self {
-        Self(SHORTEST)
-    }
-}
-
-impl Iterator for WatchBackoff {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let wait = self.0;
-        self.0 = (wait * 2).min(LONGEST);
-        Some(wait)
-    }
-}
-
-impl Backoff for WatchBackoff {
-    fn reset(&mut self) {
-        self.0 = SHORTEST;
     }
 }
 

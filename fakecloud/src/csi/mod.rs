@@ -24,17 +24,15 @@ use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass, VolumeAttachment};
-use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{Config, Event};
-use kube::runtime::{WatchStreamExt, watcher};
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 pub use self::settings::CsiSettings;
 use self::world::{Action, Task, World};
 use crate::Fakecloud;
-use crate::kubelet::watch_config;
+use crate::kubelet::{watch, watch_config};
 use crate::model::{Operation, VmState, later};
 
 /// How many API calls are under way at once.
@@ -303,7 +301,7 @@ where
     N: Ord + Clone + Send + 'static,
     T: Fn(&World, &K) -> Vec<Task> + Copy + Send + 'static,
 {
-    let events = watcher(Api::<K>::all(client.clone()), config.clone()).backoff(Patience::default());
+    let events = watch::<K>(client.clone(), config.clone());
     let mut listing: Option<BTreeSet<N>> = None;
     events
         .filter_map(move |event| {
@@ -340,24 +338,4 @@ where
             std::future::ready(update)
         })
         .boxed()
-}
-
-/// A second, two, four, eight, then ten seconds each, without jitter.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Iterator for Patience {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let seconds = (1_u64 << self.0.min(4)).min(10);
-        self.0 += 1;
-        Some(Duration::from_secs(seconds))
-    }
-}
-
-impl Backoff for Patience {
-    fn reset(&mut self) {
-        self.0 = 0;
-    }
 }

@@ -36,9 +36,8 @@ use futures::stream::FuturesUnordered;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::runtime::utils::Backoff;
+use kube::runtime::watcher;
 use kube::runtime::watcher::{Config, Event};
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -252,35 +251,20 @@ fn changed_since(cloud: &Cloud, after: u64) -> Option<BTreeSet<String>> {
     )
 }
 
+/// The first wait after a watch failed.
+const WATCH_RETRY: Duration = Duration::from_secs(1);
+
 /// How this process asks for watches.
 pub(crate) fn watch_config(clock: &Clock) -> Config {
     Config::default().timeout(clock.watch_seconds())
 }
 
+/// Follows all objects of a kind.
 pub(crate) fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
 where
     K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    watcher(Api::<K>::all(client), config).backoff(Patience::default())
-}
-
-/// A second, two, four, eight, then ten seconds each, without jitter.
-#[derive(Default)]
-struct Patience(u32);
-
-impl Iterator for Patience {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        self.0 = self.0.saturating_add(1);
-        Some(calls::backoff(self.0, Duration::from_secs(10)))
-    }
-}
-
-impl Backoff for Patience {
-    fn reset(&mut self) {
-        self.0 = 0;
-    }
+    runtime::watch::watch(Api::<K>::all(client), config, WATCH_RETRY)
 }
 
 /// What a new list began with, less what it has shown so far: in the end, what is gone.
