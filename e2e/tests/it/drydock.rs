@@ -36,7 +36,7 @@ pub fn drydock_program() -> Command {
     static BUILT: Once = Once::new();
     let program = env!("CARGO_BIN_EXE_drydock");
     BUILT.call_once(|| {
-        let mut build = Command::new(env!("CARGO"));
+        let mut build = cargo();
         build.args(["build", "--quiet", "--offline", "--workspace", "--bins"]);
         if Path::new(program)
             .parent()
@@ -47,6 +47,22 @@ pub fn drydock_program() -> Command {
         assert!(build.status().unwrap().success(), "the programs cannot be built");
     });
     Command::new(program)
+}
+
+/// Cargo, as from a shell: what Cargo sets for the program of a package is removed. The build script of a dependency
+/// depends on some of that, and all crates above it would be compiled again.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        let of_package = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+        if name
+            .to_str()
+            .is_some_and(|name| of_package.iter().any(|begin| name.starts_with(begin)))
+        {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// What a simulated run left in its JSON result; also when runs failed.

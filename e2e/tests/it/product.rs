@@ -1,10 +1,10 @@
 //! What is shipped has no planted defects.
 
-use std::process::Command;
+use crate::drydock::cargo;
 
 #[test]
 fn mcm_by_itself_has_no_mutants() {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo()
         .args(["tree", "--offline", "--package", "mcm", "--edges", "normal,features"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
