@@ -109,5 +109,4 @@ fn a_leader_wakes_up() -> Scenario {
     .step(wait(seconds(60)))
     .eventually(joining(), well(MACHINES[0]))
     .eventually(seconds(1), all([struck("ask", 1), struck("behind", 1)]))
-    .quiet_end(joining())
 }

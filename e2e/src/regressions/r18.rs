@@ -34,11 +34,11 @@ fn path_cut() -> Scenario {
         "r18-path-outage",
         "For an hour no kubelet reaches the API server: machines of a deployment are replaced one at a time.",
     );
-    settled(story, &[pool(20)])
+    settled(story, &[pool(10)])
         .step(wait(seconds(60)))
         .step(api_fault(rule))
         .step(wait(seconds(3600)))
         .eventually(seconds(1), struck("path", 1))
         .step(lift_api_fault("path"))
-        .eventually(seconds(40 * 60), at_size(20))
+        .eventually(seconds(40 * 60), at_size(10))
 }

@@ -31,20 +31,20 @@ pub(super) fn entry() -> Entry {
 const ZONES: [&str; 3] = ["z1", "z2", "z3"];
 const POOLS: [(&str, &str); 3] = [("md-z1", "class-z1"), ("md-z2", "class-z2"), ("md-z3", "class-z3")];
 
-/// The zone is down for three hours. New VMs are made and never boot; or nothing of it answers, and no new machine can
+/// The zone is down for an hour and a half. New VMs are made and never boot; or nothing of it answers, and no new machine can
 /// be made for the one that goes.
 fn outage(name: &str, failure: ZoneFailure, no_new_ones: bool) -> Scenario {
     let pools = POOLS.map(|(name, class)| Pool { name, class, ..pool(4) });
     let story = story(
         name,
-        "A zone is down for three hours: its deployment loses one machine at most, and the others lose none.",
+        "A zone is down for an hour and a half: its deployment loses one machine at most, and the others lose none.",
     )
     .steps(POOLS.into_iter().zip(ZONES).map(|((_, name), zone)| class(name, zone)));
     let mut story = settled(story, &pools).step(wait(seconds(60)));
     if no_new_ones {
         story = story.step(api_trouble(&[Verb::Create], "machines", refusal(503)));
     }
-    story = story.step(fail_zone("z1", failure)).step(wait(seconds(3 * 3600)));
+    story = story.step(fail_zone("z1", failure)).step(wait(seconds(5400)));
     if no_new_ones {
         story = story.eventually(seconds(1), struck("api", 1)).step(api_recovers());
     }

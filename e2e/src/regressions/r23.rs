@@ -25,11 +25,11 @@ pub(super) fn entry() -> Entry {
 }
 
 fn scaled_down(name: &str) -> Scenario {
-    let usual = pool(40);
+    let usual = pool(20);
     let frozen = |is: Value| field("MachineSet", &usual.set(), "/metadata/labels/freeze", is);
     let story = story(
         name,
-        "Of 40 machines 38 are to go, and drain for three minutes: the set is frozen meanwhile, and grows again later.",
+        "Of 20 machines 18 are to go, and drain for three minutes: the set is frozen meanwhile, and grows again later.",
     );
     settled(story, std::slice::from_ref(&usual))
         .step(drains_take_long())

@@ -45,7 +45,7 @@ pub(super) fn entry() -> Entry {
                 breaks: &["I14", EXPECTED],
             },
         ],
-        open: "sixty drains of half an hour, not a hundred and ten of two",
+        open: "sixty drains of a quarter of an hour, not a hundred and ten of two",
     }
 }
 
@@ -67,7 +67,7 @@ fn storm(name: &str, about: &str, drained: u32) -> Scenario {
         }))
     };
     story(name, about)
-        .keeper(POOL, 0, json!({ "drainTimeout": "30m0s" }))
+        .keeper(POOL, 0, json!({ "drainTimeout": "15m0s" }))
         .step(apply(budget))
         .step(keep(drained))
         .eventually(2 * joining(), all(names.iter().map(|name| well(name))))
@@ -78,7 +78,7 @@ fn storm(name: &str, about: &str, drained: u32) -> Scenario {
         .step(wait(seconds(300)))
         .step(create_machine("new"))
         .eventually(seconds(300), phase("new", Phase::Running))
-        .always(seconds(20 * 60), exists("Pod", &format!("on-{last}")))
+        .always(seconds(5 * 60), exists("Pod", &format!("on-{last}")))
         .eventually(seconds(8 * 60), all(names.iter().map(|name| machine_gone(name))))
         .step(delete_machine("new"))
         .eventually(slack(), machine_gone("new"))

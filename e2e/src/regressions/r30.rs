@@ -18,8 +18,8 @@ use serde_json::json;
 use super::{POOL, delayed, joining, story, well};
 
 /// The machines, and those of them that are deleted.
-const MACHINES: u32 = 20;
-const DELETED: u32 = 10;
+const MACHINES: u32 = 12;
+const DELETED: u32 = 6;
 /// Of so many pods each.
 const PODS: u32 = 3;
 
@@ -62,7 +62,7 @@ fn wrong_budget() -> Scenario {
     .step(budget("web", 0))
     .eventually(slack(), ready())
     .steps(first(DELETED).map(|name| delete_machine(&name)))
-    .step(wait(seconds(30 * 60)))
+    .step(wait(seconds(20 * 60)))
     .always(seconds(1), ready())
     .step(budget("web", MACHINES * PODS))
     .eventually(seconds(120), all(first(DELETED).map(|name| machine_gone(&name))))

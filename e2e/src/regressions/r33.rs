@@ -13,8 +13,8 @@ use harness::scenario::expect::PodState;
 use super::{POOL, joining, refused, story, well};
 
 /// Three of them fill a node.
-const PODS: u32 = 60;
-const MACHINES: u32 = 20;
+const PODS: u32 = 36;
+const MACHINES: u32 = 12;
 
 pub(super) fn entry() -> Entry {
     Entry {
@@ -51,7 +51,7 @@ fn drains() -> Scenario {
     };
     story(
         "r33-drains-with-volumes",
-        "Ten of twenty machines with three volumes each are drained at once, and an eviction fails: all are empty in time.",
+        "Ten of twelve machines with three volumes each are drained at once, and an eviction fails: all are empty in time.",
     )
     .keeper(POOL, 0, serde_json::Value::Null)
     .step(storage_class())

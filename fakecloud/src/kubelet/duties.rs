@@ -1,6 +1,8 @@
 //! What a registered kubelet does for its Node: the Lease and the status.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
 
 use super::calls::{Outcome, Request, backoff};
 use super::conditions::{self, Readiness, Wanted};
@@ -54,13 +56,26 @@ impl Fleet {
         pulses.begin(&node.uid, now, self.settings.lease_period.0)
     }
 
-    /// From now on the kubelet renews its Lease every time, if it can.
+    /// From now on the kubelet renews its Lease every time, if it can, and repeats its status.
     pub(super) fn speak_up(&mut self, vm: u64, now: Timestamp) {
-        let Some(pulses) = &self.pulses else { return };
-        let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
+        let (Some(pulses), Some(kubelet)) = (&self.pulses, self.kubelets.get(&vm)) else {
+            return;
+        };
+        let node = kubelet.registered();
         if let Some(next) = node.and_then(|node| pulses.end(&node.uid, now)) {
             self.wheel.set(Timer::Lease(vm), next);
+            if let Some(written) = kubelet.status_written.filter(|_| !kubelet.status_under_way) {
+                let next = next_after(now, written, self.settings.status_period.0);
+                self.wheel.set_earlier(Timer::Status(vm), next);
+            }
         }
+    }
+
+    /// Whether the kubelet beats unheard: neither its Lease is renewed nor its status repeated.
+    fn is_unheard(&self, vm: u64) -> bool {
+        let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
+        let pulses = self.pulses.as_ref().zip(node);
+        pulses.is_some_and(|(pulses, node)| pulses.beats(&node.uid))
     }
 
     /// The status has changed: it is written now, or once the write that is under way is done.
@@ -130,6 +145,9 @@ impl Fleet {
                 if attached {
                     self.volumes_changed(&node, now);
                 }
+                if !due && self.is_unheard(vm) {
+                    return;
+                }
                 period
             }
             Outcome::Gone | Outcome::Node(_) => return self.lose_node(vm, now),
@@ -141,6 +159,14 @@ impl Fleet {
         let next = if due { now } else { later(now, wait) };
         self.wheel.set(Timer::Status(vm), next);
     }
+}
+
+/// The first moment after `now` that is a whole number of periods after `start`.
+fn next_after(now: Timestamp, start: Timestamp, period: Duration) -> Timestamp {
+    let nanoseconds = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
+    let periods = (now.as_nanosecond() - start.as_nanosecond()).div_euclid(nanoseconds) + 1;
+    let after = SignedDuration::from_nanos_i128(periods.saturating_mul(nanoseconds));
+    start.saturating_add(after).unwrap_or(Timestamp::MAX)
 }
 
 impl Kubelet {

@@ -227,16 +227,13 @@ impl Handle {
             state.starts += 1;
             state.starts
         };
-        self.0
-            .gate
-            .trace()
-            .record(&self.0.name, format!("process started ({starts})"));
+        self.0.gate.trace().process(&self.0.name, format!("started ({starts})"));
     }
 
     fn stopped(&self, how: &str) {
         self.lock().running = false;
         self.0.gate.cut();
-        self.0.gate.trace().record(&self.0.name, format!("process {how}"));
+        self.0.gate.trace().process(&self.0.name, how);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

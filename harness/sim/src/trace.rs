@@ -27,6 +27,8 @@ struct Record {
     limit: u64,
     keep: Keep,
     entries: VecDeque<Entry>,
+    /// Those of `entries` that are about processes and are kept when they are no longer among the newest.
+    of_processes: Vec<Entry>,
 }
 
 /// One thing that happened.
@@ -42,11 +44,22 @@ pub struct Entry {
     pub text: String,
 }
 
+impl Entry {
+    fn is_of_a_process(&self) -> bool {
+        self.source == FAULT || self.text.starts_with(PROCESS)
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {} {}", self.at, self.source, self.text)
     }
 }
+
+/// The source of entries about faults.
+const FAULT: &str = "fault";
+/// How entries about the life of a process begin.
+const PROCESS: &str = "process ";
 
 /// Which entries stay in memory for the narrative; the hash always covers all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +86,7 @@ impl Trace {
             limit: u64::MAX,
             keep,
             entries: VecDeque::new(),
+            of_processes: Vec::new(),
         };
         Self {
             clock,
@@ -96,6 +110,11 @@ impl Trace {
             }
             full.await;
         }
+    }
+
+    /// Records what happened to the process `name`.
+    pub fn process(&self, name: &str, what: impl fmt::Display) {
+        self.record(name, format!("{PROCESS}{what}"));
     }
 
     /// Changes which entries stay in memory from here on.
@@ -137,7 +156,7 @@ impl Trace {
 
     /// Records an injected fault and whom it struck.
     pub fn fault(&self, target: &str, text: &str) {
-        self.record("fault", format!("{target}: {text}"));
+        self.record(FAULT, format!("{target}: {text}"));
     }
 
     /// The hash (SHA-256, hexadecimal) over everything recorded so far.
@@ -159,6 +178,13 @@ impl Trace {
     /// The entries that are kept, oldest first.
     pub fn entries(&self) -> Vec<Entry> {
         self.lock().entries.iter().cloned().collect()
+    }
+
+    /// The entries about processes, oldest first: their starts and ends, and what faults did. All of them are kept.
+    pub fn of_processes(&self) -> Vec<Entry> {
+        let record = self.lock();
+        let newest = record.entries.iter().filter(|entry| entry.is_of_a_process());
+        record.of_processes.iter().chain(newest).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {
@@ -197,7 +223,8 @@ impl Record {
     fn forget_what_is_not_kept(&mut self) {
         if let Keep::Last(count) = self.keep {
             let excess = self.entries.len().saturating_sub(count);
-            self.entries.drain(..excess);
+            let forgotten = self.entries.drain(..excess);
+            self.of_processes.extend(forgotten.filter(Entry::is_of_a_process));
         }
     }
 }
@@ -250,6 +277,22 @@ mod tests {
             .map(|entry| (entry.number, entry.text))
             .collect();
         assert_eq!(kept, [(3, "3".to_owned()), (4, "4".to_owned())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_about_processes_is_kept() {
+        let trace = trace(Keep::Last(2));
+        trace.process("mcm", "started (1)");
+        for number in 0..5 {
+            trace.record("mcm", number.to_string());
+        }
+        trace.fault("mcm", "crash before effect 3");
+        trace.process("mcm", "crashed");
+        let kept: Vec<_> = trace.of_processes().into_iter().map(|entry| entry.text).collect();
+        assert_eq!(
+            kept,
+            ["process started (1)", "mcm: crash before effect 3", "process crashed"]
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use apiserver::faults::{Rule, Verb};
+use apiserver::faults::{Action, Pattern, Rule, Verb};
 use clock::Pulses;
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,7 +21,7 @@ use crate::scenario::{Step, Timeouts};
 
 /// The pulses of the kubelets of a run that starts at `start`; `None`: every Lease is renewed every time.
 pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
-    if shows_leases(job) {
+    if shows_signs_of_life(job) {
         return None;
     }
     let mut loud = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> O
         match disturbance {
             Disturbance::Pause(pause) if pause.process != Process::Mcm => return None,
             Disturbance::Lag(lag) if lag.process != Process::Mcm => return None,
-            Disturbance::Api(rule) if !is_about(rule, MCM_ACCOUNT) => loud.push(window(rule, start, timeouts)),
+            Disturbance::Api(rule) if stands_between(rule) => loud.push(window(rule, start, timeouts)),
             Disturbance::Crash(_)
             | Disturbance::Pause(_)
             | Disturbance::Lag(_)
@@ -52,7 +52,7 @@ pub(super) fn of_mcm(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option
         Step::ApiFault(fault) => strikes_renewals(&fault.rule),
         _ => false,
     };
-    if shows_leases(job) || scenario.world.replicas > 1 {
+    if shows_signs_of_life(job) || scenario.world.replicas > 1 {
         return None;
     }
     let until_calm = scenario.steps.iter().any(strikes).then_some(UNTIL_CALM);
@@ -74,7 +74,8 @@ const UNTIL_CALM: Range<Timestamp> = Timestamp::MIN..Timestamp::MAX;
 /// Whether a run disturbs connections to an API server by its steps alone, so that it is calm once these are over.
 pub(super) fn may_calm_down(job: &Job) -> bool {
     let disturbed = job.plan.disturbances.iter().any(|disturbance| match disturbance {
-        Disturbance::Api(_) | Disturbance::Lag(_) | Disturbance::Pause(_) => true,
+        Disturbance::Api(rule) => strikes_watches(rule),
+        Disturbance::Lag(_) | Disturbance::Pause(_) => true,
         Disturbance::Crash(_) | Disturbance::Cloud(_) | Disturbance::Vm(_) | Disturbance::Kubelet(_) => false,
     });
     !job.every_renewal && !disturbed
@@ -82,20 +83,29 @@ pub(super) fn may_calm_down(job: &Job) -> bool {
 
 /// Whether one of the steps disturbs a connection to an API server, or the way from a kubelet's renewal to node lifecycle.
 pub(super) fn any_disturbs(steps: &[Step]) -> bool {
-    let disturbs = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_)) || cuts(step);
+    let disturbs = |step: &Step| match step {
+        Step::ApiFault(fault) => strikes_watches(&fault.rule) || cuts(step),
+        Step::Pause(_) => true,
+        _ => cuts(step),
+    };
     steps.iter().any(disturbs)
 }
 
-/// Whether somebody wants to see Leases as they are.
-fn shows_leases(job: &Job) -> bool {
+/// Whether the run is to show Leases, and the times of a Node's conditions, as they are.
+fn shows_signs_of_life(job: &Job) -> bool {
     let shown = serde_json::to_string(&job.plan.scenario);
-    job.every_renewal || shown.is_ok_and(|shown| shown.contains("\"Lease\""))
+    job.every_renewal
+        || shown.is_ok_and(|shown| {
+            ["\"Lease\"", "lastHeartbeatTime"]
+                .iter()
+                .any(|sign| shown.contains(sign))
+        })
 }
 
 /// Whether a step may stand between kubelets and node lifecycle, at a time that nobody knows before.
 fn cuts(step: &Step) -> bool {
     match step {
-        Step::ApiFault(fault) => fault.by.is_none() && !is_about(&fault.rule, MCM_ACCOUNT),
+        Step::ApiFault(fault) => fault.by.is_none() && stands_between(&fault.rule),
         Step::Pause(pause) => pause.process != Process::Mcm,
         Step::Process(step) => step.name != Process::Mcm,
         _ => false,
@@ -109,7 +119,35 @@ fn is_about(rule: &Rule, account: &str) -> bool {
 
 /// Whether a rule may strike mcm when it renews.
 fn strikes_renewals(rule: &Rule) -> bool {
-    rule.action.verbs().contains(&Verb::Update) && !is_about(rule, FAKECLOUD_ACCOUNT)
+    may_strike(rule, &[Verb::Update], Some(LEASES)) && !is_about(rule, FAKECLOUD_ACCOUNT)
+}
+
+/// Whether a rule may strike a kubelet that renews its Lease, or node lifecycle, which watches Leases.
+fn stands_between(rule: &Rule) -> bool {
+    may_strike(rule, &Verb::ALL, Some(LEASES)) && !is_about(rule, MCM_ACCOUNT)
+}
+
+/// Whether a rule may strike a watch, the list before it, or the question whether a server answers.
+fn strikes_watches(rule: &Rule) -> bool {
+    may_strike(rule, &[Verb::Get, Verb::List, Verb::Watch], None)
+}
+
+const LEASES: &str = "leases";
+
+/// Whether a rule may strike a request with one of these verbs: for this resource, or for any that can be watched.
+fn may_strike(rule: &Rule, verbs: &[Verb], resource: Option<&str>) -> bool {
+    if let Action::Partition { .. } | Action::Compact { .. } | Action::Restart { .. } = rule.action {
+        // Whatever request it is that brings this about, it concerns others.
+        return true;
+    }
+    let verbs = rule.action.verbs().iter().filter(|verb| verbs.contains(verb));
+    let mut verbs = verbs.filter(|verb| rule.matches.verbs.is_empty() || rule.matches.verbs.contains(verb));
+    let reaches = |pattern: &Pattern| match resource {
+        Some(resource) => pattern.matches(resource) || pattern.matches(&format!("{resource}.coordination.k8s.io")),
+        // Subresources cannot be watched.
+        None => !pattern.as_str().contains('/'),
+    };
+    verbs.next().is_some() && rule.matches.resource.as_ref().is_none_or(reaches)
 }
 
 /// When a rule may be felt: what it holds back may arrive a little later.
@@ -126,7 +164,7 @@ fn window(rule: &Rule, start: Timestamp, timeouts: &Timeouts) -> Range<Timestamp
 
 #[cfg(test)]
 mod tests {
-    use apiserver::faults::{Action, Match, Pattern, Window};
+    use apiserver::faults::{At, Match, Window};
     use rstest::rstest;
 
     use super::*;
@@ -171,6 +209,26 @@ mod tests {
         Disturbance::Api(Box::new(Rule::new("r", Action::FreezeWatch {})))
     }
 
+    fn delay(verbs: &[Verb], resource: &str) -> Rule {
+        let matches = Match {
+            verbs: verbs.to_vec(),
+            resource: Some(Pattern::new(resource)),
+            ..Match::default()
+        };
+        let action = Action::Delay {
+            at: At::BeforeCommit,
+            by: Duration::from_secs(1),
+        };
+        Rule {
+            matches,
+            ..Rule::new("r", action)
+        }
+    }
+
+    fn delayed(verbs: &[Verb], resource: &str) -> Disturbance {
+        Disturbance::Api(Box::new(delay(verbs, resource)))
+    }
+
     /// Until which second pulses go that begin with the run.
     #[rstest]
     #[case::undisturbed(vec![], Some(i64::MAX), Some(i64::MAX))]
@@ -181,6 +239,9 @@ mod tests {
     #[case::requests_of_kubelets(vec![compaction("*:fakecloud")], Some(900), Some(i64::MAX))]
     #[case::requests_of_anybody(vec![compaction("*")], Some(900), Some(900))]
     #[case::watches_of_anybody(vec![freeze()], None, Some(i64::MAX))]
+    #[case::writes_of_others(vec![delayed(&[], "nodes")], Some(i64::MAX), Some(i64::MAX))]
+    #[case::writes_of_leases(vec![delayed(&[Verb::Update], "lease*")], None, None)]
+    #[case::reads_of_leases(vec![delayed(&[Verb::List], "leases.coordination.k8s.io")], None, Some(i64::MAX))]
     fn they_beat_unheard_where_every_renewal_would_come_through(
         #[case] disturbances: Vec<Disturbance>,
         #[case] kubelets: Option<i64>,
@@ -198,6 +259,22 @@ mod tests {
         let timeouts = Timeouts::production();
         assert_eq!(until(of_kubelets(&job, start, &timeouts)), kubelets);
         assert_eq!(until(of_mcm(&job, start, &timeouts)), mcm);
+    }
+
+    #[rstest]
+    #[case::any(delay(&[], "machines"), true)]
+    #[case::reads(delay(&[Verb::List], "*"), true)]
+    #[case::writes(delay(&[Verb::Patch], "machines"), false)]
+    #[case::writes_of_a_subresource(delay(&[], "pods/eviction"), false)]
+    #[case::writes_that_a_rule_cannot_strike(
+        Rule { action: Action::FreezeWatch {}, ..delay(&[Verb::Patch], "machines") }, false
+    )]
+    #[case::of_all_at_a_write(
+        Rule { action: Action::Compact { behind_only: false }, ..delay(&[Verb::Patch], "machines") }, true
+    )]
+    fn a_world_is_calm_beside_what_strikes_no_watch(#[case] rule: Rule, #[case] strikes: bool) {
+        assert_eq!(strikes_watches(&rule), strikes);
+        assert_eq!(may_calm_down(&job(vec![Disturbance::Api(Box::new(rule))])), !strikes);
     }
 
     #[test]

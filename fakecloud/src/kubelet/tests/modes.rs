@@ -36,6 +36,31 @@ fn a_kubelet_in_good_health_beats_unheard_until_something_is_wrong() {
 }
 
 #[test]
+fn a_kubelet_that_beats_unheard_repeats_its_status_again_once_something_is_wrong() {
+    let mut world = World::with_machine("");
+    world.fleet.pulses = Some(Pulses::default());
+    world.until(400);
+    let statuses = |world: &mut World| {
+        let told = world.told();
+        let statuses = told.iter().filter_map(|line| line.strip_suffix(" status a"));
+        statuses
+            .map(|second| second.parse::<i64>().unwrap())
+            .collect::<Vec<_>>()
+    };
+    let first = statuses(&mut world)[0];
+    world.until(3600);
+    assert_eq!(statuses(&mut world), [0; 0]);
+    world.breaks(KubeletFault::ClockSkew(SignedDuration::from_secs(60)));
+    world.until(3600 + 600);
+    let repeated = statuses(&mut world);
+    assert_eq!(repeated.len(), 2, "{repeated:?}");
+    assert!(
+        repeated.iter().all(|second| (second - first) % 300 == 0),
+        "{first}: {repeated:?}"
+    );
+}
+
+#[test]
 fn a_partitioned_kubelet_says_nothing_and_its_pods_run_on() {
     let mut world = World::joined();
     world.pod("p", &[("run-for", "30s")]);
