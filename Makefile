@@ -49,11 +49,13 @@ sim: build       ## every scenario in virtual time over SEEDS seeds
 chaos: build     ## random worlds, users and faults in virtual time over SEEDS seeds
 	target/debug/drydock chaos --seeds $(SEEDS) --junit target/chaos.xml
 
+# Some tests wait for processes; others use the processor meanwhile.
+TEST = INSTA_UPDATE=no RUST_TEST_THREADS=$$((2 * $$(getconf _NPROCESSORS_ONLN))) $(CARGO) test --workspace
 test:            ## unit, property, sequence, contract and simulation tests
-	INSTA_UPDATE=no $(CARGO) test --workspace
+	$(TEST)
 
 test-all:        ## those of `make test`, and the long ones
-	INSTA_UPDATE=no $(CARGO) test --workspace -- --include-ignored
+	$(TEST) -- --include-ignored
 
 real-test:       ## the tests that need a real control plane, which `make test` passes over where there is none
 	DRYDOCK_NEEDS_CONTROL_PLANE=1 INSTA_UPDATE=no $(CARGO) test --workspace --test it -- existing:: preservation_consumers:: by_the_real_api_server on_a_real_control_plane

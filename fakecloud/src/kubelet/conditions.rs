@@ -163,6 +163,16 @@ pub(super) fn patch(wanted: &Wanted<'_>, known: &NodeFacts, now: Timestamp) -> V
     conditions.collect()
 }
 
+/// A patch of a Node's status without the times of its conditions: equal for two that say the same.
+pub(super) fn without_times(patch: &Value) -> String {
+    let mut patch = patch.clone();
+    let conditions = patch["status"]["conditions"].as_array_mut();
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.retain(|field, _| !field.ends_with("Time"));
+    }
+    patch.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

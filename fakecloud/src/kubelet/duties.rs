@@ -1,8 +1,6 @@
 //! What a registered kubelet does for its Node: the Lease and the status.
 
-use std::time::Duration;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::calls::{Outcome, Request, backoff};
 use super::conditions::{self, Readiness, Wanted};
@@ -56,22 +54,16 @@ impl Fleet {
         pulses.begin(&node.uid, now, self.settings.lease_period.0)
     }
 
-    /// From now on the kubelet renews its Lease every time, if it can, and repeats its status.
+    /// From now on the kubelet renews its Lease every time, if it can.
     pub(super) fn speak_up(&mut self, vm: u64, now: Timestamp) {
-        let (Some(pulses), Some(kubelet)) = (&self.pulses, self.kubelets.get(&vm)) else {
-            return;
-        };
-        let node = kubelet.registered();
+        let Some(pulses) = &self.pulses else { return };
+        let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
         if let Some(next) = node.and_then(|node| pulses.end(&node.uid, now)) {
             self.wheel.set(Timer::Lease(vm), next);
-            if let Some(written) = kubelet.status_written.filter(|_| !kubelet.status_under_way) {
-                let next = next_after(now, written, self.settings.status_period.0);
-                self.wheel.set_earlier(Timer::Status(vm), next);
-            }
         }
     }
 
-    /// Whether the kubelet beats unheard: neither its Lease is renewed nor its status repeated.
+    /// Whether the kubelet beats unheard: neither its Lease is renewed nor an unchanged status repeated.
     fn is_unheard(&self, vm: u64) -> bool {
         let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
         let pulses = self.pulses.as_ref().zip(node);
@@ -117,8 +109,16 @@ impl Fleet {
         let patch = kubelet
             .host
             .status_patch(external, &kubelet.wanted(), known, &pods, clock);
+        let content = self.pulses.as_ref().map(|_| conditions::without_times(&patch));
+        let is_repeated = content.is_some() && content == kubelet.status_content;
+        if is_repeated && self.is_unheard(vm) && conditions::are_shown(&kubelet.wanted(), known) {
+            return self
+                .wheel
+                .set(Timer::Status(vm), later(now, self.settings.status_period.0));
+        }
         let name = kubelet.host.node.clone();
         if let Some(kubelet) = self.kubelets.get_mut(&vm) {
+            kubelet.status_content = content;
             kubelet.status_written = Some(now);
             kubelet.status_under_way = true;
             kubelet.status_due = false;
@@ -145,28 +145,18 @@ impl Fleet {
                 if attached {
                     self.volumes_changed(&node, now);
                 }
-                if !due && self.is_unheard(vm) {
-                    return;
-                }
                 period
             }
             Outcome::Gone | Outcome::Node(_) => return self.lose_node(vm, now),
             _ => {
                 kubelet.failures.status += 1;
+                kubelet.status_content = None;
                 backoff(kubelet.failures.status, self.settings.status_sync.0)
             }
         };
         let next = if due { now } else { later(now, wait) };
         self.wheel.set(Timer::Status(vm), next);
     }
-}
-
-/// The first moment after `now` that is a whole number of periods after `start`.
-fn next_after(now: Timestamp, start: Timestamp, period: Duration) -> Timestamp {
-    let nanoseconds = i128::try_from(period.as_nanos()).unwrap_or(i128::MAX).max(1);
-    let periods = (now.as_nanosecond() - start.as_nanosecond()).div_euclid(nanoseconds) + 1;
-    let after = SignedDuration::from_nanos_i128(periods.saturating_mul(nanoseconds));
-    start.saturating_add(after).unwrap_or(Timestamp::MAX)
 }
 
 impl Kubelet {

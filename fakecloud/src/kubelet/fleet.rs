@@ -75,6 +75,8 @@ pub(crate) struct Kubelet {
     pub(super) lease_known: bool,
     pub(super) lease_under_way: bool,
     pub(super) status_written: Option<Timestamp>,
+    /// The last status that was written, without its times; in virtual time only.
+    pub(super) status_content: Option<String>,
     pub(super) status_under_way: bool,
     /// Something has changed since the status that is under way was made.
     pub(super) status_due: bool,
@@ -314,6 +316,7 @@ impl Kubelet {
             lease_known: false,
             lease_under_way: false,
             status_written: None,
+            status_content: None,
             status_under_way: false,
             status_due: false,
             recovering: false,

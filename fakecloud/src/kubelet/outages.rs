@@ -74,6 +74,7 @@ impl Fleet {
         kubelet.lease_known = false;
         kubelet.lease_under_way = false;
         kubelet.status_written = None;
+        kubelet.status_content = None;
         kubelet.status_under_way = false;
         kubelet.status_due = false;
         kubelet.unseen_end = false;

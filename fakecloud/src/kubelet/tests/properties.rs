@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clock::Pulses;
 use proptest::prelude::*;
+use serde_json::json;
 
+use super::super::conditions::without_times;
 use super::world::World;
 use crate::model::{Down, Flapping, KubeletFault, VmState};
 
@@ -97,8 +99,9 @@ fn running(world: &World) -> bool {
     })
 }
 
-/// When the kubelet of machine `a` gave the last sign of life that came through, and all that it said besides.
-fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Vec<String>) {
+/// When the kubelet of machine `a` gave the last sign of life that came through, the status that its Node shows, and all
+/// that it wrote besides.
+fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Option<String>, Vec<String>) {
     let uid = world.nodes.get("a").map(|node| node.uid.clone()).unwrap_or_default();
     let beat = world
         .fleet
@@ -106,8 +109,12 @@ fn signs(world: &mut World) -> (Option<jiff::Timestamp>, Vec<String>) {
         .as_ref()
         .and_then(|pulses| pulses.last(&uid, world.now));
     let mut told = world.told();
-    told.retain(|line| !line.ends_with(" lease a"));
-    (world.heard.max(beat), told)
+    told.retain(|line| !line.ends_with(" lease a") && !line.ends_with(" status a"));
+    let status = world
+        .statuses
+        .last()
+        .map(|status| without_times(&json!({ "status": status })));
+    (world.heard.max(beat), status, told)
 }
 
 proptest! {

@@ -330,9 +330,9 @@ impl World {
                 (format!("{prefix}{key}"), *value)
             })
             .collect();
-        let metadata = json!({
-            "name": name, "namespace": "default", "uid": format!("uid-{name}"), "annotations": annotations,
-        });
+        // The version grows with each change: a pod of the name of one that is gone is another pod.
+        let uid = format!("uid-{name}-{}", self.version);
+        let metadata = json!({ "name": name, "namespace": "default", "uid": uid, "annotations": annotations });
         self.change_pod(name, |pod| *pod = json!({"metadata": metadata, "spec": spec}));
     }
 
