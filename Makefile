@@ -57,8 +57,8 @@ test:            ## unit, property, sequence, contract and simulation tests
 test-all:        ## those of `make test`, and the long ones
 	$(TEST) -- --include-ignored
 
-real-test:       ## the tests that need a real control plane, which `make test` passes over where there is none
-	DRYDOCK_NEEDS_CONTROL_PLANE=1 INSTA_UPDATE=no $(CARGO) test --workspace --test it -- existing:: preservation_consumers:: by_the_real_api_server on_a_real_control_plane
+real-test:       ## the long tests that need a real control plane
+	DRYDOCK_NEEDS_CONTROL_PLANE=1 $(TEST) --test it -- --ignored existing:: preservation_consumers:: by_the_real_api_server on_a_real_control_plane
 
 fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS of each kind
 	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations

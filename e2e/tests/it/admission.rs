@@ -279,6 +279,7 @@ async fn what_cannot_work_is_refused_with_words_that_say_how_to_mend_it() {
 }
 
 #[tokio::test]
+#[ignore = "long: a real control plane"]
 async fn so_it_is_by_the_real_api_server() {
     if let Some(cluster) = Cluster::start().await {
         Role::Both.install(&cluster.client, NAMESPACE).await.unwrap();

@@ -205,6 +205,7 @@ fn an_interrupted_run_leaves_no_process_and_no_file(#[case] log: &str) {
 #[case::as_etcd_starts("etcd.log")]
 #[case::as_the_server_starts("kube-apiserver.log")]
 #[case::as_the_cloud_starts("fakecloud.log")]
+#[ignore = "long: a real control plane"]
 fn an_interrupted_run_on_a_real_control_plane_leaves_nothing(#[case] log: &str) {
     match envtest::Programs::find() {
         Ok(_) => interrupted_run_leaves_nothing("envtest", log),

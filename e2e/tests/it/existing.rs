@@ -145,6 +145,7 @@ fn assert_refused(output: &Output, because: &str) {
 }
 
 #[tokio::test]
+#[ignore = "long: a real control plane"]
 async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_interrupted() {
     let Some(cluster) = Cluster::start().await else { return };
     let before = cluster.objects().await;
@@ -167,6 +168,7 @@ async fn sessions_in_a_cluster_come_one_at_a_time_and_leave_nothing_also_when_in
 }
 
 #[tokio::test]
+#[ignore = "long: a real control plane"]
 async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was() {
     let Some(cluster) = Cluster::start().await else { return };
     let before = cluster.objects().await;
@@ -186,6 +188,7 @@ async fn a_cluster_that_is_there_is_paired_with_one_of_ours_and_left_as_it_was()
 }
 
 #[tokio::test]
+#[ignore = "long: a real control plane"]
 async fn a_session_does_not_begin_beside_another_machine_controller() {
     let Some(cluster) = Cluster::start().await else { return };
     let held = Lease {

@@ -197,6 +197,7 @@ async fn cordon_is(client: &kube::Client, wanted: fn(&Result<(), String>) -> boo
 }
 
 #[tokio::test]
+#[ignore = "long: a real control plane"]
 async fn consumers_change_nothing_of_a_node_but_what_asks_for_a_preservation() {
     let Some(cluster) = Cluster::start().await else { return };
     let administrator = &cluster.client;
