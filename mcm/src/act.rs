@@ -3,6 +3,8 @@
 //! What lives here: from action to request or driver call. What must not: choosing actions, and
 //! waiting before a repetition.
 
+mod defects;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,8 +20,6 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Precon
 use kube::core::Status;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, keys};
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, Claimed, CloudCall, NodeView, TokenOwner, View};
 use mcm_driver::{Driver, MachineRequest};
 use serde::de::DeserializeOwned;
@@ -57,12 +57,6 @@ pub(crate) struct Hands {
     pub(crate) guard: Guard,
     /// Whoever changes a list of preserved machines: one at a time, so that those who fail together do not meet conflicts.
     pub(crate) claiming: tokio::sync::Mutex<()>,
-    /// A planted defect.
-    #[cfg(feature = "mutants")]
-    pub(crate) mutant: Option<Mutant>,
-    /// By a planted defect: of each machine's name how often its creation was tried, and whether its VM was missed since.
-    #[cfg(feature = "mutants")]
-    pub(crate) tried: Mutex<BTreeMap<String, (u32, bool)>>,
 }
 
 /// What an action gave.
@@ -177,41 +171,20 @@ impl Hands {
         });
         let name = machine.name_any();
         let api = self.machines();
-        #[cfg(feature = "mutants")]
-        let patch = self.with_old_copy(machine, status, patch).await?;
+        let patch = if defect!(PreservationRestoresOldCopy) {
+            self.with_old_copy(machine, status, patch).await?
+        } else {
+            patch
+        };
         let written = api
             .patch_status(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await;
         self.learn(&api, &name, &self.world.machines, written).await?;
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::R07b) {
+        if defect!(DuplicateVmsStartNoCollection) {
             return Ok(());
         }
         self.guard.status_changed(&machine.status, status);
         Ok(())
-    }
-
-    /// By a planted defect the first write of a preservation brings back a young machine's spec from before it had a VM,
-    /// whoever wrote it since.
-    #[cfg(feature = "mutants")]
-    async fn with_old_copy(
-        &self,
-        machine: &Machine,
-        status: &MachineStatus,
-        mut patch: serde_json::Value,
-    ) -> kube::Result<serde_json::Value> {
-        let begins = machine.status.preservation.is_none() && status.preservation.is_some();
-        let created = machine.metadata.creation_timestamp.as_ref();
-        let age = created.map(|created| self.clock.now().duration_since(created.0));
-        let young = age.is_some_and(|age| age < jiff::SignedDuration::from_mins(1));
-        if self.mutant == Some(Mutant::R77) && begins && young {
-            let before = Patch::Merge(json!({ "spec": { "providerID": null } }));
-            self.machines()
-                .patch(&machine.name_any(), &PatchParams::default(), &before)
-                .await?;
-            patch["metadata"] = json!({});
-        }
-        Ok(patch)
     }
 
     fn machines(&self) -> Api<Machine> {
@@ -230,8 +203,7 @@ impl Hands {
         let name = view.machine.name_any();
         let api = self.machines();
         let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await;
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::R69) && *action == Action::AddFinalizer {
+        if defect!(AddedFinalizerIsError) && *action == Action::AddFinalizer {
             // What was written is seen when the watch brings it.
             return written.map(drop);
         }
@@ -399,8 +371,7 @@ impl Hands {
     /// Whether a token ends before its machine must have joined, as one does whose machine got a longer creation
     /// timeout later. One without a readable end never does.
     fn ends_too_early(&self, secret: &Secret, token: &BootstrapToken) -> bool {
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::R37b) {
+        if defect!(ExpiredTokenUsedAgain) {
             return false;
         }
         let ends = secret.data.as_ref().and_then(|data| data.get("expiration"));
@@ -458,15 +429,17 @@ impl Hands {
             class: call.class.clone(),
             secret: call.secret.0.clone(),
         };
-        #[cfg(feature = "mutants")]
-        let request = self.as_another(call, request);
+        let request = if defect!(RepeatedCreationIsAnother | EndedVmHidesLaterOnes) {
+            defects::as_another(call, request)
+        } else {
+            request
+        };
         let driver = &self.driver;
-        #[cfg(feature = "mutants")]
-        if call.kind == CallKind::Status {
-            let found = self.timed(call, driver.get_machine_status(request)).await;
-            return Answer::Status(self.first_record(call, found));
-        }
         match call.kind {
+            CallKind::Status if defect!(EndedVmHidesLaterOnes) => {
+                let found = self.timed(call, driver.get_machine_status(request)).await;
+                Answer::Status(defects::first_record(call, found))
+            }
             CallKind::Status => Answer::Status(self.timed(call, driver.get_machine_status(request)).await),
             CallKind::Create => Answer::Create(self.timed(call, driver.create_machine(request)).await),
             CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),
@@ -479,33 +452,6 @@ impl Hands {
                     .await,
             },
         }
-    }
-
-    /// By a planted defect a creation that is repeated goes by a name of its own.
-    #[cfg(feature = "mutants")]
-    fn as_another(&self, call: &CloudCall, mut request: MachineRequest) -> MachineRequest {
-        if call.kind == CallKind::Create {
-            let name = call.machine.name_any();
-            let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-            let (times, _) = tried.entry(name.clone()).or_default();
-            *times += 1;
-            if self.mutant == Some(Mutant::R13b) && *times > 1 {
-                request.machine.metadata.name = Some(format!("{name}-{times}"));
-            }
-        }
-        request
-    }
-
-    /// By a planted defect the record of a VM that has ended is the one that is found from then on.
-    #[cfg(feature = "mutants")]
-    fn first_record<T>(&self, call: &CloudCall, found: Result<T, DriverError>) -> Result<T, DriverError> {
-        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        let (times, missed) = tried.entry(call.machine.name_any()).or_default();
-        *missed |= *times > 0 && matches!(&found, Err(error) if error.code == Code::NotFound);
-        if self.mutant == Some(Mutant::R14) && *missed {
-            return Err(DriverError::new(Code::NotFound, "the VM of the machine has ended"));
-        }
-        found
     }
 
     /// The call's result, measured and within its time.

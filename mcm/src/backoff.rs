@@ -51,7 +51,6 @@ impl<K: Ord> Backoff<K> {
     }
 
     /// How often the work on that key failed in a row.
-    #[cfg(feature = "mutants")]
     pub(crate) fn times(&self, key: &K) -> u32 {
         self.0.get(key).copied().unwrap_or_default()
     }

@@ -4,6 +4,7 @@
 //! What lives here: ordered storage with indexes, and the rules that nothing known is replaced by
 //! anything older and that what went never comes back. What must not: what the objects mean.
 
+use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,9 +96,6 @@ struct State<K: 'static> {
     /// The list under way.
     listing: Option<BTreeMap<Key, Arc<K>>>,
     synced: bool,
-    /// By a planted defect that a list lacks an object says nothing.
-    #[cfg(feature = "mutants")]
-    believes_in_missing: bool,
     indexers: &'static [Indexer<K>],
     indexes: Vec<BTreeMap<String, BTreeSet<Key>>>,
 }
@@ -124,8 +122,6 @@ impl<K: Resource + 'static> Cache<K> {
             own: None,
             listing: None,
             synced: false,
-            #[cfg(feature = "mutants")]
-            believes_in_missing: false,
             indexers,
             indexes: vec![BTreeMap::new(); indexers.len()],
         })))
@@ -141,12 +137,6 @@ impl<K: Resource + 'static> Cache<K> {
     pub(crate) fn remembering_own(self) -> Self {
         self.lock().own = Some(Vec::new());
         self
-    }
-
-    /// By a planted defect: what a list lacks stays.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn believe_in_missing(&self) {
-        self.lock().believes_in_missing = true;
     }
 
     /// What this process changed since the last call.
@@ -298,8 +288,12 @@ impl<K: Resource + 'static> State<K> {
             .filter(|key| !listed.contains_key(*key))
             .cloned()
             .collect();
-        #[cfg(feature = "mutants")]
-        let missing = if self.believes_in_missing { Vec::new() } else { missing };
+        let missing =
+            if defect!(UnlistedMachineBelievedPresent) && TypeId::of::<K>() == TypeId::of::<mcm_api::Machine>() {
+                Vec::new()
+            } else {
+                missing
+            };
         let mut changes = Vec::new();
         for key in missing {
             let old = self.take(&key);

@@ -3,6 +3,8 @@
 //! What lives here: which key is worked on when, and how a plan is carried out. What must not: any
 //! decision about a machine.
 
+mod defects;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,8 +19,6 @@ use mcm_api::Machine;
 use mcm_core::machine::{
     Action, Answer, Claimed, EvictionOutcome, Failure, Plan, Reason, Settings, TokenView, View, decide,
 };
-#[cfg(feature = "mutants")]
-use mcm_core::machine::{CallKind, Mutant, Stage};
 use tokio_util::sync::CancellationToken;
 
 use crate::act::{Done, Hands};
@@ -109,14 +109,7 @@ struct Agenda {
     /// Passes in a row that asked to go on at once.
     restless: BTreeMap<Work, u32>,
     backoff: Backoff<Work>,
-    /// By a planted defect: how often each key came back soon; one that did too often is looked at no more.
-    #[cfg(feature = "mutants")]
-    tries: BTreeMap<Work, u32>,
 }
-
-/// By a planted defect: how many conflicts in a row work on a key may meet with.
-#[cfg(feature = "mutants")]
-const TRIES: u32 = 10;
 
 impl Controllers {
     /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
@@ -185,8 +178,7 @@ impl Controllers {
 
     async fn work(&self, work: &Work, hurry: bool) -> Outcome {
         match work {
-            #[cfg(feature = "mutants")]
-            Work::Machine(key) if matches!(self.settings.mutant, Some(Mutant::R26 | Mutant::R26b)) => {
+            Work::Machine(key) if defect!(DrainKeepsDeletionWorker | DrainKeepsWorker) => {
                 self.machine_to_its_end(key, hurry).await
             }
             Work::Machine(key) => self.machine(key, hurry).await,
@@ -216,15 +208,19 @@ impl Controllers {
                 // What is seen may be old. Everything is looked at again afterwards.
                 return Outcome::default();
             }
-            #[cfg(feature = "mutants")]
-            let machine = self.copy_from_before(machine, &mut pass);
+            let machine = if defect!(CreationWrittenOverOldCopy) {
+                defects::copy_from_before(key, machine, pass.answers.last())
+            } else {
+                machine
+            };
             let view = self.view(&machine, &pass);
             let plan = decide(&view, &self.settings, self.hands.clock.now());
             log(key, &plan);
-            let triggers = self.needs(&plan.reason);
+            let mut triggers = self.needs(&plan.reason);
             let expiry = plan.expiry;
-            #[cfg(feature = "mutants")]
-            let triggers = [triggers, self.wakes_its_class(&machine)].concat();
+            if defect!(DeletionWakesItsClass) {
+                triggers.extend(self.wakes_its_class(&machine));
+            }
             match self.carry_out(plan, view, &mut pass).await {
                 Next::Decide => {}
                 Next::Wake(wake) => {
@@ -247,45 +243,12 @@ impl Controllers {
         Outcome::after(self.settings.retry.short)
     }
 
-    /// By a planted defect a drain is waited for, by one of those who work on deletions alone or by one of all.
-    #[cfg(feature = "mutants")]
-    async fn machine_to_its_end(&self, key: &Key, hurry: bool) -> Outcome {
-        let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
-        let own = self.settings.mutant == Some(Mutant::R26) && self.hands.world.machines.get(key).is_some_and(deleted);
-        let permit = own.then(|| self.slots.enter("deletions", Work::Machine(key.clone())));
-        if matches!(permit, Some(None)) {
-            return Outcome::default();
-        }
-        let mut outcome = self.machine(key, hurry).await;
-        let drains = || {
-            let machine = self.hands.world.machines.get(key);
-            machine.is_some_and(|machine| Stage::of(&machine.status) == Some(Stage::Drain))
-        };
-        while drains() && self.hands.may_act() {
-            let short = self.settings.retry.short;
-            self.hands.clock.sleep(outcome.wake.unwrap_or(short).min(short)).await;
-            outcome = self.machine(key, false).await;
-        }
-        drop(permit);
-        outcome
-    }
-
     /// What a machine waits for without any change that would bring it about.
     fn needs(&self, reason: &Reason) -> Vec<Trigger> {
         let Reason::ClassWithoutFinalizer(class) = reason else {
             return Vec::new();
         };
         let work = Work::Class(Key::new(&self.hands.world.namespace, class));
-        vec![Trigger { work, hurry: false }]
-    }
-
-    /// By a planted defect the class of a machine that is being deleted, after each pass.
-    #[cfg(feature = "mutants")]
-    fn wakes_its_class(&self, machine: &Machine) -> Vec<Trigger> {
-        if self.settings.mutant != Some(Mutant::R72b) || machine.metadata.deletion_timestamp.is_none() {
-            return Vec::new();
-        }
-        let work = Work::Class(Key::new(&self.hands.world.namespace, &machine.spec.class.name));
         vec![Trigger { work, hurry: false }]
     }
 
@@ -341,13 +304,14 @@ impl Controllers {
                     return Next::Wake(None);
                 }
             }
-            #[cfg(feature = "mutants")]
-            let performed = match self.perform_in_parallel(&action, view).await {
-                Some(performed) => performed,
-                None => return Next::Wake(Some(Duration::ZERO)),
+            let performed = if defect!(CreationAndDeletionAtOnce) {
+                match self.perform_unless_deleted(&action, view).await {
+                    Some(performed) => performed,
+                    None => return Next::Wake(Some(Duration::ZERO)),
+                }
+            } else {
+                self.hands.perform(&action, view).await
             };
-            #[cfg(not(feature = "mutants"))]
-            let performed = self.hands.perform(&action, view).await;
             refused |= self.note_attempt(&action, view, &performed);
             match performed {
                 Ok(Done::Nothing) => {}
@@ -386,8 +350,7 @@ impl Controllers {
             }
             if let Err(error) = self.hands.write_status(&view.machine, &status).await {
                 tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
-                #[cfg(feature = "mutants")]
-                if self.settings.mutant == Some(Mutant::R38) {
+                if defect!(CreationWrittenOverOldCopy) {
                     return Next::Wake(None);
                 }
                 return Next::Trouble(Trouble::of(is_conflict(&error)));
@@ -412,8 +375,7 @@ impl Controllers {
 impl Controllers {
     /// Whether this process still leads, asked before each effect.
     fn may_act(&self) -> bool {
-        #[cfg(feature = "mutants")]
-        if self.settings.mutant == Some(Mutant::R04b) {
+        if defect!(LeadershipCheckedOncePerPass) {
             return true;
         }
         self.hands.may_act()
@@ -437,8 +399,7 @@ impl Controllers {
 
     /// A VM that was made is known from here on, whatever becomes of its record, and so is when a call failed.
     fn remember(&self, machine: &Machine, answer: &Answer) {
-        #[cfg(feature = "mutants")]
-        if self.settings.mutant == Some(Mutant::R06) {
+        if defect!(UnwrittenProviderIdForgotten) {
             return;
         }
         if answer.is_failure() {
@@ -448,39 +409,6 @@ impl Controllers {
             Answer::Create(Ok(vm)) => self.made.remember(machine, vm),
             Answer::Update { result, .. } => self.updates.answered(machine, &self.hands.world, result.as_ref().err()),
             _ => {}
-        }
-    }
-
-    /// By a planted defect what came of a creation that failed is decided on the machine as it was before.
-    #[cfg(feature = "mutants")]
-    fn copy_from_before(&self, machine: Arc<Machine>, pass: &mut Pass) -> Arc<Machine> {
-        let failed = matches!(pass.answers.last(), Some(Answer::Create(Err(_))));
-        if self.settings.mutant == Some(Mutant::R38) && failed {
-            return pass.copy.clone().unwrap_or(machine);
-        }
-        pass.copy = Some(Arc::clone(&machine));
-        machine
-    }
-
-    /// Performs an action; `None`: by a planted defect nobody waits for it any longer, because its machine is being
-    /// deleted.
-    #[cfg(feature = "mutants")]
-    async fn perform_in_parallel(&self, action: &Action, view: &mut View) -> Option<kube::Result<Done>> {
-        let creates = matches!(action, Action::Call(call) if call.kind == CallKind::Create);
-        if self.settings.mutant != Some(Mutant::R10) || !creates {
-            return Some(self.hands.perform(action, view).await);
-        }
-        let key = Key::of(&view.machine);
-        let deleted = async {
-            let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
-            while !self.hands.world.machines.get(&key).is_none_or(deleted) {
-                self.hands.clock.sleep(Duration::from_secs(1)).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            performed = self.hands.perform(action, view) => Some(performed),
-            () = deleted => None,
         }
     }
 }
@@ -496,9 +424,6 @@ struct Pass {
     /// What became of a claim in the owner's list of preserved machines.
     claim: Option<Claimed>,
     hurry: bool,
-    /// The machine as the last decision saw it.
-    #[cfg(feature = "mutants")]
-    copy: Option<Arc<Machine>>,
     /// To call the driver, from the first call to the end of the pass.
     permit: Option<Permit<Work>>,
 }
@@ -531,8 +456,7 @@ fn log(key: &Key, plan: &Plan) {
 impl Agenda {
     fn take(&mut self, triggers: Vec<Trigger>) {
         for Trigger { work, hurry } in triggers {
-            #[cfg(feature = "mutants")]
-            if self.tries.get(&work).is_some_and(|tries| *tries > TRIES) && !hurry {
+            if defect!(AddedFinalizerIsError) && self.backoff.times(&work) > defects::TRIES && !hurry {
                 continue;
             }
             if hurry {
@@ -545,18 +469,12 @@ impl Agenda {
     fn ended(&mut self, work: Work, outcome: Outcome, now: Timestamp, settings: &Settings) {
         self.queue.done(&work);
         self.take(outcome.triggers);
-        #[cfg(feature = "mutants")]
-        if settings.mutant == Some(Mutant::R69) && self.gives_up(&work, outcome.trouble) {
-            return;
-        }
         if let Some(trouble) = outcome.trouble {
             let wait = self.backoff.failed(work.clone(), trouble, &settings.retry);
-            #[cfg(feature = "mutants")]
-            if settings.mutant == Some(Mutant::Q28) && matches!(work, Work::Set(_)) && self.backoff.times(&work) >= 15 {
+            if defects::drops(&work, trouble, self.backoff.times(&work)) {
                 return;
             }
-            #[cfg(feature = "mutants")]
-            if settings.mutant == Some(Mutant::R71b) && trouble == Trouble::Conflict {
+            if defect!(ConflictRepeatedAtOnce) && trouble == Trouble::Conflict {
                 self.backoff.succeeded(&work);
             }
             let wait = outcome.wake.map_or(wait, |wake| wake.min(wait));
@@ -582,15 +500,6 @@ impl Agenda {
                 self.restless.remove(&work);
             }
         }
-    }
-
-    /// The planted defect: whether work on a key met with a conflict too often in a row.
-    #[cfg(feature = "mutants")]
-    fn gives_up(&mut self, work: &Work, trouble: Option<Trouble>) -> bool {
-        let soon = trouble == Some(Trouble::Conflict);
-        let tries = self.tries.entry(work.clone()).or_default();
-        *tries = if soon { *tries + 1 } else { 0 };
-        *tries > TRIES
     }
 
     /// All machines, once the caches have had time to catch up.

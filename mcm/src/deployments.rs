@@ -43,11 +43,9 @@ impl Controllers {
                 Ended::Partly(trouble) => return outcome.troubled(trouble),
                 Ended::Conflict => return outcome.troubled(Trouble::Conflict),
                 Ended::Taken(name) => taken = Some(name),
-                #[cfg(feature = "mutants")]
-                Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::Q29) => return outcome,
+                Ended::Failed(_) if defect!(UnsizedSetCountsAsSized) => return outcome,
                 Ended::NotMade(text) if failure.is_none() => failure = Some(text),
-                #[cfg(feature = "mutants")]
-                Ended::Failed(_) if self.settings.mutant == Some(mcm_core::machine::Mutant::R71) => {
+                Ended::Failed(_) if defect!(FailedWriteRepeatedAtOnce) => {
                     return outcome.again(self.settings.retry.conflict);
                 }
                 Ended::NotLeading => return outcome.again(self.settings.retry.short),

@@ -2,6 +2,8 @@
 //!
 //! Drains are data: none holds a task or a worker while it waits. What must not live here: what the memory means.
 
+pub(crate) mod defects;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,9 +21,6 @@ type Memories = BTreeMap<Key, (Option<String>, DrainMemory)>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drains {
     memories: Arc<Mutex<Memories>>,
-    /// By a planted defect what waits for a drain that failed and hears nothing; `None`: none failed.
-    #[cfg(feature = "mutants")]
-    unheard: Arc<Mutex<Option<usize>>>,
 }
 
 impl Drains {
@@ -39,9 +38,8 @@ impl Drains {
 
     /// A pod was asked to go, with that outcome.
     pub(crate) fn attempted(&self, key: &Key, pod: &str, now: Timestamp, outcome: EvictionOutcome) {
-        #[cfg(feature = "mutants")]
-        if matches!(outcome, EvictionOutcome::Failed(_)) {
-            self.unheard().get_or_insert(0);
+        if defect!(DrainListenerFillsUp) && matches!(outcome, EvictionOutcome::Failed(_)) {
+            defects::leave_listener();
         }
         if let Some((_, memory)) = self.lock().get_mut(key) {
             memory.attempted(pod, now, outcome);
@@ -62,27 +60,6 @@ impl Drains {
     /// There is no such machine any more.
     pub(crate) fn forget(&self, key: &Key) {
         self.lock().remove(key);
-    }
-
-    /// By a planted defect: one more event waits for a drain that failed. Whether there was no room for it.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn fills_a_listener(&self) -> bool {
-        if let Some(unheard) = &mut *self.unheard() {
-            *unheard += 1;
-        }
-        self.is_deaf()
-    }
-
-    /// By a planted defect: whether nobody is told of attachments any more.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn is_deaf(&self) -> bool {
-        const ROOM: usize = 20;
-        self.unheard().is_some_and(|unheard| unheard > ROOM)
-    }
-
-    #[cfg(feature = "mutants")]
-    fn unheard(&self) -> MutexGuard<'_, Option<usize>> {
-        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Memories> {

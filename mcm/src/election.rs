@@ -41,9 +41,6 @@ pub(crate) struct Elector {
     view: View,
     /// Labels and annotations of the Lease, which are somebody else's.
     metadata: ObjectMeta,
-    /// A planted defect: work goes on for a moment after leadership is lost.
-    #[cfg(feature = "mutants")]
-    lingers: bool,
 }
 
 /// How far an attempt came.
@@ -80,8 +77,6 @@ impl Elector {
                 renewed_at: None,
             },
             metadata,
-            #[cfg(feature = "mutants")]
-            lingers: false,
         }
     }
 
@@ -94,12 +89,6 @@ impl Elector {
             settings: self.settings,
         }));
         self
-    }
-
-    /// With or without the planted defect.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn lingering(self, lingers: bool) -> Self {
-        Self { lingers, ..self }
     }
 
     /// Runs `work` while this process leads, and gives the Lease back when the work ends. Returns
@@ -124,8 +113,7 @@ impl Elector {
             tokio::select! {
                 biased;
                 reason = self.hold() => {
-                    #[cfg(feature = "mutants")]
-                    if self.lingers {
+                    if defect!(LeadershipCheckedOncePerPass) {
                         let _ = tokio::time::timeout(RELEASE_TIMEOUT, &mut work).await;
                     }
                     Err(Error::LeadershipLost(reason))

@@ -8,8 +8,6 @@ use kube::{Api, Resource, ResourceExt};
 use mcm_api::{MachineClass, keys};
 use mcm_core::class::{FinalizerStep, class_step, secret_step, uses};
 use mcm_core::finalizer::finalizer_patch;
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use serde::de::DeserializeOwned;
 
 use crate::backoff::Trouble;
@@ -35,8 +33,7 @@ impl Controllers {
                 .triggers
                 .extend(waiting.map(|work| Trigger { work, hurry: false }));
         }
-        #[cfg(feature = "mutants")]
-        if self.hands.mutant == Some(Mutant::R72b) {
+        if defect!(DeletionWakesItsClass) {
             self.hands.clock.sleep(self.settings.retry.short).await;
             outcome.triggers.extend(world.deleted_of_class(&key.name));
         }

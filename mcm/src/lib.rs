@@ -4,6 +4,9 @@
 //! plans, and plans are carried out; beside that flags, clients, leader election, metrics and events.
 //! What must not: a decision about a machine, and knowledge of any cloud.
 
+#[macro_use]
+extern crate defects;
+
 // Its compiled code is shared; see `runtime::codec`.
 use runtime as _;
 

@@ -119,11 +119,6 @@ pub struct Options {
     /// Leader election.
     #[command(flatten)]
     pub leader_election: LeaderElectionOptions,
-
-    /// A defect that is planted on purpose; no flag sets it.
-    #[cfg(feature = "mutants")]
-    #[arg(skip)]
-    pub mutant: Option<mcm_core::machine::Mutant>,
 }
 
 /// How the connection to the driver is secured. Files are read again for every connection, so that
@@ -321,8 +316,6 @@ impl Default for Options {
             accepted: AcceptedOptions::default(),
             retry: RetryOptions::default(),
             leader_election: LeaderElectionOptions::default(),
-            #[cfg(feature = "mutants")]
-            mutant: None,
         }
     }
 }

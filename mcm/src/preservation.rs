@@ -7,8 +7,6 @@
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use mcm_core::ownership::{controller, is_controlled_by};
 use mcm_core::preservation::{Claim, Gate, Ledger, Standing};
 use serde_json::Value;
@@ -36,15 +34,14 @@ impl Owner {
     }
 }
 
-#[cfg(feature = "mutants")]
 impl Owner {
     /// By planted defects: no rollout is ever under way; nothing is kept but where machines are rolled.
-    fn planted(mut self, mutant: Option<Mutant>) -> Result<Self, Gate> {
+    fn planted(mut self) -> Result<Self, Gate> {
         if let Self::Deployment(one) = &mut self {
-            if mutant == Some(Mutant::R80) {
+            if defect!(AutomaticPreservationInRollout) {
                 one.status.rolled_out.clear();
             }
-            if mutant == Some(Mutant::R79) && one.spec.strategy.type_ != "RollingUpdate" {
+            if defect!(OnlyRollingDeploymentsPreserve) && one.spec.strategy.type_ != "RollingUpdate" {
                 return Err(Gate::RollingOut);
             }
         }
@@ -72,8 +69,7 @@ impl Hands {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(Err(Gate::Nobody));
             };
-            #[cfg(feature = "mutants")]
-            let owner = match owner.planted(self.mutant) {
+            let owner = match owner.planted() {
                 Ok(owner) => owner,
                 Err(gate) => return Ok(Err(gate)),
             };
@@ -173,8 +169,7 @@ impl World {
             return Ledger::Set(&set).standing(uid);
         };
         let deployment = self.deployments.get(&Key::new(&self.namespace, &reference.name));
-        #[cfg(feature = "mutants")]
-        if matches!(self.mutant, Some(Mutant::R79 | Mutant::R80)) {
+        if defect!(OnlyRollingDeploymentsPreserve | AutomaticPreservationInRollout) {
             return Standing::Unknown;
         }
         deployment.map_or(Standing::Unknown, |one| Ledger::Deployment(&one).standing(uid))

@@ -4,8 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use clock::{Clock, Pulses, Seed};
 use kube::Client;
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use mcm_core::machine::{Retry, Settings};
 use mcm_core::safety::{api_health, orphans};
 use mcm_driver::Driver;
@@ -68,7 +66,7 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
     options.validate()?;
     let election = &options.leader_election;
     let readiness = environment.metrics.readiness();
-    if !election.enabled || leads_by_itself(&options) {
+    if !election.enabled || defect!(LeadsWithoutLease) {
         return work(&options, &environment, Tenure::unlimited(), cancel).await;
     }
     let settings = mcm_core::election::Settings {
@@ -88,8 +86,6 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
         readiness.clone(),
     )
     .beating(environment.pulses.clone());
-    #[cfg(feature = "mutants")]
-    let elector = elector.lingering(options.mutant == Some(Mutant::R04b));
     elector
         .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
         .await
@@ -115,15 +111,6 @@ async fn work(
         deployments: runs(Controller::Deployment),
     };
     let world = World::new(&options.namespace, target.is_some(), chosen);
-    #[cfg(feature = "mutants")]
-    let world = World {
-        mutant: options.mutant,
-        ..world
-    };
-    #[cfg(feature = "mutants")]
-    if options.mutant == Some(Mutant::A14) {
-        world.machines.believe_in_missing();
-    }
     environment.metrics.show(world.machines.clone());
     environment
         .metrics
@@ -147,10 +134,6 @@ async fn work(
         guard: guard.clone(),
         claiming: tokio::sync::Mutex::default(),
         world,
-        #[cfg(feature = "mutants")]
-        mutant: options.mutant,
-        #[cfg(feature = "mutants")]
-        tried: Mutex::default(),
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     let controllers = Arc::new(Controllers {
@@ -166,14 +149,10 @@ async fn work(
             up: i64::from(options.brake.up),
             down: i64::from(options.brake.down),
             period: options.brake.overshooting_period.0,
-            #[cfg(feature = "mutants")]
-            mutant: options.mutant,
         }),
         names: Names::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {
             keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
-            #[cfg(feature = "mutants")]
-            mutant: options.mutant,
         },
     });
     let safety = Safety {
@@ -213,42 +192,16 @@ fn behind_layers(
 
 fn safety_settings(options: &Options) -> safety::Settings {
     let given = &options.safety;
-    #[cfg_attr(not(feature = "mutants"), allow(unused_mut))]
-    let mut orphans = orphans::Settings::every(given.orphan_vms_period.0);
-    #[cfg(feature = "mutants")]
-    {
-        orphans.mutant = options.mutant;
-    }
     safety::Settings {
         api: api_health::Settings {
             period: given.apiserver_check_period.0,
             timeout: given.apiserver_check_timeout.0,
         },
-        orphans,
-        housekeeping: options.controllers.contains(&Controller::Safety) && !without_net(options),
+        orphans: orphans::Settings::every(given.orphan_vms_period.0),
+        // The collection would clean up after the first of these defects.
+        housekeeping: options.controllers.contains(&Controller::Safety)
+            && !defect!(CreationAndDeletionAtOnce | OrphansNeverCollected),
     }
-}
-
-/// Whether by a planted defect nobody is asked who leads.
-#[cfg(feature = "mutants")]
-fn leads_by_itself(options: &Options) -> bool {
-    options.mutant == Some(Mutant::R03b)
-}
-
-#[cfg(not(feature = "mutants"))]
-fn leads_by_itself(_: &Options) -> bool {
-    false
-}
-
-/// Whether a planted defect comes without the collection that would clean up after it.
-#[cfg(feature = "mutants")]
-fn without_net(options: &Options) -> bool {
-    matches!(options.mutant, Some(Mutant::R10 | Mutant::R12))
-}
-
-#[cfg(not(feature = "mutants"))]
-fn without_net(_: &Options) -> bool {
-    false
 }
 
 fn settings(options: &Options) -> Settings {
@@ -278,7 +231,5 @@ fn settings(options: &Options) -> Settings {
             },
             eviction: retry.eviction.0,
         },
-        #[cfg(feature = "mutants")]
-        mutant: options.mutant,
     }
 }

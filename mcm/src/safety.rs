@@ -15,8 +15,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::{Code, Machine, MachineStatus};
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use mcm_core::safety::api_health::{self, ApiHealth};
 use mcm_core::safety::orphans;
 use tokio::sync::Notify;
@@ -135,8 +133,7 @@ impl Safety {
         let mut memory = collect::Memory::starting(self.now());
         loop {
             let wake = self.pass(&mut memory).await;
-            #[cfg(feature = "mutants")]
-            if self.hands().mutant == Some(Mutant::R15b) {
+            if defect!(OrphansCollectedAtStartOnly) {
                 return;
             }
             let period = self.settings.orphans.period;
@@ -155,7 +152,6 @@ impl Safety {
 
     /// Returns when the caches are filled.
     async fn filled(&self) {
-        #[cfg(feature = "mutants")]
         if self.goes_ahead().await {
             return;
         }
@@ -163,14 +159,16 @@ impl Safety {
     }
 
     /// By a planted defect a part of the caches is enough; whether one is planted.
-    #[cfg(feature = "mutants")]
     async fn goes_ahead(&self) -> bool {
-        let (world, mutant) = (&self.hands().world, self.hands().mutant);
-        let behind = || match mutant {
-            Some(Mutant::R01b) => self.guard().health() != ApiHealth::Up,
-            _ => !world.machines.synced(),
+        let world = &self.hands().world;
+        let behind = || {
+            if defect!(OrphansCollectedBeforeMachinesAreListed) {
+                self.guard().health() != ApiHealth::Up
+            } else {
+                !world.machines.synced()
+            }
         };
-        if !matches!(mutant, Some(Mutant::R01b | Mutant::R17b)) {
+        if !defect!(OrphansCollectedBeforeMachinesAreListed | OrphansCollectedWithoutApiServers) {
             return false;
         }
         while behind() || !world.classes.synced() || !world.secrets.synced() {
@@ -194,8 +192,7 @@ impl Safety {
         if !hands.tenure.holds(hands.clock.now()) {
             return false;
         }
-        #[cfg(feature = "mutants")]
-        if matches!(hands.mutant, Some(Mutant::R17 | Mutant::R17b)) {
+        if defect!(OrphansCollectedWhileFrozen | OrphansCollectedWithoutApiServers) {
             return true;
         }
         self.guard().health() == ApiHealth::Up

@@ -2,6 +2,8 @@
 //!
 //! What must not live here: any decision about a set.
 
+mod defects;
+
 use std::time::Duration;
 
 use mcm_api::{Machine, MachineSet, Operation};
@@ -60,42 +62,14 @@ impl Controllers {
     fn set_view(&self, set: &MachineSet, failure: Option<String>) -> View {
         View {
             set: MachineSet::clone(set),
-            #[cfg(not(feature = "mutants"))]
-            machines: self.hands.world.machines_for(set),
-            #[cfg(feature = "mutants")]
-            machines: self.machines_with_nodes(set),
+            machines: if defect!(EmptySelectorTakesAll | FailedMachinesKeptWithNodeOnly) {
+                self.misseen_machines(set)
+            } else {
+                self.hands.world.machines_for(set)
+            },
             deployment: self.hands.world.deployment_of(set),
             failure,
-            #[cfg(feature = "mutants")]
-            mutant: self.settings.mutant,
         }
-    }
-}
-
-#[cfg(feature = "mutants")]
-impl Controllers {
-    /// By a planted defect the preservation of a machine whose Node is not found is not seen; by another one a set that
-    /// selects nothing sees all that nobody has.
-    fn machines_with_nodes(&self, set: &MachineSet) -> Vec<std::sync::Arc<Machine>> {
-        let mut machines = self.hands.world.machines_for(set);
-        if self.settings.mutant == Some(mcm_core::machine::Mutant::Q30) {
-            let all = self.hands.world.machines.all().into_iter();
-            machines.extend(all.filter(|machine| mcm_core::ownership::controller(&machine.metadata).is_none()));
-        }
-        let blind = self.settings.mutant == Some(mcm_core::machine::Mutant::R76b);
-        let Some(target) = self.hands.world.target.as_ref().filter(|_| blind) else {
-            return machines;
-        };
-        for machine in &mut machines {
-            let labels = machine.metadata.labels.as_ref();
-            let node = labels.and_then(|labels| labels.get(mcm_api::keys::NODE_LABEL));
-            if node.is_none_or(|node| target.nodes.get(&Key::new("", node)).is_none()) {
-                let machine = std::sync::Arc::make_mut(machine);
-                machine.status.preservation = None;
-                machine.status.current_status.preserve_expiry_time = None;
-            }
-        }
-        machines
     }
 }
 

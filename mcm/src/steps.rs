@@ -14,8 +14,6 @@ use kube::core::Status;
 use kube::{Api, Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::machine::EventType;
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use mcm_core::ownership::controller;
 use mcm_core::steps::{Act, Kind, Plan};
 use serde::de::DeserializeOwned;
@@ -204,8 +202,7 @@ impl Hands {
             } => self.delete(kind, &name, Preconditions { uid, resource_version }).await,
             Act::CreateSet(set) => self.create_set(*set).await,
             Act::CreateMachines(machines) => {
-                #[cfg(feature = "mutants")]
-                if self.mutant == Some(Mutant::R55) {
+                if defect!(CachedOwnerTrusted) {
                     return self.create_machines(names, owner, machines).await;
                 }
                 self.look_at(owner).await?;
@@ -331,8 +328,7 @@ impl Hands {
     async fn create_set(&self, set: MachineSet) -> kube::Result<()> {
         let api = self.namespaced::<MachineSet>();
         match api.create(&PostParams::default(), &set).await {
-            #[cfg(feature = "mutants")]
-            Ok(_) if self.mutant == Some(Mutant::R48) => {}
+            Ok(_) if defect!(SetNamedByChance) => {}
             Ok(created) => drop(self.wrote(&self.world.sets, created)),
             Err(error) => {
                 if is_already_exists(&error)
@@ -356,10 +352,7 @@ impl Hands {
                 // The change wakes the set, which then counts anew.
                 return Ok(());
             }
-            #[cfg(feature = "mutants")]
-            let heedless = matches!(self.mutant, Some(Mutant::R45 | Mutant::R46b));
-            #[cfg(not(feature = "mutants"))]
-            let heedless = false;
+            let heedless = defect!(NamedMachineDeletedBeforeScaleDown | SetSizedByItself);
             if !heedless && self.world.held.holds(&Key::of(set), &self.world.sets) {
                 return Err(refusal("the set is frozen, or its size is being written"));
             }
@@ -383,8 +376,7 @@ impl Hands {
             let name = names.next(&key);
             machine.metadata.name = Some(name.clone());
             match api.create(&PostParams::default(), &machine).await {
-                #[cfg(feature = "mutants")]
-                Ok(_) if self.mutant == Some(Mutant::R47) => return Ok(()),
+                Ok(_) if defect!(CreatedMachinesCountWhenWatched) => return Ok(()),
                 Ok(created) => {
                     self.wrote(&self.world.machines, created);
                     let text = format!("Created Machine: {name}");

@@ -68,8 +68,7 @@ pub(crate) fn answered_node(world: &World, answers: &[Answer]) -> Option<Box<v1:
 fn look_at_target(view: &mut View, world: &World, target: &Target) {
     let labelled = target.nodes_labelled(&view.machine.name_any());
     view.labelled_node = labelled.first().map(|node| node.name_any());
-    #[cfg(feature = "mutants")]
-    if world.mutant == Some(mcm_core::machine::Mutant::R68) {
+    if defect!(NodeWithoutVmMatchesNone) {
         let all = target.nodes.all();
         let id = |node: &v1::Node| {
             node.spec
@@ -99,8 +98,7 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
     let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
     if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
         drain_view::look(view, target, &node);
-        #[cfg(feature = "mutants")]
-        blinded(view, world, target, &node);
+        blinded(view, target, &node);
     }
     view.volume_attachments = target
         .attachments_of(&node)
@@ -111,17 +109,12 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
 }
 
 /// The planted defects: attachments without a volume's name, and a listener that is full, end every look at pods.
-#[cfg(feature = "mutants")]
-fn blinded(view: &mut View, world: &World, target: &Target, node: &str) {
-    use mcm_core::machine::Mutant;
+fn blinded(view: &mut View, target: &Target, node: &str) {
     let attachments = target.attachments_of(node);
     let mut sources = attachments.iter().map(|attachment| &attachment.spec.source);
-    let blind = match world.mutant {
-        Some(Mutant::A13) => sources.any(|source| source.persistent_volume_name.is_none()),
-        Some(Mutant::R33) => world.drains.is_deaf() && !view.volumes.is_empty(),
-        _ => false,
-    };
-    if blind {
+    let blind = defect!(AttachmentWithoutVolumeBlinds) && sources.any(|source| source.persistent_volume_name.is_none());
+    let deaf = defect!(DrainListenerFillsUp) && crate::drains::defects::is_full() && !view.volumes.is_empty();
+    if blind || deaf {
         view.pods = None;
     }
 }

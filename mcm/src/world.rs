@@ -2,6 +2,8 @@
 //!
 //! What lives here: the watches and the table from change to work. What must not: what the work is.
 
+mod defects;
+
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +17,6 @@ use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Machine, MachineClass, MachineDeployment, MachineSet, keys};
 use mcm_core::class::secrets_of;
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
@@ -71,9 +71,6 @@ pub(crate) struct World {
     pub(crate) guard: Guard,
     pub(crate) drains: Drains,
     pub(crate) held: Held,
-    /// A defect that is planted on purpose.
-    #[cfg(feature = "mutants")]
-    pub(crate) mutant: Option<Mutant>,
 }
 
 /// What is watched in the cluster that nodes join.
@@ -129,8 +126,6 @@ impl World {
             guard: Guard::default(),
             drains: Drains::default(),
             held: Held::default(),
-            #[cfg(feature = "mutants")]
-            mutant: None,
             target: with_target.then(|| Target {
                 nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
                     .remembering_gone()
@@ -195,9 +190,13 @@ impl World {
             watch_seconds,
         )
         .map(move |changes| world.all(changes, World::secret_changed));
-        #[cfg(feature = "mutants")]
-        let secrets = self.read_once(secrets.boxed());
-        let mut streams = vec![machines.boxed(), classes.boxed(), secrets.boxed()];
+        let secrets = secrets.boxed();
+        let secrets = if defect!(SecretsReadOnce) {
+            self.read_once(secrets)
+        } else {
+            secrets
+        };
+        let mut streams = vec![machines.boxed(), classes.boxed(), secrets];
         if self.chosen.owners() {
             let world = self.clone();
             let sets = watch(
@@ -231,44 +230,9 @@ impl World {
         stream::select_all(streams).boxed()
     }
 
-    /// By a planted defect a watch that is heard until its first list is complete.
-    #[cfg(feature = "mutants")]
-    fn read_once(&self, secrets: BoxStream<'static, Vec<Trigger>>) -> BoxStream<'static, Vec<Trigger>> {
-        if self.mutant != Some(Mutant::R15) {
-            return secrets;
-        }
-        let cache = self.secrets.clone();
-        stream::unfold(secrets, move |mut secrets| {
-            let over = cache.synced();
-            async move {
-                if over {
-                    return None;
-                }
-                secrets.next().await.map(|triggers| (triggers, secrets))
-            }
-        })
-        .boxed()
-    }
-
     /// Whether by a planted defect a change of a class or a Secret wakes no machine.
     pub(crate) fn wakes_nobody(&self) -> bool {
-        #[cfg(feature = "mutants")]
-        if matches!(self.mutant, Some(Mutant::R70 | Mutant::R73)) {
-            return true;
-        }
-        false
-    }
-
-    /// The machines of a class that are being deleted, each to try again what failed a moment ago: a planted defect.
-    #[cfg(feature = "mutants")]
-    pub(crate) fn deleted_of_class(&self, class: &str) -> Vec<Trigger> {
-        let machines = self.machines_of_class(class).into_iter();
-        let deleted = machines.filter(|machine| machine.metadata.deletion_timestamp.is_some());
-        let again = |machine: Arc<Machine>| Trigger {
-            work: Work::Machine(Key::of(&*machine)),
-            hurry: true,
-        };
-        deleted.map(again).collect()
+        defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion)
     }
 
     fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
@@ -403,8 +367,7 @@ impl World {
         let Some(attachment) = change.either() else {
             return Vec::new();
         };
-        #[cfg(feature = "mutants")]
-        if self.mutant == Some(Mutant::R33) && self.drains.fills_a_listener() {
+        if defect!(DrainListenerFillsUp) && crate::drains::defects::fills_up() {
             return Vec::new();
         }
         let mut triggers = self.machines_on(&attachment.spec.node_name);

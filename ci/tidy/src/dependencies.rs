@@ -7,17 +7,26 @@ use serde_json::Value;
 use crate::Finding;
 
 /// Which crates a crate of the workspace may depend on, directly. Whoever adds a crate adds a row.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("clock", &[]),
     ("logs", &[]),
     ("quantity", &[]),
     ("runtime", &[]),
     ("mcm-api", &[]),
-    ("mcm-core", &["mcm-api", "quantity"]),
+    ("defects", &[]),
+    ("mcm-core", &["defects", "mcm-api", "quantity"]),
     ("mcm-driver", &["mcm-api"]),
     (
         "mcm",
-        &["clock", "logs", "mcm-api", "mcm-core", "mcm-driver", "runtime"],
+        &[
+            "clock",
+            "defects",
+            "logs",
+            "mcm-api",
+            "mcm-core",
+            "mcm-driver",
+            "runtime",
+        ],
     ),
     (
         "fakecloud",
@@ -32,6 +41,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "apiserver",
             "clock",
             "controllers",
+            "defects",
             "fakecloud",
             "logs",
             "mcm",
@@ -46,6 +56,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
         &[
             "apiserver",
             "clock",
+            "defects",
             "fakecloud",
             "harness",
             "mcm-api",

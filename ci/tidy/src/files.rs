@@ -8,6 +8,9 @@ pub const MOST_LINES: usize = 800;
 /// Folders of one person's machine; a path that begins there works nowhere else.
 const MACHINE_FOLDERS: [&str; 5] = ["home", "root", "work", "farm", "Users"];
 
+/// How code asks for the feature of planted defects.
+const DEFECTS: &str = "feature = \"mutants\"";
+
 /// Checks one committed file.
 pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -26,6 +29,11 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
         if path.ends_with(".rs") && !path.starts_with("ci/tidy/") && unfinished(line) {
             findings.push(format!("{place} is unfinished: do it, or open an issue"));
         }
+        if path.ends_with(".rs") && !of_defects(path) && line.contains(DEFECTS) {
+            findings.push(format!(
+                "{place} asks for the feature of planted defects: ask defect!(Name)"
+            ));
+        }
     }
     findings
 }
@@ -38,6 +46,11 @@ fn machine_path(line: &str) -> Option<&'static str> {
             !before.is_some_and(|c| c.is_alphanumeric() || "_.-}/".contains(c))
         })
     })
+}
+
+/// Whether a file may ask for the feature of planted defects.
+fn of_defects(path: &str) -> bool {
+    path.starts_with("mcm/defects/") || path.starts_with("ci/tidy/")
 }
 
 fn unfinished(line: &str) -> bool {
@@ -56,6 +69,7 @@ mod tests {
     #[case::too_long("a.rs", "x\n".repeat(MOST_LINES + 1), "one idea a file")]
     #[case::a_home("README.md", format!("see /{}/somebody/notes", "home"), "one machine")]
     #[case::unfinished("src/a.rs", "fn f() { todo!() }".to_owned(), "unfinished")]
+    #[case::a_defect("mcm/src/a.rs", format!("#[cfg({DEFECTS})]"), "ask defect!(Name)")]
     fn what_is_wrong_is_found(#[case] path: &str, #[case] text: String, #[case] said: &str) {
         let findings = check(path, &text);
         assert!(findings.iter().any(|finding| finding.contains(said)), "{findings:?}");
@@ -64,6 +78,7 @@ mod tests {
     #[rstest]
     #[case::a_long_table("a.tsv", "x\n".repeat(5000))]
     #[case::a_relative_path("README.md", "see ./work/notes and https://example.com/home/".to_owned())]
+    #[case::the_hook_of_defects("mcm/defects/src/lib.rs", format!("#[cfg({DEFECTS})]"))]
     fn what_is_fine_is_left_alone(#[case] path: &str, #[case] text: String) {
         assert_eq!(check(path, &text), Vec::<String>::new());
     }

@@ -39,18 +39,12 @@ fn crates_depend_only_downwards() {
 /// What the tests of the container images build on their own: their client of Docker has more features there.
 const OF_IMAGES: [&str; 3] = ["bollard ", "bollard-stubs ", "e2e "];
 
+/// What `make product-test` tests: mcm without planted defects.
+const PRODUCT: [&str; 6] = ["-p", "mcm", "-p", "mcm-core", "-p", "tidy"];
+
 /// Each package with its features, as far as `arguments` go. Fetches what no build has needed yet.
 fn features(arguments: &[&str]) -> BTreeSet<String> {
-    let tree = [
-        "tree",
-        "--workspace",
-        "--locked",
-        "--prefix",
-        "none",
-        "--format",
-        "{p} {f}",
-        "--edges",
-    ];
+    let tree = ["tree", "--locked", "--prefix", "none", "--format", "{p} {f}", "--edges"];
     let listing = output(env!("CARGO"), &[&tree, arguments].concat());
     let listing = String::from_utf8(listing).unwrap();
     let lines = listing.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
@@ -60,13 +54,16 @@ fn features(arguments: &[&str]) -> BTreeSet<String> {
 /// A dependency whose features differ is compiled twice, and so is everything that depends on it.
 #[test]
 fn the_build_and_all_tests_share_compiled_dependencies() {
-    let build = features(&["normal,build"]);
-    let tests = features(&["normal,build,dev"]);
-    let images = features(&["normal,build,dev", "--features", "e2e/containers"]);
+    let build = features(&["normal,build", "--workspace"]);
+    let tests = features(&["normal,build,dev", "--workspace"]);
+    let images = features(&["normal,build,dev", "--workspace", "--features", "e2e/containers"]);
+    let product = features(&[&["normal,build,dev"], &PRODUCT[..]].concat());
     let of_images = |package: &&String| OF_IMAGES.iter().any(|name| package.starts_with(name));
+    let of_product = |package: &&String| package.starts_with("defects ");
     let differ = build
         .difference(&tests)
-        .chain(tests.difference(&images).filter(|package| !of_images(package)));
+        .chain(tests.difference(&images).filter(|package| !of_images(package)))
+        .chain(product.difference(&tests).filter(|package| !of_product(package)));
     let differ: Vec<&String> = differ.collect();
     assert!(
         differ.is_empty(),

@@ -1,6 +1,9 @@
 //! What is shipped has no planted defects.
 
-use crate::drydock::cargo;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::drydock::{cargo, drydock_program};
 
 #[test]
 fn mcm_by_itself_has_no_mutants() {
@@ -15,14 +18,16 @@ fn mcm_by_itself_has_no_mutants() {
 }
 
 #[test]
-fn a_mutant_is_code_of_that_feature_only() {
-    let module = include_str!("../../../mcm/core/src/machine/mod.rs");
-    let lines: Vec<&str> = module.lines().collect();
-    let of_mutants = |line: &&str| line.contains("mod mutant;") || line.contains("pub use mutant::");
-    let places: Vec<usize> = (0..lines.len()).filter(|line| of_mutants(&lines[*line])).collect();
-    assert_eq!(places.len(), 2, "the module and what it gives away");
-    for line in places {
-        // What is not compiled cannot be named: whoever uses it has to be behind the feature, too.
-        assert_eq!(lines[line - 1], "#[cfg(feature = \"mutants\")]", "line {}", line + 1);
-    }
+fn the_programs_that_scenarios_run_have_no_defects() {
+    let drydock = PathBuf::from(drydock_program().get_program());
+    let names = |program: &Path| {
+        let defect = defects::Defect::CreatesWithoutAsking.name();
+        let found = Command::new("grep")
+            .args(["--quiet", "--text", defect])
+            .arg(program)
+            .status();
+        found.unwrap().success()
+    };
+    assert!(names(&drydock), "simulations plant defects");
+    assert!(!names(&drydock.with_file_name("mcm")));
 }

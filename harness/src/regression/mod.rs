@@ -10,6 +10,8 @@ mod verdict;
 pub use self::document::document;
 pub use self::jitter::jittered;
 pub use self::verdict::{CaseVerdict, Detection, Verdicts};
+use defects::Defect;
+
 use crate::scenario::Scenario;
 
 /// One entry.
@@ -54,12 +56,9 @@ impl Case {
 /// What found a mutant is no invariant but an expectation of the scenario: that something comes about in time, or never.
 pub const EXPECTED: &str = "expected";
 
-/// The mutants that this build has.
-#[cfg(feature = "mutants")]
+/// The names of all mutants.
 pub fn mutants() -> Vec<&'static str> {
-    mcm_core::machine::Mutant::ALL
-        .map(mcm_core::machine::Mutant::name)
-        .to_vec()
+    Defect::ALL.iter().map(|defect| defect.id()).collect()
 }
 
 /// What an entry belongs to.

@@ -201,7 +201,7 @@ pub fn beside(name: &str) -> Result<PathBuf, String> {
         .find(|path| path.is_file())
         .ok_or_else(|| {
             format!(
-                "there is no {name} beside {}: build it with `cargo build --workspace --bins`",
+                "there is no {name} beside {}: build it with `make build`",
                 this.display()
             )
         })

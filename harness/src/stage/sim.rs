@@ -13,6 +13,7 @@ use ::sim::{Gate, Handle, Trace};
 use apiserver::Identity;
 use apiserver::faults::Faults;
 use clock::{Clock, Pulses, Seed};
+use defects::{Defect, Planted};
 use futures::stream::{BoxStream, StreamExt};
 use jiff::Timestamp;
 use mcm_api::GoDuration;
@@ -51,8 +52,14 @@ pub fn run(job: &Job) -> Ran {
         let trace = world.trace.clone();
         let audit = Audit::new(NAMESPACE);
         let writes = job.writes.then(Writes::default);
-        let (told, effects, hits) = match SimStage::start(world, job, &audit, writes.as_ref()).await {
-            Ok(mut stage) => {
+        let stage = match plant(job.plan.mutant.as_deref()) {
+            Ok(planted) => SimStage::start(world, job, &audit, writes.as_ref())
+                .await
+                .map(|stage| (stage, planted)),
+            Err(reason) => Err(reason),
+        };
+        let (told, effects, hits) = match stage {
+            Ok((mut stage, _planted)) => {
                 let told = Box::pin(perform_within_limits(&mut stage, job, &trace)).await;
                 let told = told.map(|mut told| {
                     tell_of_process(&mut told.narrative, &trace);
@@ -244,7 +251,7 @@ impl SimStage {
             Process::Controllers => builtin.gate.clone(),
             Process::Fakecloud => kubelets.gate.clone(),
         });
-        let mut options = with_mutant(setup::mcm_options(&timeouts, NAMESPACE), job.plan.mutant.as_deref())?;
+        let mut options = setup::mcm_options(&timeouts, NAMESPACE);
         options.preservation.dialect = job.plan.scenario.world.preservation;
         let mut mcm = Supervised::new(group.clone());
         for name in names_of_mcm(job.plan.scenario.world.replicas) {
@@ -595,24 +602,17 @@ impl Stage for SimStage {
     }
 }
 
-/// The flags with a planted defect.
-#[cfg(feature = "mutants")]
-fn with_mutant(mut options: mcm::Options, mutant: Option<&str>) -> Result<mcm::Options, String> {
-    use mcm_core::machine::Mutant;
-
-    let known = || Mutant::ALL.map(Mutant::name).join(", ");
-    let find = |name| Mutant::of(name).ok_or_else(|| format!("there is no mutant {name:?}; there are {}", known()));
-    options.mutant = mutant.map(find).transpose()?;
-    Ok(options)
-}
-
-/// The flags; this build has no planted defects.
-#[cfg(not(feature = "mutants"))]
-fn with_mutant(options: mcm::Options, mutant: Option<&str>) -> Result<mcm::Options, String> {
-    match mutant {
-        None => Ok(options),
-        Some(mutant) => Err(format!("this build has no mutants, so none called {mutant:?}")),
-    }
+/// Plants the defect of that name in this thread until the answer is dropped.
+fn plant(name: Option<&str>) -> Result<Planted, String> {
+    let find = |name| match Defect::of(name) {
+        _ if !defects::CAN_BE_PLANTED => Err(format!("this build has no mutants, so none called {name:?}")),
+        Some(defect) => Ok(defect),
+        None => {
+            let known: Vec<&str> = Defect::ALL.iter().map(|defect| defect.id()).collect();
+            Err(format!("there is no mutant {name:?}; there are {}", known.join(", ")))
+        }
+    };
+    Ok(defects::plant(name.map(find).transpose()?))
 }
 
 /// How fakecloud is set on a stage.

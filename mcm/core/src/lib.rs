@@ -5,7 +5,7 @@
 //! (crate `mcm`), which builds views, performs plans and branches on nothing.
 
 #[macro_use]
-mod planted;
+extern crate defects;
 
 pub mod class;
 pub mod deployment;

@@ -38,9 +38,6 @@ pub struct Settings {
     pub down: i64,
     /// How often it is looked, and how long a frozen set must have made nothing to be thawed with too many machines.
     pub period: Duration,
-    /// A planted defect.
-    #[cfg(feature = "mutants")]
-    pub mutant: Option<crate::machine::Mutant>,
 }
 
 impl Default for Settings {
@@ -49,8 +46,6 @@ impl Default for Settings {
             up: 2,
             down: 1,
             period: Duration::from_mins(1),
-            #[cfg(feature = "mutants")]
-            mutant: None,
         }
     }
 }
@@ -145,7 +140,9 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
             .deployments
             .iter()
             .find(|one| is_controlled_by(&set.metadata, &one.metadata));
-        if planted!(settings, Q16) && deployment.is_some_and(|one| one.spec.strategy.rolling_update.is_none()) {
+        if defect!(NoSurgeEndsOvershootCheck)
+            && deployment.is_some_and(|one| one.spec.strategy.rolling_update.is_none())
+        {
             break;
         }
         let verdict = judge(view, set, deployment, settings, now);
@@ -164,7 +161,7 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Vec<Decision> 
         }
     }
     for deployment in &view.deployments {
-        if planted!(settings, R22b) {
+        if defect!(DeploymentFreezeNotCompared) {
             break;
         }
         let wanted = frozen.get(&deployment.metadata.uid).copied().unwrap_or_default();
@@ -196,7 +193,7 @@ fn judge(
 ) -> Option<(bool, Reason)> {
     let machines: Vec<&Arc<Machine>> = view.machines.iter().filter(|machine| is_of(machine, set)).collect();
     let mut count = machines.len() as i64;
-    if !planted!(settings, R49) {
+    if !defect!(ReleasedMachinesDoNotCount) {
         count += released(view, set, now);
     }
     let wanted = match deployment {
@@ -205,7 +202,7 @@ fn judge(
     };
     let upper = wanted + settings.up;
     let (condition, labelled) = (has_condition(set), is_labelled(&set.metadata));
-    let held = if planted!(settings, R22) {
+    let held = if defect!(FreezeByLabelAndConditionOnly) {
         condition && labelled
     } else {
         is_frozen(&set.metadata, condition)
@@ -219,7 +216,7 @@ fn judge(
     if held && !labelled {
         return Some((false, Reason::HalfThawed { count }));
     }
-    if held && planted!(settings, R23 | R23b) {
+    if held && defect!(FrozenSetNotReconciled | FrozenSetThawedByHandOnly) {
         return None;
     }
     if held && count <= upper - settings.down {

@@ -137,7 +137,7 @@ impl Safety {
             Ok(Some(machine)) => Truth::Present(Known::of(&machine)),
             Err(error) => Truth::Unreadable(brief(&error)),
         };
-        match confirm(candidate, &truth, &self.settings.orphans) {
+        match confirm(candidate, &truth) {
             // Reading took its time.
             Verdict::Collect if !self.may_collect() => {
                 Verdict::Stop("an API server is away, or another process leads".to_owned())

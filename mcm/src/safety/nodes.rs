@@ -9,13 +9,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-#[cfg(feature = "mutants")]
 use mcm_api::Machine;
 use mcm_api::keys;
-#[cfg(feature = "mutants")]
 use mcm_core::finalizer::finalizer_patch;
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
 use mcm_core::safety::nodes::{Behind, Patience, let_go, patch};
 use serde_json::Value;
 
@@ -34,8 +30,7 @@ impl Safety {
         };
         let mut wake = None;
         for node in target.nodes.all() {
-            #[cfg(feature = "mutants")]
-            if self.hands().mutant == Some(Mutant::R63b) {
+            if defect!(EveryNodeGetsFinalizer) {
                 let patch = finalizer_patch(&node.metadata, keys::NODE_FINALIZER, true);
                 let _ = self.write_node(&node, patch).await;
                 continue;
@@ -44,8 +39,7 @@ impl Safety {
             let Some(patch) = patch(&node, behind, &patience, self.now()) else {
                 continue;
             };
-            #[cfg(feature = "mutants")]
-            if self.hands().mutant == Some(Mutant::R67) && behind.machines > 0 {
+            if defect!(ForeignNodeMarkStays) && behind.machines > 0 {
                 continue;
             }
             if !self.may_collect() {
@@ -99,8 +93,7 @@ impl Safety {
     fn behind(&self, node: &Node, listed: &BTreeSet<String>) -> Behind {
         let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_ref());
         let vm = named.is_some_and(|provider_id| listed.contains(provider_id));
-        #[cfg(feature = "mutants")]
-        let vm = vm || matches!(self.hands().mutant, Some(Mutant::R67 | Mutant::R67b));
+        let vm = vm || defect!(ForeignNodeMarkStays | OlderNodeIsUnclaimed);
         Behind {
             machines: self.machines_behind(node),
             vm,
@@ -111,8 +104,7 @@ impl Safety {
     fn machines_behind(&self, node: &Node) -> usize {
         let world = &self.hands().world;
         let naming = world.machines_of_node(&node.name_any());
-        #[cfg(feature = "mutants")]
-        if self.hands().mutant == Some(Mutant::R67b) {
+        if defect!(OlderNodeIsUnclaimed) {
             let older = |machine: &&Arc<Machine>| machine.creation_timestamp() <= node.creation_timestamp();
             return naming.iter().filter(older).count();
         }

@@ -10,9 +10,6 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use mcm_api::Machine;
 use mcm_core::machine::EventType;
-#[cfg(feature = "mutants")]
-use mcm_core::machine::Mutant;
-#[cfg(feature = "mutants")]
 use mcm_core::safety::api_health::Next;
 use mcm_core::safety::api_health::{ApiHealth, RESET_TEXT, begun_anew};
 
@@ -37,8 +34,11 @@ impl Safety {
             };
             let before = self.guard().health();
             let next = before.after(problem.is_none(), asked, self.now(), &self.settings.api);
-            #[cfg(feature = "mutants")]
-            let next = self.without_reset(before, next);
+            let next = if defect!(PastOutageCountsAsBegun) {
+                without_reset(before, next)
+            } else {
+                next
+            };
             self.guard().set(next.health);
             self.tell(before, next.health, problem.as_deref());
             if before != ApiHealth::Up && next.health == ApiHealth::Up {
@@ -54,16 +54,6 @@ impl Safety {
                 wake = self.settings.api.period;
             }
             clock.sleep(wake).await;
-        }
-    }
-
-    /// The planted defect: an answer does not end an outage that began.
-    #[cfg(feature = "mutants")]
-    fn without_reset(&self, before: ApiHealth, next: Next) -> Next {
-        let began = matches!(before, ApiHealth::Down { .. }) && next.health == ApiHealth::Up;
-        match self.hands().mutant {
-            Some(Mutant::A01) if began => Next { health: before, ..next },
-            _ => next,
         }
     }
 
@@ -152,4 +142,10 @@ impl Safety {
         }
         true
     }
+}
+
+/// By a planted defect an answer does not end an outage that began.
+fn without_reset(before: ApiHealth, next: Next) -> Next {
+    let began = matches!(before, ApiHealth::Down { .. }) && next.health == ApiHealth::Up;
+    if began { Next { health: before, ..next } } else { next }
 }

@@ -35,8 +35,7 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
     let mut plan = Plan::default();
     if !leaving && !has_finalizer(&deployment.metadata, keys::MACHINE_FINALIZER) {
         let patch = finalizer_patch(&deployment.metadata, keys::MACHINE_FINALIZER, true);
-        #[cfg(feature = "mutants")]
-        let patch = if planted!(settings, Q11) {
+        let patch = if defect!(DeploymentFinalizersOverwritten) {
             finalizer_patch(&Default::default(), keys::MACHINE_FINALIZER, true)
         } else {
             patch
@@ -156,12 +155,12 @@ fn with_newest(desk: &mut Desk, found: Option<usize>, observed: &mut MachineDepl
 fn roll_out(desk: &mut Desk, newest: usize) {
     let old = revision::old_ones(desk, Some(newest));
     let under_way = old.iter().any(|position| desk.sets[*position].size() > 0);
-    if !planted!(desk.settings, R56) {
+    if !defect!(OldSetTaintStays) {
         nodes::untaint(desk, newest);
     }
     if under_way && desk.settings.keep_autoscaler_away {
         nodes::keep_autoscaler_away(desk);
-    } else if desk.settings.keep_autoscaler_away && !planted!(desk.settings, R61) {
+    } else if desk.settings.keep_autoscaler_away && !defect!(AutoscalerReturnsWhileDraining) {
         nodes::reserve(desk);
     }
     match desk.deployment.spec.strategy.type_.as_str() {

@@ -215,7 +215,7 @@ impl<'a> Desk<'a> {
             return false;
         };
         let (name, from) = (set.name().to_owned(), set.replicas());
-        if from == to && planted!(self.settings, R52) {
+        if from == to && defect!(SizeNotedWithOwnChangeOnly) {
             return false;
         }
         set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, desired);

@@ -154,7 +154,7 @@ fn resize(desk: &mut Desk, position: usize, to: i32) -> bool {
 
 /// The node of an updated machine takes pods again, once those that it cannot do without are there.
 fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
-    let updated = is_updated(machine) || planted!(desk.settings, R59);
+    let updated = is_updated(machine) || defect!(SetChangedOnNodeWordAlone);
     let Some(node) = desk.node_of(machine) else { return };
     let updated = updated && result(node) == Some(keys::UPDATE_SUCCESSFUL);
     if !updated {
@@ -240,7 +240,7 @@ fn hand_over(desk: &mut Desk, newest: usize, old: &[usize], most: i32) -> bool {
         let mut left = 0;
         for machine in machines(desk, *position) {
             let busy = machine.status.current_status.phase == Some(Phase::InPlaceUpdating);
-            let ready = is_updated(&machine) && !busy || planted!(desk.settings, R59);
+            let ready = is_updated(&machine) && !busy || defect!(SetChangedOnNodeWordAlone);
             let successful = desk
                 .node_of(&machine)
                 .is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));

@@ -37,17 +37,12 @@ pub use validation::problems;
 pub struct Settings {
     /// Whether cluster-autoscaler is kept away from the nodes of a deployment while it rolls out.
     pub keep_autoscaler_away: bool,
-    /// A planted defect.
-    #[cfg(feature = "mutants")]
-    pub mutant: Option<crate::machine::Mutant>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             keep_autoscaler_away: true,
-            #[cfg(feature = "mutants")]
-            mutant: None,
         }
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn reserve(desk: &mut Desk) {
 
 fn keep_away(desk: &mut Desk, machines: Vec<Arc<Machine>>) {
     for machine in machines {
-        let value = if planted!(desk.settings, R57) {
+        let value = if defect!(AutoscalerAnnotationMisspelt) {
             keys::TRUE
         } else {
             "true"

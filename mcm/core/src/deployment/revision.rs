@@ -84,7 +84,7 @@ pub(super) fn sync(desk: &mut Desk, newest: usize) {
         .metadata
         .labels
         .as_mut()
-        .filter(|_| !planted!(desk.settings, Q08))
+        .filter(|_| !defect!(OldSetOfUpdateInPlaceNeverGrows))
     {
         labels.remove(keys::SCALE_UP_DISABLED_LABEL);
     }
@@ -176,8 +176,7 @@ fn copied(annotations: &Option<BTreeMap<String, String>>) -> BTreeMap<String, St
 pub(super) fn create(desk: &mut Desk) -> Option<String> {
     let deployment = &desk.deployment;
     let hash = hash(&deployment.spec.template, deployment.status.collision_count);
-    #[cfg(feature = "mutants")]
-    let hash = if desk.settings.mutant == Some(crate::machine::Mutant::R48) {
+    let hash = if defect!(SetNamedByChance) {
         hash ^ u32::try_from(desk.now.as_millisecond() % 1_000_000).unwrap_or_default()
     } else {
         hash

@@ -16,15 +16,12 @@ pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
 
 /// Machines of all sets: those that are there, being deleted or not, and those that are ordered.
 fn total(desk: &Desk) -> i64 {
-    let of = if planted!(desk.settings, R54) {
+    let of = if defect!(TerminatingMachinesTakeNoRoom) {
         SetDraft::size_without_leaving
+    } else if defect!(SurgeIgnoresOrderedMachines) {
+        |set: &SetDraft| set.machines.len() as i64
     } else {
         SetDraft::size
-    };
-    #[cfg(feature = "mutants")]
-    let of = match desk.settings.mutant {
-        Some(crate::machine::Mutant::Q07) => |set: &SetDraft| set.machines.len() as i64,
-        _ => of,
     };
     desk.sets.iter().map(of).sum()
 }
@@ -98,7 +95,6 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         .sets
         .get(newest)
         .map_or(0, |set| i64::from(set.replicas()) - set.serving(now));
-    #[cfg(feature = "mutants")]
     let (available, ordered, missing) = miscounted(desk, newest, (available, ordered, missing));
     let (mut available, mut ordered) = (available, ordered);
     // Failed machines that are kept lower what is enough until they go: in old sets after those that nobody keeps; in the
@@ -176,23 +172,19 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
 }
 
 /// How planted defects count what is available, what is ordered, and what the newest set lacks.
-#[cfg(feature = "mutants")]
 fn miscounted(desk: &Desk, newest: usize, (available, ordered, missing): (i64, i64, i64)) -> (i64, i64, i64) {
-    use crate::machine::Mutant;
-    match desk.settings.mutant {
-        Some(Mutant::R53) => {
-            let there = desk.sets.iter().map(|set| set.available_of(i64::MAX, desk.now)).sum();
-            let active = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
-            (there, active, missing)
-        }
-        Some(Mutant::R60) => {
-            let boots = |machine: &&Arc<Machine>| machine.status.current_status.phase == Some(mcm_api::Phase::Pending);
-            let booting = desk
-                .sets
-                .get(newest)
-                .map_or(0, |set| set.machines.iter().filter(boots).count()) as i64;
-            (available + booting, ordered, missing - booting)
-        }
-        _ => (available, ordered, missing),
+    if defect!(DeletedMachinesCountAsAvailable) {
+        let there = desk.sets.iter().map(|set| set.available_of(i64::MAX, desk.now)).sum();
+        let active = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
+        (there, active, missing)
+    } else if defect!(BootingMachinesCountAsAvailable) {
+        let boots = |machine: &&Arc<Machine>| machine.status.current_status.phase == Some(mcm_api::Phase::Pending);
+        let booting = desk
+            .sets
+            .get(newest)
+            .map_or(0, |set| set.machines.iter().filter(boots).count()) as i64;
+        (available + booting, ordered, missing - booting)
+    } else {
+        (available, ordered, missing)
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn scale(desk: &mut Desk, newest: Option<usize>) {
     }
     let sizes = match desk.deployment.spec.strategy.type_.as_str() {
         ROLLING_UPDATE | "" => proportional(desk, &active, newest),
-        _ if planted!(desk.settings, Q06) => return,
+        _ if defect!(SizeIgnoredWithSeveralSets) => return,
         _ => in_order(desk, &active, newest, i64::from(wanted)),
     };
     for (position, size) in sizes {
@@ -122,10 +122,10 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
     let total: i64 = order.iter().map(size).sum();
     let delta = allowed - total;
     let mut sizes: Vec<(usize, i64)> = order.iter().map(|position| (*position, size(position))).collect();
-    if delta == 0 && planted!(desk.settings, R50) {
+    if delta == 0 && defect!(NoSizeWithoutDistribution) {
         return order.into_iter().map(|position| (position, 0)).collect();
     }
-    if delta >= 0 && planted!(desk.settings, R51) {
+    if delta >= 0 && defect!(GrowthSharedWithOldSets) {
         for (_, size) in &mut sizes {
             *size += delta * *size / total.max(1);
         }

@@ -46,7 +46,7 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
     };
     preservation(desk, newest, &mut status);
     remove(&mut status, INVALID);
-    let spared = if planted!(desk.settings, R82) { 0 } else { preserved };
+    let spared = if defect!(PreservedCountAsMissing) { 0 } else { preserved };
     let least = i64::from(desk.replicas()) - desk.bounds().unavailable - i64::from(spared);
     let (value, reason, message) = if i64::from(available) >= least.max(0) {
         (
@@ -77,8 +77,7 @@ fn preservation(desk: &Desk, newest: Option<usize>, status: &mut MachineDeployme
     let there = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let known = deployment.status.observed_auto_preserve_failed_max;
     let swept = sweep(Ledger::Deployment(deployment), known, &there);
-    #[cfg(feature = "mutants")]
-    let swept = swept.misjudged(planted!(desk.settings, R81), &deployment.status.preservations);
+    let swept = swept.misjudged(defect!(LoweredMaximumReleasesOldest), &deployment.status.preservations);
     status.preservations = swept.entries;
     status.observed_auto_preserve_failed_max = swept.observed;
 }

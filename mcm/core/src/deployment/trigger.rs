@@ -30,7 +30,7 @@ pub(super) fn mark(desk: &mut Desk) {
                 desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
             }
             // A priority without a mark is a person's.
-            None if annotations.contains_key(keys::MARKED_ANNOTATION) && !planted!(desk.settings, R43) => {
+            None if annotations.contains_key(keys::MARKED_ANNOTATION) && !defect!(PriorityOutlivesList) => {
                 let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.remove(keys::MARKED_ANNOTATION);
                 if priority == Some(keys::CHOSEN_PRIORITY) {
@@ -70,7 +70,7 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
         match goes_on(name).filter(|_| time.parse::<Timestamp>().is_ok()) {
             Some(machine) if machine.status.is_kept() => kept.push(Reason::ChosenAndPreserved(name.to_owned())),
             Some(_) => named.push((name.to_owned(), time.to_owned())),
-            None if planted!(desk.settings, R43b) => desk.deployment.spec.replicas -= 1,
+            None if defect!(ScaleDownRepeatedLowersAgain) => desk.deployment.spec.replicas -= 1,
             None => {}
         }
     }

@@ -20,12 +20,12 @@ const NEVER: Duration = Duration::from_hours(1000);
 
 /// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
 pub(super) fn is_due(pass: &Pass) -> bool {
-    if planted!(pass.settings, R16) {
+    if defect!(VmKnownByNodeLabel) {
         return pass.node_name().is_none();
     }
     match pass.phase() {
         None | Some(Phase::CrashLoopBackOff) => true,
-        Some(Phase::Failed) => planted!(pass.settings, A10) && pass.machine().spec.provider_id.is_empty(),
+        Some(Phase::Failed) => defect!(FailedMachineCreatedAgain) && pass.machine().spec.provider_id.is_empty(),
         Some(_) => pass.machine().spec.provider_id.is_empty(),
     }
 }
@@ -67,8 +67,12 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
     let create = || call(CallKind::Create, machine.clone(), Reason::CreateVm);
     match pass.last_answer() {
         None | Some(Answer::Delete(_) | Answer::VolumeIds(_) | Answer::Update { .. }) => {
-            #[cfg(feature = "mutants")]
-            if pass.mutant().is_some_and(super::Mutant::creates_without_asking) {
+            if defect!(
+                CreatesWithoutAsking
+                    | CreatesWithoutAskingAfterCrash
+                    | RepeatsCreationWithoutAsking
+                    | PreservationRestoresOldCopy
+            ) {
                 return create();
             }
             if let Some(vm) = unrecorded(pass).filter(|vm| is_complete(pass, vm)) {
@@ -83,7 +87,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
         }
         Some(Answer::Status(Err(error))) => match error.code {
             Code::NotFound | Code::Unimplemented
-                if machine.spec.provider_id.is_empty() || planted!(pass.settings, R07 | R16) =>
+                if machine.spec.provider_id.is_empty() || defect!(NotFoundBelievedAtOnce | VmKnownByNodeLabel) =>
             {
                 create()
             }
@@ -103,7 +107,7 @@ fn step(pass: &Pass, call: &MakeCall) -> Plan {
         Some(Answer::Initialize(Ok(vm))) => initialized(pass, Some(vm)),
         Some(Answer::Initialize(Err(error))) => match error.code {
             Code::Unimplemented | Code::NotFound => initialized(pass, None),
-            _ if planted!(pass.settings, R08) => initialized(pass, None),
+            _ if defect!(FailedInitializationCountsAsDone) => initialized(pass, None),
             _ => not_initialized(pass, error),
         },
         Some(Answer::DeleteStale(result)) => stale(pass, result),
@@ -119,7 +123,7 @@ fn unrecorded<'a>(pass: &Pass<'a>) -> Option<&'a VmIdentity> {
 
 /// Whether an answer says all of a VM that a machine has to know.
 fn is_complete(pass: &Pass, vm: &VmIdentity) -> bool {
-    let nameless = pass.view.target && vm.node_name.is_empty() && !planted!(pass.settings, R64);
+    let nameless = pass.view.target && vm.node_name.is_empty() && !defect!(PendingWithoutNodeName);
     !vm.provider_id.is_empty() && !nameless
 }
 
@@ -163,7 +167,7 @@ fn has_older_node(pass: &Pass, vm: &VmIdentity) -> bool {
     let Some(node) = &pass.view.answered_node else {
         return false;
     };
-    if planted!(pass.settings, R65b) {
+    if defect!(NodeOfVmNameIsOlder) {
         return true;
     }
     let of = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
@@ -257,7 +261,6 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
     if !matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
         return pass.nothing();
     }
-    #[cfg(feature = "mutants")]
     if let Some(plan) = stays_crash_looping(pass) {
         return plan;
     }
@@ -277,7 +280,6 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
 }
 
 /// The planted defect: what failed once is not Pending when it succeeds, and is looked at after the long period.
-#[cfg(feature = "mutants")]
 fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
     let long = pass.settings.retry.long;
     let since = |operation: &LastOperation| pass.since(operation.last_update_time.as_ref());
@@ -286,7 +288,8 @@ fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
         .last_operation()
         .filter(succeeded)
         .is_some_and(|operation| since(operation) >= long);
-    let stays = planted!(pass.settings, R39) && pass.phase() == Some(&Phase::CrashLoopBackOff) && !waited;
+    let stays =
+        defect!(FailedCreationSeenAfterLongRetryOnly) && pass.phase() == Some(&Phase::CrashLoopBackOff) && !waited;
     let status = pass.operation(
         Operation::Create,
         State::Processing,
@@ -402,7 +405,7 @@ fn failure(pass: &Pass, error: &DriverError, description: String) -> MachineStat
     if let Some(operation) = &mut status.last_operation {
         operation.error_code = error.code.name().to_owned();
     }
-    if planted!(pass.settings, A09) {
+    if defect!(FailedCreationDropsExpiry) {
         status.current_status.preserve_expiry_time = None;
         status.preservation = None;
     }
@@ -442,8 +445,8 @@ pub(super) fn is_transient(code: Code) -> bool {
 pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
     let retry = &settings.retry;
     match code {
-        Code::ResourceExhausted if planted!(settings, R09b) => NEVER,
-        _ if planted!(settings, R60b) => Duration::ZERO,
+        Code::ResourceExhausted if defect!(ExhaustedCreationNeverRepeated) => NEVER,
+        _ if defect!(FailedCreationRepeatedAtOnce) => Duration::ZERO,
         Code::ResourceExhausted => retry.resource_exhausted,
         _ if is_transient(code) => retry.short,
         _ => retry.medium,
@@ -476,7 +479,7 @@ fn repeated_after(settings: &Settings, failed: &LastOperation) -> Option<Duratio
 pub(super) fn before_timeout(pass: &Pass, wait: Duration) -> Duration {
     let timeout = pass.settings.creation_timeout_of(pass.machine());
     let left = timeout.saturating_sub(pass.age());
-    if left.is_zero() || planted!(pass.settings, R38b) {
+    if left.is_zero() || defect!(CreationTimeoutAtRetryOnly) {
         return wait;
     }
     wait.min(left)
@@ -485,7 +488,7 @@ pub(super) fn before_timeout(pass: &Pass, wait: Duration) -> Duration {
 /// The wait for the next attempt. A machine whose time is over meanwhile is Failed then, and not when its turn comes.
 fn waiting_to_repeat(pass: &Pass, wait: Duration) -> Plan {
     let timeout = pass.settings.creation_timeout_of(pass.machine());
-    let over = pass.age() >= timeout && !planted!(pass.settings, R38b);
+    let over = pass.age() >= timeout && !defect!(CreationTimeoutAtRetryOnly);
     let Some(failed) = pass.last_operation().filter(|_| over) else {
         return Plan::new(Reason::WaitingToRepeat(wait)).after(before_timeout(pass, wait));
     };

@@ -16,12 +16,12 @@ use crate::preservation::without_sub_phase;
 /// Nothing is remembered from one call to the next: a process that dies between any two actions
 /// leaves just another view.
 pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
-    if !planted!(settings, R65)
+    if !defect!(NodeOfOtherVmTaken)
         && let Some(plan) = node::of_former_vm(view)
     {
         return plan;
     }
-    let corrected = corrected(view, settings);
+    let corrected = corrected(view);
     let view = corrected.as_ref().unwrap_or(view);
     let plain = without_sub_phase(&view.machine).map(|machine| View {
         machine,
@@ -37,17 +37,12 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
 
 /// The view without a Node that has turned out not to exist, or that is another machine's, and
 /// without a failure that is best answered by doing the same again; `None`: it is right as it is.
-#[cfg_attr(
-    not(feature = "mutants"),
-    expect(unused_variables, reason = "only a planted defect asks for the settings")
-)]
-fn corrected(view: &View, settings: &Settings) -> Option<View> {
+fn corrected(view: &View) -> Option<View> {
     let failure = view.failure.as_ref();
     let absent = failure.is_some_and(|failure| failure.not_found && failure.action.node().is_some());
     let again = !view.answers.is_empty() && failure.is_some_and(Failure::is_record_conflict);
-    #[cfg(feature = "mutants")]
-    let again = again && settings.mutant != Some(super::Mutant::R06);
-    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view) && !planted!(settings, R65);
+    let again = again && !defect!(UnwrittenProviderIdForgotten);
+    let foreign = view.node_of_other.is_some() || node::is_of_another_vm(view) && !defect!(NodeOfOtherVmTaken);
     if !absent && !again && !foreign {
         return None;
     }
@@ -94,11 +89,11 @@ fn look(pass: &Pass) -> Plan {
     if let Some(plan) = node::deleted(pass).or_else(|| node::mislabelled(pass)) {
         return plan;
     }
-    if planted!(pass.settings, R74) && pass.node_name().is_some() && pass.view.node.present().is_none() {
+    if defect!(MissingNodeStopsHealthCheck) && pass.node_name().is_some() && pass.view.node.present().is_none() {
         return pass.nothing();
     }
     let crash_loops = pass.phase() == Some(&Phase::CrashLoopBackOff);
-    let blind = crash_loops && planted!(pass.settings, R39);
+    let blind = crash_loops && defect!(FailedCreationSeenAfterLongRetryOnly);
     let health = if pass.node_name().is_some() && pass.phase().is_some() && !blind {
         health::decide(pass)
     } else {

@@ -43,7 +43,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if stage < Stage::Node
         && let Err(reason) = validation::class(pass)
     {
-        if planted!(pass.settings, R73) {
+        if defect!(UnusableClassSilencesDeletion) {
             return Plan::new(reason).after(pass.settings.retry.long);
         }
         return blocked(pass, stage, reason);
@@ -72,8 +72,7 @@ pub(super) fn decide(pass: &Pass) -> Plan {
 /// How far the deletion has come.
 fn stage_of(pass: &Pass) -> Option<Stage> {
     let status = &pass.machine().status;
-    #[cfg(feature = "mutants")]
-    if pass.mutant() == Some(super::Mutant::A07) {
+    if defect!(DeletionStageFromForeignText) {
         let text = &status.last_operation.as_ref()?.description;
         return Stage::ALL.into_iter().rev().find(|stage| text.contains(stage.phrase()));
     }
@@ -114,7 +113,7 @@ fn made_meanwhile(pass: &Pass) -> Option<Plan> {
 /// The VM was made before the deletion, and its record was lost.
 fn made_before(pass: &Pass) -> Option<Plan> {
     let unrecorded = pass.machine().spec.provider_id.is_empty() && pass.view.failure.is_none();
-    let unrecorded = unrecorded && !planted!(pass.settings, R62);
+    let unrecorded = unrecorded && !defect!(NodeKnownByLabelOnly);
     let vm = pass.view.made.as_ref().filter(|_| unrecorded)?;
     let patch = record(pass, vm);
     (!patch.is_empty()).then(|| {
@@ -149,7 +148,7 @@ fn start(pass: &Pass) -> Plan {
     let mut status = pass.enter(status, Phase::Terminating, false);
     status.current_status.preserve_expiry_time = None;
     status.preservation = None;
-    if planted!(pass.settings, R29) {
+    if defect!(DrainTimeoutFromPhaseBefore) {
         status.current_status.last_update_time = pass.machine().status.current_status.last_update_time.clone();
     }
     let mut plan = Plan::new(Reason::DeletionStarted).after(Duration::ZERO);
@@ -216,13 +215,12 @@ fn find_vm(pass: &Pass) -> Plan {
     if pass.node_name().is_some() {
         return next(pass, Stage::Drain, "");
     }
-    if planted!(pass.settings, R62) {
+    if defect!(NodeKnownByLabelOnly) {
         return next(pass, Stage::Drain, "");
     }
     if let Some(name) = &pass.view.labelled_node {
         return labelled(pass, name);
     }
-    #[cfg(feature = "mutants")]
     if skips_vm(pass) {
         return next(pass, Stage::Drain, "");
     }
@@ -239,7 +237,7 @@ fn label_lost(pass: &Pass) -> Option<Plan> {
     let stage = Stage::of(&pass.machine().status).filter(|stage| (Stage::Drain..=Stage::Node).contains(stage))?;
     let node = pass.view.labelled_node.clone();
     let node = node.filter(|_| pass.node_name().is_none() && pass.view.failure.is_none())?;
-    if planted!(pass.settings, R62 | R63) {
+    if defect!(NodeKnownByLabelOnly | MissingLabelPassesOver) {
         return None;
     }
     let plan = Plan::new(Reason::Stage(stage.phrase().to_owned())).after(Duration::ZERO);
@@ -257,7 +255,7 @@ fn not_found(pass: &Pass, error: &DriverError) -> Plan {
     let retry = &pass.settings.retry;
     match error.code {
         Code::Unimplemented => next(pass, Stage::Drain, ""),
-        Code::NotFound if planted!(pass.settings, R13) => next(pass, Stage::Node, "VM not found."),
+        Code::NotFound if defect!(MissingVmNeverDeleted) => next(pass, Stage::Node, "VM not found."),
         Code::NotFound => next(
             pass,
             Stage::Drain,
@@ -291,7 +289,7 @@ fn failed(pass: &Pass, call: &'static str, code: Code, description: String, retr
 fn left_to_repeat(pass: &Pass) -> Option<Plan> {
     let failed = pass
         .last_operation()
-        .filter(|operation| operation.state == Some(State::Failed) && !planted!(pass.settings, R72))?;
+        .filter(|operation| operation.state == Some(State::Failed) && !defect!(StatusWrittenEveryPass))?;
     let text = failed.description.as_str();
     let retry = if text.ends_with(FOREVER) {
         pass.settings.retry.long
@@ -323,10 +321,10 @@ fn volume_attachments(pass: &Pass) -> Plan {
         let text = format!("Node Volumes for node: {name} are already detached. Moving to VM Deletion.");
         return next(pass, Stage::Vm, &text);
     }
-    if planted!(pass.settings, R34b) && pass.view.volume_attachments.is_empty() {
+    if defect!(DetachmentAwaitedForever) && pass.view.volume_attachments.is_empty() {
         return Plan::new(Reason::Detaching(0)).after(pass.settings.retry.short);
     }
-    if pass.view.volume_attachments.is_empty() || planted!(pass.settings, R34) {
+    if pass.view.volume_attachments.is_empty() || defect!(VolumesLeftAttached) {
         return next(
             pass,
             Stage::Vm,
@@ -341,13 +339,11 @@ fn volume_attachments(pass: &Pass) -> Plan {
 }
 
 /// The planted defect: what has no provider id has no VM.
-#[cfg(feature = "mutants")]
 fn skips_vm(pass: &Pass) -> bool {
-    pass.mutant() == Some(super::Mutant::R05) && pass.machine().spec.provider_id.is_empty()
+    defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty()
 }
 
 fn delete_vm(pass: &Pass) -> Plan {
-    #[cfg(feature = "mutants")]
     if skips_vm(pass) {
         return next(pass, Stage::Node, "VM not found. Continuing deletion flow.");
     }
@@ -373,7 +369,7 @@ fn delete_vm(pass: &Pass) -> Plan {
         _ => return left_to_repeat(pass).unwrap_or_else(|| call(pass, CallKind::Delete, Reason::DeleteVm)),
     };
     let code = error.code;
-    let retry = if planted!(pass.settings, R72) {
+    let retry = if defect!(StatusWrittenEveryPass) {
         Duration::ZERO
     } else {
         retry
@@ -414,7 +410,7 @@ fn delete_node(pass: &Pass) -> Plan {
         );
         return next(pass, Stage::Finalizer, &text);
     };
-    if pass.view.failure.is_some() && planted!(pass.settings, R66) {
+    if pass.view.failure.is_some() && defect!(NodeOfMissingVmKept) {
         return next(pass, Stage::Finalizer, "");
     }
     if let Some(failure) = &pass.view.failure {

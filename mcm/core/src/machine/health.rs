@@ -79,8 +79,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     differ.then(|| {
         // What else there is to do is looked at once this is written.
         let wake = Duration::ZERO;
-        #[cfg(feature = "mutants")]
-        let wake = if pass.mutant() == Some(super::Mutant::R36) {
+        let wake = if defect!(HealthTimeoutInIdlePassOnly) {
             pass.settings.retry.short
         } else {
             wake
@@ -95,8 +94,7 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
 /// How long to wait before conditions are copied again: they may change all the time, and each copy is a write that
 /// everybody sees. A node that joins changes them until it is ready, and most are soon. `None`: not at all.
 fn left_to_copy(pass: &Pass, node: &Node) -> Option<Duration> {
-    #[cfg(feature = "mutants")]
-    if pass.mutant() == Some(super::Mutant::R36) {
+    if defect!(HealthTimeoutInIdlePassOnly) {
         return None;
     }
     if pass.phase() == Some(&Phase::Pending) {
@@ -241,7 +239,7 @@ fn unknown(pass: &Pass, copied: MachineStatus, reason: Reason, description: Stri
 fn left(pass: &Pass) -> Option<(Duration, Duration)> {
     let machine = pass.machine();
     let (limit, elapsed) = match pass.phase()? {
-        Phase::Pending if planted!(pass.settings, R35) => (
+        Phase::Pending if defect!(CreationTimeoutFromPhaseChange) => (
             pass.settings.creation_timeout_of(machine),
             pass.since(machine.status.current_status.last_update_time.as_ref()),
         ),
@@ -293,7 +291,7 @@ fn timeout(pass: &Pass) -> Option<Plan> {
 /// What a machine has left whose time ran out while it waited for a sibling's replacement. That one has joined: whatever
 /// kept all of them away may be over, and the others need a moment, too.
 fn time_to_come_back(pass: &Pass, limit: Duration) -> Option<Duration> {
-    if planted!(pass.settings, R19c) {
+    if defect!(NoTimeToComeBackAfterSibling) {
         return None;
     }
     let since = pass.machine().status.current_status.last_update_time.as_ref()?.0;
@@ -361,16 +359,15 @@ fn give_up(pass: &Pass, plan: Plan, description: String) -> Plan {
 /// A machine of the same deployment that is on its way out or in. Only while there is none may
 /// another one fail, so that a deployment never loses its machines all at once.
 fn being_replaced(pass: &Pass) -> Option<String> {
-    if planted!(pass.settings, R18) {
+    if defect!(SiblingsNotAwaited) {
         return None;
     }
-    #[cfg(feature = "mutants")]
-    if pass.settings.mutant == Some(super::Mutant::R21) {
+    if defect!(NoHealthTimeoutInRollout) {
         let set = |name: &str| name.rsplit_once('-').map(|(set, _)| set.to_owned());
         let others = pass.view.siblings.iter().map(|sibling| sibling.name.clone());
         return others.into_iter().find(|name| set(name) != set(pass.name()));
     }
-    if planted!(pass.settings, A12) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
+    if defect!(FailedUpdateHoldsItselfBack) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
         return Some(pass.name().to_owned());
     }
     // A place is kept for one that was about to fail when a process died: it goes first, and this one may need no place then.
@@ -383,8 +380,8 @@ fn being_replaced(pass: &Pass) -> Option<String> {
         let settled = matches!(
             phase,
             Some(Phase::Running | Phase::Unknown | Phase::InPlaceUpdateFailed)
-        ) || planted!(pass.settings, R19) && phase != Some(&Phase::Failed)
-            || planted!(pass.settings, R19b) && phase == Some(&Phase::Terminating);
+        ) || defect!(OnlyFailedSiblingsHoldBack) && phase != Some(&Phase::Failed)
+            || defect!(TerminatingSiblingsDoNotHoldBack) && phase == Some(&Phase::Terminating);
         is_first(sibling)
             || !settled
                 && sibling.name != pass.name()

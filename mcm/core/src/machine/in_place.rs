@@ -175,7 +175,7 @@ fn cordon(node: &Node) -> Option<Action> {
         node: node.metadata.name.clone().unwrap_or_default(),
         patch: NodePatch {
             annotations: [before].into(),
-            cordon: !cordoned,
+            unschedulable: (!cordoned).then_some(true),
             ..NodePatch::default()
         },
     })

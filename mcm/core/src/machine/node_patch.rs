@@ -21,11 +21,8 @@ pub struct NodePatch {
     pub annotations: BTreeMap<String, Option<String>>,
     /// All taints that the Node has afterwards; `None`: as they are.
     pub taints: Option<Vec<Taint>>,
-    /// No new pods come.
-    pub cordon: bool,
-    /// By a planted defect: pods may come again.
-    #[cfg(feature = "mutants")]
-    pub uncordons: bool,
+    /// Whether new pods are kept away; `None`: as it is.
+    pub unschedulable: Option<bool>,
 }
 
 impl NodePatch {
@@ -53,12 +50,8 @@ impl NodePatch {
         if let Some(taints) = &self.taints {
             patch["spec"] = json!({ "taints": taints });
         }
-        if self.cordon {
-            patch["spec"]["unschedulable"] = json!(true);
-        }
-        #[cfg(feature = "mutants")]
-        if self.uncordons {
-            patch["spec"]["unschedulable"] = Value::Null;
+        if let Some(unschedulable) = self.unschedulable {
+            patch["spec"]["unschedulable"] = json!(unschedulable.then_some(true));
         }
         patch
     }

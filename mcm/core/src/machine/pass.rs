@@ -26,12 +26,6 @@ impl<'a> Pass<'a> {
         self.machine().metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The planted defect of this run.
-    #[cfg(feature = "mutants")]
-    pub fn mutant(&self) -> Option<super::Mutant> {
-        self.settings.mutant
-    }
-
     pub fn phase(&self) -> Option<&'a Phase> {
         self.machine().status.current_status.phase.as_ref()
     }
@@ -105,7 +99,7 @@ impl<'a> Pass<'a> {
 
     /// `plan` with that status written, unless the machine's says the same already.
     pub fn write(&self, plan: Plan, status: MachineStatus) -> Plan {
-        let same = similar(&self.machine().status, &status, self.now) && !planted!(self.settings, R72);
+        let same = similar(&self.machine().status, &status, self.now) && !defect!(StatusWrittenEveryPass);
         Plan {
             status: (!same).then_some(status),
             ..plan

@@ -35,9 +35,6 @@ pub struct Settings {
     pub preservation: Dialect,
     /// How long to wait before trying again.
     pub retry: Retry,
-    /// A defect that is planted on purpose.
-    #[cfg(feature = "mutants")]
-    pub mutant: Option<super::Mutant>,
 }
 
 impl Default for Settings {
@@ -55,8 +52,6 @@ impl Default for Settings {
             preserve_timeout: Duration::from_hours(72),
             preservation: Dialect::V2,
             retry: Retry::default(),
-            #[cfg(feature = "mutants")]
-            mutant: None,
         }
     }
 }

@@ -13,11 +13,10 @@ const ID_LENGTH: usize = 6;
 
 /// The token that the machine's node is to join with.
 pub(super) fn wanted(pass: &Pass) -> BootstrapToken {
-    let lifetime = pass.settings.creation_timeout_of(pass.machine());
-    #[cfg(feature = "mutants")]
-    let lifetime = match pass.mutant() {
-        Some(super::Mutant::R37) => pass.settings.creation_timeout,
-        _ => lifetime,
+    let lifetime = if defect!(TokenLivesAsLongAsFlag) {
+        pass.settings.creation_timeout
+    } else {
+        pass.settings.creation_timeout_of(pass.machine())
     };
     let created = pass.machine().metadata.creation_timestamp.as_ref();
     let after = |time: jiff::Timestamp| time.checked_add(lifetime).unwrap_or(jiff::Timestamp::MAX);
@@ -36,8 +35,7 @@ pub(super) fn owner(pass: &Pass) -> TokenOwner {
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let uid = metadata.uid.as_deref().unwrap_or_default();
     let name = pass.name();
-    #[cfg(feature = "mutants")]
-    if pass.mutant() == Some(super::Mutant::A15) {
+    if defect!(TokenIdFromMachineName) {
         let bytes = name.bytes().rev().take(5).collect::<Vec<u8>>();
         return TokenOwner {
             id: bytes.iter().rev().take(3).map(|byte| format!("{byte:02x}")).collect(),

@@ -199,7 +199,6 @@ pub(crate) struct Swept {
     pub observed: Option<i32>,
 }
 
-#[cfg(feature = "mutants")]
 impl Swept {
     /// By a planted defect: of those that are to end now as many end, but those that were entered first. `known` is the
     /// list as it was.

@@ -19,27 +19,17 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use mcm_api::{Code, Machine, Phase};
 
-#[cfg(feature = "mutants")]
-use crate::machine::Mutant;
-
 /// How patient the collection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Between two passes.
     pub period: Duration,
-    /// A defect that is planted on purpose.
-    #[cfg(feature = "mutants")]
-    pub mutant: Option<Mutant>,
 }
 
 impl Settings {
     /// Passes at that interval.
     pub fn every(period: Duration) -> Self {
-        Self {
-            period,
-            #[cfg(feature = "mutants")]
-            mutant: None,
-        }
+        Self { period }
     }
 
     /// For how long a VM of a Machine that names another one must have been a candidate.
@@ -140,10 +130,12 @@ impl Known {
     }
 
     /// Why a VM of this Machine's name is surplus; `None`: it is not, or nobody can say.
-    fn against(&self, provider_id: &str, siblings: &[&str], settings: &Settings) -> Option<Evidence> {
+    fn against(&self, provider_id: &str, siblings: &[&str]) -> Option<Evidence> {
         let uid = self.uid.clone();
         let spared = self.creation != Creation::Over;
-        let robbed = robs_retried(settings) && self.creation == Creation::Retried && provider_id != self.provider_id;
+        let robbed = defect!(OrphansKeptOnlyForUntriedMachines)
+            && self.creation == Creation::Retried
+            && provider_id != self.provider_id;
         if robbed {
             let provider_id = self.provider_id.clone();
             return Some(Evidence::NamesAnother { uid, provider_id });
@@ -220,7 +212,7 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
     };
     for (provider_id, (machine, class)) in &vms {
         let siblings = names.get(machine).map(Vec::as_slice).unwrap_or_default();
-        let Some(evidence) = evidence(provider_id, siblings, view.machines.get(*machine), settings) else {
+        let Some(evidence) = evidence(provider_id, siblings, view.machines.get(*machine)) else {
             continue;
         };
         let before = view
@@ -244,7 +236,7 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
         plan.sightings
             .insert((*provider_id).to_owned(), Sighting { evidence, since });
     }
-    let bound = bound(vms.len(), settings);
+    let bound = bound(vms.len());
     if plan.due.len() > bound {
         plan.due.truncate(bound);
         let wait = settings.double_check();
@@ -255,15 +247,25 @@ pub fn examine(view: &View, now: Timestamp, settings: &Settings) -> Plan {
 
 /// How many of that many VMs one pass may take: a tenth, and one where there are few. Whatever goes wrong, somebody has
 /// time to notice.
-fn bound(vms: usize, settings: &Settings) -> usize {
-    if takes_on_sight(settings) {
+fn bound(vms: usize) -> usize {
+    if defect!(
+        OrphansCollectedOnFirstSightFromCache
+            | OrphansCollectedBeforeMachinesAreListed
+            | OrphansCollectedByYoungProcess
+            | OrphansKeptOnlyForUntriedMachines
+    ) {
         return vms;
     }
     (vms / 10).max(1)
 }
 
 fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &Settings) -> Timestamp {
-    if takes_on_sight(settings) {
+    if defect!(
+        OrphansCollectedOnFirstSightFromCache
+            | OrphansCollectedBeforeMachinesAreListed
+            | OrphansCollectedByYoungProcess
+            | OrphansKeptOnlyForUntriedMachines
+    ) {
         return since;
     }
     let after =
@@ -279,10 +281,10 @@ fn due_at(evidence: &Evidence, since: Timestamp, started: Timestamp, settings: &
     }
 }
 
-fn evidence(provider_id: &str, siblings: &[&str], machine: Option<&Known>, settings: &Settings) -> Option<Evidence> {
+fn evidence(provider_id: &str, siblings: &[&str], machine: Option<&Known>) -> Option<Evidence> {
     match machine {
         None => Some(Evidence::NoMachine),
-        Some(machine) => machine.against(provider_id, siblings, settings),
+        Some(machine) => machine.against(provider_id, siblings),
     }
 }
 
@@ -331,8 +333,8 @@ pub enum Verdict {
 }
 
 /// Whether the API server's word agrees with the cache's.
-pub fn confirm(candidate: &Candidate, truth: &Truth, settings: &Settings) -> Verdict {
-    if believes_cache(settings) {
+pub fn confirm(candidate: &Candidate, truth: &Truth) -> Verdict {
+    if defect!(OrphansCollectedOnFirstSightFromCache | OrphansCollectedBeforeMachinesAreListed) {
         return Verdict::Collect;
     }
     let machine = match truth {
@@ -341,40 +343,11 @@ pub fn confirm(candidate: &Candidate, truth: &Truth, settings: &Settings) -> Ver
         Truth::Present(known) => Some(known),
     };
     let siblings: Vec<&str> = candidate.siblings.iter().map(String::as_str).collect();
-    match evidence(&candidate.provider_id, &siblings, machine, settings) {
+    match evidence(&candidate.provider_id, &siblings, machine) {
         Some(evidence) if evidence == candidate.evidence => Verdict::Collect,
         Some(evidence) => Verdict::Refuse(format!("the reason has changed: {evidence}")),
         None => Verdict::Refuse("its Machine needs it, or may still".to_owned()),
     }
-}
-
-/// A question about a planted defect, which nobody can plant without the feature `mutants`.
-macro_rules! planted {
-    ($(#[$doc:meta])* $name:ident: $($mutant:ident)|+) => {
-        $(#[$doc])*
-        #[cfg(feature = "mutants")]
-        fn $name(settings: &Settings) -> bool {
-            matches!(settings.mutant, $(Some(Mutant::$mutant))|+)
-        }
-
-        #[cfg(not(feature = "mutants"))]
-        fn $name(_: &Settings) -> bool {
-            false
-        }
-    };
-}
-
-planted! {
-    /// The first sight of a candidate is enough.
-    takes_on_sight: R01 | R01b | R02 | R03
-}
-planted! {
-    /// Nobody asks the API server.
-    believes_cache: R01 | R01b
-}
-planted! {
-    /// A Machine whose creation failed once may lose the VM that a later attempt makes.
-    robs_retried: R03
 }
 
 #[cfg(test)]

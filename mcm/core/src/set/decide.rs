@@ -31,12 +31,12 @@ pub fn decide(view: &View, now: Timestamp) -> Plan<Reason> {
     let view = plain.as_ref().unwrap_or(view);
     let set = &view.set;
     let mut plan = Plan::default();
-    if planted!(view, R23) && label(set, keys::FREEZE_LABEL).is_some() {
+    if defect!(FrozenSetNotReconciled) && label(set, keys::FREEZE_LABEL).is_some() {
         return plan;
     }
     let leaving = set.metadata.deletion_timestamp.is_some();
     let problems = problems(set);
-    if !problems.is_empty() && !leaving && !planted!(view, Q30) {
+    if !problems.is_empty() && !leaving && !defect!(EmptySelectorTakesAll) {
         let text = problems.join("; ");
         let reason = Reason::Invalid(text.clone());
         if write_status(&mut plan, set, invalid(set, &text, now), now, reason.clone()) {
@@ -82,9 +82,10 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
     for machine in &view.machines {
         let name = machine.metadata.name.clone().unwrap_or_default();
         let claim = claim(owner, selector, &machine.metadata);
-        #[cfg(feature = "mutants")]
         let claim = match claim {
-            Claim::Foreign | Claim::Release if planted!(view, Q30) && crate::selector::is_empty(selector) => {
+            Claim::Foreign | Claim::Release
+                if defect!(EmptySelectorTakesAll) && crate::selector::is_empty(selector) =>
+            {
                 match crate::ownership::controller(&machine.metadata) {
                     None => Claim::Adopt,
                     Some(_) => Claim::Mine,
@@ -108,8 +109,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
             }
             Claim::Release => {
                 let patch = farewell(&view.set, machine, now, release(&machine.metadata, owner));
-                #[cfg(feature = "mutants")]
-                let patch = if planted!(view, Q04) {
+                let patch = if defect!(UnmatchedMachineNotReleased) {
                     let alone = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                         owner_references: None,
                         ..machine.metadata.clone()
@@ -192,8 +192,7 @@ fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
                     "Deleted machine: {}",
                     machine.metadata.name.as_deref().unwrap_or_default()
                 );
-                #[cfg(feature = "mutants")]
-                if view.mutant == Some(crate::machine::Mutant::R58) {
+                if defect!(TerminatingBeforeDeletion) {
                     let act = Act::WriteStatus {
                         kind: Kind::Machine,
                         name: machine.metadata.name.clone().unwrap_or_default(),

@@ -41,7 +41,4 @@ pub struct View {
     pub deployment: Option<Arc<MachineDeployment>>,
     /// The step of the last plan that failed, in words. The plan then only tells of it.
     pub failure: Option<String>,
-    /// A planted defect.
-    #[cfg(feature = "mutants")]
-    pub mutant: Option<crate::machine::Mutant>,
 }

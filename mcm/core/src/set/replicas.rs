@@ -27,7 +27,9 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
         return Change::None;
     }
     let wanted = usize::try_from(set.spec.replicas).unwrap_or_default();
-    let counts = |machine: &&Arc<Machine>| is_active(machine) || planted!(view, R41 | R46);
+    let counts = |machine: &&Arc<Machine>| {
+        is_active(machine) || defect!(TerminatingMachinesCountAndRank | TerminatingMachinesRankLast)
+    };
     let active: Vec<Arc<Machine>> = claimed.iter().filter(counts).cloned().collect();
     if active.len() < wanted {
         if label(set, keys::SCALE_UP_DISABLED_LABEL).is_some() || active.len() >= needed(view) {
@@ -50,7 +52,11 @@ pub(super) fn change(view: &View, claimed: &[Arc<Machine>]) -> Change {
 /// No set of a deployment needs more machines than all of them together. One that was not told yet of a lower number makes
 /// none to delete it a moment later.
 fn needed(view: &View) -> usize {
-    match view.deployment.as_ref().filter(|_| !planted!(view, R45 | R46b | R55)) {
+    match view
+        .deployment
+        .as_ref()
+        .filter(|_| !defect!(NamedMachineDeletedBeforeScaleDown | SetSizedByItself | CachedOwnerTrusted))
+    {
         Some(deployment) if deployment.metadata.deletion_timestamp.is_some() => 0,
         Some(deployment) => usize::try_from(deployment.spec.replicas).unwrap_or_default(),
         None => usize::MAX,
@@ -61,18 +67,19 @@ fn needed(view: &View) -> usize {
 fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Machine>, Reason)> {
     let mut ranked: Vec<Arc<Machine>> = active.into_iter().filter(|machine| !is_handed_over(machine)).collect();
     rank(&mut ranked);
-    #[cfg(feature = "mutants")]
-    misrank(view, &mut ranked);
+    misrank(&mut ranked);
     let there = ranked.len();
     let surplus = there.saturating_sub(wanted);
     let mut victims = Vec::new();
     for (position, machine) in ranked.into_iter().enumerate() {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        let chosen = goes_as_chosen(&view.set, &machine) && !planted!(view, R41 | R42)
-            || is_chosen(&machine).is_some() && planted!(view, R45);
+        let chosen = goes_as_chosen(&view.set, &machine)
+            && !defect!(TerminatingMachinesCountAndRank | NamedMachinesAtSurplusOnly)
+            || is_chosen(&machine).is_some() && defect!(NamedMachineDeletedBeforeScaleDown);
         let failed = machine.status.current_status.phase == Some(Phase::Failed);
         let expires = machine.status.current_status.preserve_expiry_time.is_some();
-        let kept = machine.status.is_preserved() && (expires || !planted!(view, R76)) || is_adopted(&machine);
+        let kept = machine.status.is_preserved() && (expires || !defect!(FailedMachinesKeptWithExpiryOnly))
+            || is_adopted(&machine);
         let reason = if position < surplus {
             Reason::TooMany {
                 there,
@@ -88,8 +95,9 @@ fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Ma
         };
         victims.push((machine, reason));
     }
-    #[cfg(feature = "mutants")]
-    victims.retain(|(machine, _)| is_active(machine));
+    if defect!(TerminatingMachinesCountAndRank | TerminatingMachinesRankLast) {
+        victims.retain(|(machine, _)| is_active(machine));
+    }
     victims
 }
 
@@ -102,16 +110,13 @@ fn is_adopted(machine: &Machine) -> bool {
 }
 
 /// How planted defects rank.
-#[cfg(feature = "mutants")]
-fn misrank(view: &View, ranked: &mut [Arc<Machine>]) {
-    use crate::machine::Mutant;
-    match view.mutant {
-        Some(Mutant::R20) => {
-            ranked.sort_by_key(|machine| machine.status.current_status.phase != Some(Phase::Unknown));
-        }
-        Some(Mutant::R44b) => ranked.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name)),
-        Some(Mutant::R46) => ranked.sort_by_key(|machine| !is_active(machine)),
-        _ => {}
+fn misrank(ranked: &mut [Arc<Machine>]) {
+    if defect!(UnansweringNodeGoesFirst) {
+        ranked.sort_by_key(|machine| machine.status.current_status.phase != Some(Phase::Unknown));
+    } else if defect!(OldestMachineGoesFirst) {
+        ranked.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    } else if defect!(TerminatingMachinesRankLast) {
+        ranked.sort_by_key(|machine| !is_active(machine));
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn status(view: &View, claimed: &[Arc<Machine>], now: Timestamp) -> (
     let available = |machine: &Machine| is_available(machine, set.spec.min_ready_seconds, now).is_ok();
     let mut summaries: Vec<MachineSummary> = claimed
         .iter()
-        .filter(|machine| !(failed(machine) && preserved(machine)) || planted!(view, R82))
+        .filter(|machine| !(failed(machine) && preserved(machine)) || defect!(PreservedCountAsMissing))
         .filter_map(|machine| summary(set, machine))
         .collect();
     summaries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -86,8 +86,7 @@ fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSe
     let staying = claimed.iter().filter(|machine| is_active(machine));
     let there = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &there);
-    #[cfg(feature = "mutants")]
-    let swept = swept.misjudged(planted!(view, R81), &set.status.preservations);
+    let swept = swept.misjudged(defect!(LoweredMaximumReleasesOldest), &set.status.preservations);
     status.preservations = swept.entries;
     status.observed_auto_preserve_failed_max = swept.observed;
 }

@@ -571,14 +571,13 @@ fn a_class_that_has_no_finalizer_yet_is_waited_for() {
     assert_eq!((plan.status, plan.wake), (None, Some(secs(5))));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
-fn the_mutant_creates_without_asking() {
-    let settings = Settings {
-        mutant: Some(mcm_core::machine::Mutant::R04),
-        ..Settings::default()
-    };
-    let plan = decide(&new_machine(), &settings, minute(1));
+fn a_planted_defect_creates_without_asking() {
+    if !defects::CAN_BE_PLANTED {
+        return;
+    }
+    let _planted = defects::plant(Some(defects::Defect::CreatesWithoutAsking));
+    let plan = decide(&new_machine(), &Settings::default(), minute(1));
     assert_eq!(actions(&plan), ["call Create"]);
 }
 

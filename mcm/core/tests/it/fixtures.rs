@@ -347,7 +347,10 @@ fn node_word(patch: &NodePatch) -> String {
         "{}{}{}{}",
         match patch {
             NodePatch { claim: true, .. } => "claim node",
-            NodePatch { cordon: true, .. } => "cordon",
+            NodePatch {
+                unschedulable: Some(true),
+                ..
+            } => "cordon",
             _ => "patch node",
         },
         texts(&patch.labels),

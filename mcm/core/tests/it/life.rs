@@ -212,16 +212,15 @@ fn a_forced_drain_that_is_cut_short_anywhere_is_finished_by_the_next_process() {
     }
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_controller_that_does_not_ask_first_makes_a_second_vm() {
-    let settings = Settings {
-        mutant: Some(mcm_core::machine::Mutant::R04),
-        ..Settings::default()
-    };
-    let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, settings.clone()).map(|_| ())));
+    if !defects::CAN_BE_PLANTED {
+        return;
+    }
+    let _planted = defects::plant(Some(defects::Defect::CreatesWithoutAsking));
+    let caught = std::panic::catch_unwind(|| (0..100).try_for_each(|seed| live(seed, Settings::default()).map(|_| ())));
     assert!(
         !matches!(caught, Ok(Ok(()))),
-        "the mutant lives a hundred lives unnoticed"
+        "the defect lives a hundred lives unnoticed"
     );
 }

@@ -140,7 +140,7 @@ impl Drain<'_> {
             if std::mem::replace(&mut attempt.judged, true) || attempt.outcome != EvictionOutcome::Refused {
                 continue;
             }
-            attempt.refusals += u32::from(misconfigured(self.pass, pod).is_none());
+            attempt.refusals += u32::from(misconfigured(pod).is_none());
             if !std::mem::replace(&mut attempt.told, true) {
                 self.step.actions.push(blocked(pod, self.pass, self.limit));
             }
@@ -150,7 +150,7 @@ impl Drain<'_> {
     /// Asks a pod to go, unless it goes already or was asked a moment ago. Whether it was asked.
     pub fn ask(&mut self, pod: &Pod) -> bool {
         if let Some(ends) = pod.ends
-            && !planted!(self.pass.settings, R30b)
+            && !defect!(TerminatingPodEvictedAgain)
         {
             let left = self.left(ends, OVERDUE);
             if left.is_zero() {
@@ -179,7 +179,7 @@ impl Drain<'_> {
 
     /// How long a pod is left in peace after it was asked; zero: it may be asked.
     pub fn left_to_ask(&self, pod: &Pod) -> Duration {
-        if planted!(self.pass.settings, R30) {
+        if defect!(RefusedEvictionRepeatedAtOnce) {
             return Duration::ZERO;
         }
         let retry = &self.pass.settings.retry;
@@ -196,7 +196,7 @@ impl Drain<'_> {
     fn complain(&mut self, pod: &Pod) {
         let node = self.pass.node_name().unwrap_or_default();
         let error = match self.attempt(pod).map(|attempt| &attempt.outcome) {
-            Some(EvictionOutcome::Refused) => misconfigured(self.pass, pod).map(|budget| {
+            Some(EvictionOutcome::Refused) => misconfigured(pod).map(|budget| {
                 format!(
                     "error while evicting pod {:?}: pod disruption budget {budget} is misconfigured and requires zero \
                      voluntary evictions",
@@ -244,12 +244,8 @@ pub(super) fn not_asked(pod: &Pod, error: &str, node: &str) -> String {
 }
 
 /// A budget of the pod that can never be met.
-#[cfg_attr(
-    not(feature = "mutants"),
-    expect(unused_variables, reason = "only a planted defect asks for the settings")
-)]
-fn misconfigured<'a>(pass: &Pass, pod: &'a Pod) -> Option<&'a str> {
-    if planted!(pass.settings, R31) {
+fn misconfigured(pod: &Pod) -> Option<&str> {
+    if defect!(BudgetRefusalTakenAsPermanent) {
         return pod.budgets.first().map(|budget| budget.name.as_str());
     }
     pod.misconfigured_budget()

@@ -26,7 +26,7 @@ const DEAD_AFTER: Duration = Duration::from_mins(5);
 
 /// The next step of the drain.
 pub(super) fn decide(pass: &Pass) -> Plan {
-    if pass.node_name().is_none() && planted!(pass.settings, R32) {
+    if pass.node_name().is_none() && defect!(MissingNodeFailsDrain) {
         let text = Stage::Drain.describe("Drain failed due to - nodes \"\" not found. Will retry in next sync.");
         return advance(pass, State::Failed, text, pass.settings.retry.short);
     }
@@ -47,12 +47,11 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if pass.view.node == NodeView::Unknown {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
     }
-    #[cfg(feature = "mutants")]
     if let Some(plan) = planted_volumes(pass) {
         return plan;
     }
     let left = left(pass);
-    if left.is_zero() || is_dead(pass) && !planted!(pass.settings, R28b) || failed_once(pass) {
+    if left.is_zero() || is_dead(pass) && !defect!(DeadNodeDrainedAsOthers) || failed_once(pass) {
         return force(pass);
     }
     if let Some(failure) = &pass.view.failure {
@@ -232,7 +231,6 @@ pub(super) fn concerned(pods: &[Pod]) -> Vec<Pod> {
 }
 
 /// The planted defects: pods with volumes are not asked where nobody may be evicted, and are left where time is up.
-#[cfg(feature = "mutants")]
 fn planted_volumes(pass: &Pass) -> Option<Plan> {
     let pods = concerned(pass.view.pods.as_deref()?);
     let with_volumes = pods.iter().filter(|pod| pod.moves_volumes()).count();
@@ -240,10 +238,11 @@ fn planted_volumes(pass: &Pass) -> Option<Plan> {
         return None;
     }
     let none_may_be_evicted = pass.settings.max_evict_retries_of(pass.machine()) == 0;
-    if planted!(pass.settings, A02) && none_may_be_evicted {
+    if defect!(BlockedDrainSkipsPodsWithVolumes) && none_may_be_evicted {
         return Some(Plan::new(Reason::Draining { waiting: with_volumes }).after(pass.settings.retry.short));
     }
-    (planted!(pass.settings, A02b) && left(pass).is_zero()).then(|| next(pass, Stage::Vm, "Drain successful."))
+    (defect!(ForcedDrainSkipsPodsWithVolumes) && left(pass).is_zero())
+        .then(|| next(pass, Stage::Vm, "Drain successful."))
 }
 
 /// The planted defect: the first error of a drain is its last.
@@ -251,14 +250,14 @@ fn failed_once(pass: &Pass) -> bool {
     let failed = pass
         .last_operation()
         .is_some_and(|last| last.state == Some(State::Failed));
-    failed && planted!(pass.settings, R29b)
+    failed && defect!(DrainForcedAfterFirstError)
 }
 
 fn left(pass: &Pass) -> Duration {
-    if planted!(pass.settings, R27) {
+    if defect!(DrainEndsByAttemptsOnly) {
         return Duration::from_hours(1000);
     }
-    if planted!(pass.settings, R29) {
+    if defect!(DrainTimeoutFromPhaseBefore) {
         let elapsed = pass.since(pass.machine().status.current_status.last_update_time.as_ref());
         return pass.settings.drain_timeout_of(pass.machine()).saturating_sub(elapsed);
     }
@@ -297,7 +296,7 @@ fn bad_for(pass: &Pass) -> Option<Duration> {
 
 /// The label `force-deletion`, a Go boolean. What is none counts as false.
 fn forced_by_label(pass: &Pass) -> bool {
-    if planted!(pass.settings, R28) {
+    if defect!(ForcedDeletionEvicts) {
         return false;
     }
     let labels = pass.machine().metadata.labels.as_ref();

@@ -39,8 +39,7 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     if let Some(patch) = super::marks::machine_patch(pass, facts, true) {
         return Plan::new(text()).act(patch).after(Duration::ZERO);
     }
-    #[cfg(feature = "mutants")]
-    if planted!(pass.settings, A08) && was_drained(pass) {
+    if defect!(SecondPreservationNotDrained) && was_drained(pass) {
         return settle(pass, facts, Some(DRAINED));
     }
     let Some(pods) = &pass.view.pods else {
@@ -101,7 +100,6 @@ fn is_forced(pass: &Pass) -> bool {
 }
 
 /// Whether the Node's condition says that its pods left, at whatever time.
-#[cfg(feature = "mutants")]
 fn was_drained(pass: &Pass) -> bool {
     let status = pass.view.node.present().and_then(|node| node.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_ref());

@@ -46,7 +46,7 @@ pub(super) fn keep(pass: &Pass, facts: &Facts) -> Plan {
         let left = ends.0.duration_since(pass.now);
         Duration::try_from(left).unwrap_or_default()
     });
-    let left = if planted!(pass.settings, A22) {
+    let left = if defect!(ExpiryDoesNotWake) {
         Some(pass.settings.retry.long)
     } else {
         left

@@ -49,7 +49,7 @@ pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
 
 /// How long the expiry is ahead. A status that is written with one that is over is looked at again at once.
 fn until_expiry(pass: &Pass, plan: &Plan) -> Option<Duration> {
-    if planted!(pass.settings, A22) {
+    if defect!(ExpiryDoesNotWake) {
         return None;
     }
     let left = |status: &MachineStatus| {
@@ -137,7 +137,6 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     if !facts.resolved.annotations.is_empty() {
         return Some(facts.noted());
     }
-    #[cfg(feature = "mutants")]
     if let Some(plan) = planted(pass) {
         return Some(plan);
     }
@@ -173,22 +172,21 @@ fn named(pass: &Pass, facts: &Facts) -> Option<Plan> {
 }
 
 /// What planted defects do for every machine, whether or not anybody preserves it.
-#[cfg(feature = "mutants")]
 fn planted(pass: &Pass) -> Option<Plan> {
     let running = pass.phase() == Some(&Phase::Running);
     let node = pass.view.node.present().filter(|_| running)?;
     let reason = || Reason::Preservation("a defect is planted".to_owned());
     let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
-    if planted!(pass.settings, R75) && cordoned {
+    if defect!(RunningNodesUncordonedEveryPass) && cordoned {
         let patch = super::NodePatch {
-            uncordons: true,
+            unschedulable: Some(false),
             ..super::NodePatch::default()
         };
         let node = node.metadata.name.clone().unwrap_or_default();
         return Some(Plan::new(reason()).act(Action::PatchNode { node, patch }));
     }
     let free = pass.machine().status.preservation.is_none();
-    (planted!(pass.settings, R78) && free).then(|| {
+    (defect!(PreservationRewritesAnnotations) && free).then(|| {
         let annotations = [(mcm_api::keys::PRESERVE_ANNOTATION.to_owned(), None)].into();
         let patch = MachinePatch {
             annotations,
@@ -293,7 +291,6 @@ impl Facts {
     }
 
     /// By a planted defect: the same without what the Node asks for.
-    #[cfg(feature = "mutants")]
     fn deaf_to_the_node(&self) -> Self {
         let mut deaf = self.clone();
         if deaf.resolved.origin == Origin::Node && deaf.now.track == Track::Free {

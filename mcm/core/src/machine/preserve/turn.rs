@@ -11,9 +11,7 @@ use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, Track, o
 
 /// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.
 pub(super) fn failing(pass: &Pass, facts: &Facts, plan: Plan) -> Plan {
-    #[cfg(feature = "mutants")]
-    let deaf = planted!(pass.settings, A20).then(|| facts.deaf_to_the_node());
-    #[cfg(feature = "mutants")]
+    let deaf = defect!(NodeRequestUnknownAtFailure).then(|| facts.deaf_to_the_node());
     let facts = deaf.as_ref().unwrap_or(facts);
     // What is decided whatever the list says needs no question to it.
     let settled = on_failure(&facts.now, Gate::Nobody);
@@ -81,7 +79,7 @@ fn draining(pass: &Pass, facts: &Facts, plan: Plan, asked: bool) -> Plan {
     );
     let mut plan = with_record(plan, Some(record)).after(Duration::ZERO);
     plan.drain = pass.view.drain.begun_anew();
-    if planted!(pass.settings, A21) && facts.resolved.origin == Origin::Node {
+    if defect!(NodeRequestDoesNotWake) && facts.resolved.origin == Origin::Node {
         plan = plan.after(pass.settings.retry.long);
     }
     if let Some(status) = plan.status.as_mut().filter(|_| !relapse) {

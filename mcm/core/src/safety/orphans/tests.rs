@@ -189,7 +189,7 @@ fn candidate(view: &mut View) -> Candidate {
 #[case::nobody_answers(Truth::Unreadable("refused".into()), "stop")]
 fn the_api_server_has_the_last_word(#[case] truth: Truth, #[case] expected: &str) {
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[]));
-    let verdict = match confirm(&candidate, &truth, &SETTINGS()) {
+    let verdict = match confirm(&candidate, &truth) {
         Verdict::Collect => "collect",
         Verdict::Refuse(_) => "refuse",
         Verdict::Stop(_) => "stop",
@@ -201,7 +201,7 @@ fn the_api_server_has_the_last_word(#[case] truth: Truth, #[case] expected: &str
 fn a_machine_that_names_the_vm_by_now_keeps_it_at_the_last_moment() {
     let running = machine("vm-b", Some(Phase::Running));
     let candidate = candidate(&mut view(&[("vm-a", "m1")], &[("m1", running.clone())]));
-    let confirmed = |machine: &Machine| confirm(&candidate, &Truth::Present(Known::of(machine)), &SETTINGS());
+    let confirmed = |machine: &Machine| confirm(&candidate, &Truth::Present(Known::of(machine)));
     assert_eq!(confirmed(&running), Verdict::Collect);
     let now_its_own = machine("vm-a", Some(Phase::Running));
     assert!(matches!(confirmed(&now_its_own), Verdict::Refuse(_)));
