@@ -93,6 +93,7 @@ mod tests {
         ]
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the paused time of this test's runtime")]
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_refused_is_requested_after_longer_and_longer_waits() {
         let refusals = |times| std::iter::repeat_with(refused).take(times).flatten();

@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clock::Clock;
-use futures::stream::FuturesUnordered;
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
+use futures::stream::{BoxStream, FuturesUnordered};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher;
@@ -260,11 +260,11 @@ pub(crate) fn watch_config(clock: &Clock) -> Config {
 }
 
 /// Follows all objects of a kind.
-pub(crate) fn watch<K>(client: Client, config: Config) -> impl Stream<Item = watcher::Result<Event<K>>> + Send
+pub(crate) fn watch<K>(client: Client, config: Config) -> BoxStream<'static, watcher::Result<Event<K>>>
 where
     K: kube::Resource<DynamicType = ()> + Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + 'static,
 {
-    runtime::watch::watch(Api::<K>::all(client), config, WATCH_RETRY)
+    runtime::watch::watch(Api::<K>::all(client), config, WATCH_RETRY).boxed()
 }
 
 /// What a new list began with, less what it has shown so far: in the end, what is gone.
