@@ -69,7 +69,7 @@ fuzz:            ## spoiled messages and files for the fake cloud, FUZZ_ROUNDS o
 	DRYDOCK_FUZZ_ROUNDS=$(FUZZ_ROUNDS) $(CARGO) test -p fakecloud --test it mutations
 
 # What is mutated is what decides on preservation; code of planted defects is not in the product.
-MUTANTS = -p mcm-core -f 'mcm/core/src/preservation/*.rs' -f 'mcm/core/src/machine/preserve/*.rs' -E 'planted|deaf_to_the_node|was_drained|misjudged'
+MUTANTS = -p mcm-core -f 'mcm/core/src/preservation/*.rs' -f 'mcm/core/src/machine/preserve/*.rs' -e '**/defects.rs'
 mutants:         ## changes the decision on preservation in every small way: which changes do the tests not notice?
 	$(CARGO) install cargo-mutants --version 27.1.0 --locked --quiet --root target/tools
 	PATH="$$PWD/target/tools/bin:$$PATH" $(CARGO) mutants $(MUTANTS) --no-shuffle --timeout 60 -o target/mutants -- --lib --test it -- --skip rollout::sizes --skip rollout::sequences --skip rollout::orders

@@ -26,7 +26,10 @@ impl Controllers {
         let used = machines.iter().any(|machine| uses(machine, &class));
         let step = class_step(&class, used);
         let mut outcome = self.step(&world.classes, &class, keys::MACHINE_FINALIZER, step).await;
-        if step == FinalizerStep::Add && outcome.trouble.is_none() && !world.wakes_nobody() {
+        if step == FinalizerStep::Add
+            && outcome.trouble.is_none()
+            && !defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion)
+        {
             // They wait for it.
             let waiting = machines.iter().map(|machine| Work::Machine(Key::of(&**machine)));
             outcome

@@ -4,6 +4,8 @@
 //! It is changed on the version that a live read gave, and decided anew when somebody else wrote meanwhile. What must not
 //! live here: who may be entered.
 
+mod defects;
+
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
@@ -34,21 +36,6 @@ impl Owner {
     }
 }
 
-impl Owner {
-    /// By planted defects: no rollout is ever under way; nothing is kept but where machines are rolled.
-    fn planted(mut self) -> Result<Self, Gate> {
-        if let Self::Deployment(one) = &mut self {
-            if defect!(AutomaticPreservationInRollout) {
-                one.status.rolled_out.clear();
-            }
-            if defect!(OnlyRollingDeploymentsPreserve) && one.spec.strategy.type_ != "RollingUpdate" {
-                return Err(Gate::RollingOut);
-            }
-        }
-        Ok(self)
-    }
-}
-
 impl Hands {
     /// Enters the machine in its owner's list, if it may be; the error says why not.
     pub(crate) async fn claim(
@@ -69,9 +56,13 @@ impl Hands {
             let Some(owner) = self.owner(machine).await? else {
                 return Ok(Err(Gate::Nobody));
             };
-            let owner = match owner.planted() {
-                Ok(owner) => owner,
-                Err(gate) => return Ok(Err(gate)),
+            let owner = if defect!(OnlyRollingDeploymentsPreserve | AutomaticPreservationInRollout) {
+                match defects::misread(owner) {
+                    Ok(owner) => owner,
+                    Err(gate) => return Ok(Err(gate)),
+                }
+            } else {
+                owner
             };
             let patch = match owner.ledger().claim(&entry, again) {
                 Claim::Entered => return Ok(Ok(())),

@@ -5,6 +5,7 @@
 //! rules.
 
 mod collect;
+mod defects;
 mod nodes;
 mod probe;
 
@@ -152,29 +153,10 @@ impl Safety {
 
     /// Returns when the caches are filled.
     async fn filled(&self) {
-        if self.goes_ahead().await {
-            return;
+        if defect!(OrphansCollectedBeforeMachinesAreListed | OrphansCollectedWithoutApiServers) {
+            return self.partly_filled().await;
         }
         self.guard().0.filled.notified().await;
-    }
-
-    /// By a planted defect a part of the caches is enough; whether one is planted.
-    async fn goes_ahead(&self) -> bool {
-        let world = &self.hands().world;
-        let behind = || {
-            if defect!(OrphansCollectedBeforeMachinesAreListed) {
-                self.guard().health() != ApiHealth::Up
-            } else {
-                !world.machines.synced()
-            }
-        };
-        if !defect!(OrphansCollectedBeforeMachinesAreListed | OrphansCollectedWithoutApiServers) {
-            return false;
-        }
-        while behind() || !world.classes.synced() || !world.secrets.synced() {
-            self.hands().clock.sleep(Duration::from_secs(1)).await;
-        }
-        true
     }
 
     async fn pass(&self, memory: &mut collect::Memory) -> Option<Duration> {

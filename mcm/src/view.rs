@@ -1,5 +1,7 @@
 //! From caches to the view that a decision is made from.
 
+mod defects;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -69,15 +71,7 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
     let labelled = target.nodes_labelled(&view.machine.name_any());
     view.labelled_node = labelled.first().map(|node| node.name_any());
     if defect!(NodeWithoutVmMatchesNone) {
-        let all = target.nodes.all();
-        let id = |node: &v1::Node| {
-            node.spec
-                .as_ref()
-                .and_then(|spec| spec.provider_id.clone())
-                .unwrap_or_default()
-        };
-        let same = all.iter().find(|node| id(node) == view.machine.spec.provider_id);
-        view.labelled_node = same.map(|node| node.name_any());
+        view.labelled_node = defects::node_of_same_provider_id(target, &view.machine);
     }
     let node = view
         .machine
@@ -98,7 +92,9 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
     let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
     if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
         drain_view::look(view, target, &node);
-        blinded(view, target, &node);
+        if defect!(AttachmentWithoutVolumeBlinds | DrainListenerFillsUp) && defects::is_blind(view, target, &node) {
+            view.pods = None;
+        }
     }
     view.volume_attachments = target
         .attachments_of(&node)
@@ -106,17 +102,6 @@ fn look_at_target(view: &mut View, world: &World, target: &Target) {
         .filter(|attachment| attachment.metadata.deletion_timestamp.is_none())
         .map(|attachment| attachment.name_any())
         .collect();
-}
-
-/// The planted defects: attachments without a volume's name, and a listener that is full, end every look at pods.
-fn blinded(view: &mut View, target: &Target, node: &str) {
-    let attachments = target.attachments_of(node);
-    let mut sources = attachments.iter().map(|attachment| &attachment.spec.source);
-    let blind = defect!(AttachmentWithoutVolumeBlinds) && sources.any(|source| source.persistent_volume_name.is_none());
-    let deaf = defect!(DrainListenerFillsUp) && crate::drains::defects::is_full() && !view.volumes.is_empty();
-    if blind || deaf {
-        view.pods = None;
-    }
 }
 
 /// The machine that the Node names and that names the Node.

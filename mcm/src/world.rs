@@ -230,11 +230,6 @@ impl World {
         stream::select_all(streams).boxed()
     }
 
-    /// Whether by a planted defect a change of a class or a Secret wakes no machine.
-    pub(crate) fn wakes_nobody(&self) -> bool {
-        defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion)
-    }
-
     fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
         let triggers = changes.iter().flat_map(|change| rule(self, change));
         triggers.filter(|trigger| self.chosen.runs(&trigger.work)).collect()
@@ -312,7 +307,7 @@ impl World {
         let machines = self.machines_of_class(&class.name_any());
         machines
             .iter()
-            .filter(|_| !self.wakes_nobody())
+            .filter(|_| !defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion))
             .map(|machine| Trigger {
                 work: Work::Machine(Key::of(&**machine)),
                 hurry,

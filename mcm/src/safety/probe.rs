@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use mcm_api::Machine;
 use mcm_core::machine::EventType;
-use mcm_core::safety::api_health::Next;
 use mcm_core::safety::api_health::{ApiHealth, RESET_TEXT, begun_anew};
 
 use super::Safety;
@@ -35,7 +34,7 @@ impl Safety {
             let before = self.guard().health();
             let next = before.after(problem.is_none(), asked, self.now(), &self.settings.api);
             let next = if defect!(PastOutageCountsAsBegun) {
-                without_reset(before, next)
+                super::defects::without_reset(before, next)
             } else {
                 next
             };
@@ -142,10 +141,4 @@ impl Safety {
         }
         true
     }
-}
-
-/// By a planted defect an answer does not end an outage that began.
-fn without_reset(before: ApiHealth, next: Next) -> Next {
-    let began = matches!(before, ApiHealth::Down { .. }) && next.health == ApiHealth::Up;
-    if began { Next { health: before, ..next } } else { next }
 }

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod decide;
+mod defects;
 mod desk;
 mod history;
 mod in_place;

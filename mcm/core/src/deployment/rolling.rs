@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mcm_api::Machine;
 
+use super::defects;
 use super::desk::{Desk, SetDraft};
 use super::{Reason, revision};
 
@@ -95,8 +96,12 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         .sets
         .get(newest)
         .map_or(0, |set| i64::from(set.replicas()) - set.serving(now));
-    let (available, ordered, missing) = miscounted(desk, newest, (available, ordered, missing));
-    let (mut available, mut ordered) = (available, ordered);
+    let (mut available, mut ordered, missing) =
+        if defect!(DeletedMachinesCountAsAvailable | BootingMachinesCountAsAvailable) {
+            defects::miscounted(desk, newest, (available, ordered, missing))
+        } else {
+            (available, ordered, missing)
+        };
     // Failed machines that are kept lower what is enough until they go: in old sets after those that nobody keeps; in the
     // newest one, kept in a pause or before a rollback, they stay to their end.
     let (replicas, unavailable) = (i64::from(desk.replicas()), desk.bounds().unavailable);
@@ -169,22 +174,4 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
         changed |= desk.resize(set.position, to, reason);
     }
     changed
-}
-
-/// How planted defects count what is available, what is ordered, and what the newest set lacks.
-fn miscounted(desk: &Desk, newest: usize, (available, ordered, missing): (i64, i64, i64)) -> (i64, i64, i64) {
-    if defect!(DeletedMachinesCountAsAvailable) {
-        let there = desk.sets.iter().map(|set| set.available_of(i64::MAX, desk.now)).sum();
-        let active = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
-        (there, active, missing)
-    } else if defect!(BootingMachinesCountAsAvailable) {
-        let boots = |machine: &&Arc<Machine>| machine.status.current_status.phase == Some(mcm_api::Phase::Pending);
-        let booting = desk
-            .sets
-            .get(newest)
-            .map_or(0, |set| set.machines.iter().filter(boots).count()) as i64;
-        (available + booting, ordered, missing - booting)
-    } else {
-        (available, ordered, missing)
-    }
 }

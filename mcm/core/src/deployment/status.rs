@@ -77,7 +77,11 @@ fn preservation(desk: &Desk, newest: Option<usize>, status: &mut MachineDeployme
     let there = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let known = deployment.status.observed_auto_preserve_failed_max;
     let swept = sweep(Ledger::Deployment(deployment), known, &there);
-    let swept = swept.misjudged(defect!(LoweredMaximumReleasesOldest), &deployment.status.preservations);
+    let swept = if defect!(LoweredMaximumReleasesOldest) {
+        swept.misjudged(&deployment.status.preservations)
+    } else {
+        swept
+    };
     status.preservations = swept.entries;
     status.observed_auto_preserve_failed_max = swept.observed;
 }

@@ -10,13 +10,12 @@ use mcm_api::machine::LastOperation;
 use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, VmIdentity, keys};
 
 use super::decide::problem;
+use super::defects;
 use super::pass::Pass;
 use super::user_data::{Prepared, prepare};
 use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, Reason, Settings, validation};
 
 const INITIALIZE_STAGE: &str = "Initialize VM Instance";
-/// Longer than anybody waits, where only a planted defect says so.
-const NEVER: Duration = Duration::from_hours(1000);
 
 /// Whether the machine has a creation ahead of it. A Failed one has not: it is replaced.
 pub(super) fn is_due(pass: &Pass) -> bool {
@@ -261,7 +260,9 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
     if !matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff)) {
         return pass.nothing();
     }
-    if let Some(plan) = stays_crash_looping(pass) {
+    if defect!(FailedCreationSeenAfterLongRetryOnly)
+        && let Some(plan) = defects::stays_crash_looping(pass)
+    {
         return plan;
     }
     if !pass.view.target {
@@ -277,25 +278,6 @@ fn waiting(pass: &Pass, vm: &VmIdentity) -> Plan {
         Plan::new(Reason::VmCreated).after(Duration::ZERO),
         pass.enter(status, Phase::Pending, true),
     )
-}
-
-/// The planted defect: what failed once is not Pending when it succeeds, and is looked at after the long period.
-fn stays_crash_looping(pass: &Pass) -> Option<Plan> {
-    let long = pass.settings.retry.long;
-    let since = |operation: &LastOperation| pass.since(operation.last_update_time.as_ref());
-    let succeeded = |operation: &&LastOperation| operation.state == Some(State::Processing);
-    let waited = pass
-        .last_operation()
-        .filter(succeeded)
-        .is_some_and(|operation| since(operation) >= long);
-    let stays =
-        defect!(FailedCreationSeenAfterLongRetryOnly) && pass.phase() == Some(&Phase::CrashLoopBackOff) && !waited;
-    let status = pass.operation(
-        Operation::Create,
-        State::Processing,
-        "Creating machine on cloud provider",
-    );
-    stays.then(|| pass.write(Plan::new(Reason::VmCreated).after(long), status))
 }
 
 fn available(pass: &Pass, vm: &VmIdentity) -> Plan {
@@ -445,7 +427,7 @@ pub(super) fn is_transient(code: Code) -> bool {
 pub(super) fn retry_of(settings: &Settings, code: Code) -> Duration {
     let retry = &settings.retry;
     match code {
-        Code::ResourceExhausted if defect!(ExhaustedCreationNeverRepeated) => NEVER,
+        Code::ResourceExhausted if defect!(ExhaustedCreationNeverRepeated) => Duration::from_hours(1000),
         _ if defect!(FailedCreationRepeatedAtOnce) => Duration::ZERO,
         Code::ResourceExhausted => retry.resource_exhausted,
         _ if is_transient(code) => retry.short,

@@ -221,7 +221,7 @@ fn find_vm(pass: &Pass) -> Plan {
     if let Some(name) = &pass.view.labelled_node {
         return labelled(pass, name);
     }
-    if skips_vm(pass) {
+    if defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty() {
         return next(pass, Stage::Drain, "");
     }
     match pass.last_answer() {
@@ -338,13 +338,8 @@ fn volume_attachments(pass: &Pass) -> Plan {
     plan
 }
 
-/// The planted defect: what has no provider id has no VM.
-fn skips_vm(pass: &Pass) -> bool {
-    defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty()
-}
-
 fn delete_vm(pass: &Pass) -> Plan {
-    if skips_vm(pass) {
+    if defect!(DeletesOnlyRecordedVm) && pass.machine().spec.provider_id.is_empty() {
         return next(pass, Stage::Node, "VM not found. Continuing deletion flow.");
     }
     if pass.last_answer().is_none() && drain::is_due(pass) {

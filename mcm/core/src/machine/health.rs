@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
+use super::defects;
 use super::pass::Pass;
 use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
 
@@ -78,11 +79,10 @@ fn observed(pass: &Pass, node: &Node) -> Option<Plan> {
     }
     differ.then(|| {
         // What else there is to do is looked at once this is written.
-        let wake = Duration::ZERO;
         let wake = if defect!(HealthTimeoutInIdlePassOnly) {
             pass.settings.retry.short
         } else {
-            wake
+            Duration::ZERO
         };
         Plan {
             status: Some(copied),
@@ -363,9 +363,7 @@ fn being_replaced(pass: &Pass) -> Option<String> {
         return None;
     }
     if defect!(NoHealthTimeoutInRollout) {
-        let set = |name: &str| name.rsplit_once('-').map(|(set, _)| set.to_owned());
-        let others = pass.view.siblings.iter().map(|sibling| sibling.name.clone());
-        return others.into_iter().find(|name| set(name) != set(pass.name()));
+        return defects::sibling_of_other_set(pass);
     }
     if defect!(FailedUpdateHoldsItselfBack) && pass.phase() == Some(&Phase::InPlaceUpdateFailed) {
         return Some(pass.name().to_owned());

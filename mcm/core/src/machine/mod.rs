@@ -5,6 +5,7 @@
 
 mod creation;
 mod decide;
+mod defects;
 mod deletion;
 mod drain;
 mod health;

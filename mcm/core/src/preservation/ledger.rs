@@ -199,22 +199,6 @@ pub(crate) struct Swept {
     pub observed: Option<i32>,
 }
 
-impl Swept {
-    /// By a planted defect: of those that are to end now as many end, but those that were entered first. `known` is the
-    /// list as it was.
-    pub fn misjudged(mut self, planted: bool, known: &[PreservationEntry]) -> Self {
-        let before = |entry: &PreservationEntry| known.iter().any(|one| one.uid == entry.uid && one.released);
-        let chosen = |entry: &&mut PreservationEntry| entry.by == PreservedBy::Auto && !before(entry);
-        let ending = self.entries.iter_mut().filter(chosen).filter(|entry| entry.released);
-        let mut count = if planted { ending.count() } else { return self };
-        for entry in self.entries.iter_mut().filter(chosen) {
-            entry.released = count > 0;
-            count = count.saturating_sub(1);
-        }
-        self
-    }
-}
-
 /// The list without machines that are gone; and after the maximum was lowered, with marks on the automatic ones that are to
 /// end: those created first go first, until the others fit.
 pub(crate) fn sweep(ledger: Ledger<'_>, observed: Option<i32>, there: &BTreeSet<&str>) -> Swept {

@@ -4,6 +4,7 @@
 //! What lives here: requests and their words, the rule, the list of an owner, and how a preserved phase is shown. What must
 //! not: how a machine's plan is made of it, which is `machine::preserve`'s.
 
+mod defects;
 mod dialect;
 mod ledger;
 mod request;

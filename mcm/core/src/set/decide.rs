@@ -8,6 +8,7 @@ use mcm_api::set::MachineSetStatus;
 use mcm_api::{Machine, MachineSet, keys};
 use serde_json::json;
 
+use super::defects;
 use super::replicas::{Change, change, label};
 use super::status::{invalid, news, stamp, status};
 use super::sync::sync;
@@ -86,10 +87,7 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
             Claim::Foreign | Claim::Release
                 if defect!(EmptySelectorTakesAll) && crate::selector::is_empty(selector) =>
             {
-                match crate::ownership::controller(&machine.metadata) {
-                    None => Claim::Adopt,
-                    Some(_) => Claim::Mine,
-                }
+                defects::claim_of_any(machine)
             }
             claim => claim,
         };
@@ -108,15 +106,10 @@ fn claims(view: &View, now: Timestamp, plan: &mut Plan<Reason>) -> Vec<Arc<Machi
                 );
             }
             Claim::Release => {
-                let patch = farewell(&view.set, machine, now, release(&machine.metadata, owner));
                 let patch = if defect!(UnmatchedMachineNotReleased) {
-                    let alone = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                        owner_references: None,
-                        ..machine.metadata.clone()
-                    };
-                    adoption(&alone, "MachineSet", owner)
+                    defects::adoption_alone(machine, owner)
                 } else {
-                    patch
+                    farewell(&view.set, machine, now, release(&machine.metadata, owner))
                 };
                 plan.push(patch_machine(&name, patch), Reason::LetGo(name.clone()));
                 let text = format!("Released machine: {name}: it no longer has the labels that are selected");
@@ -193,12 +186,7 @@ fn keep_number(view: &View, claimed: &[Arc<Machine>], plan: &mut Plan<Reason>) {
                     machine.metadata.name.as_deref().unwrap_or_default()
                 );
                 if defect!(TerminatingBeforeDeletion) {
-                    let act = Act::WriteStatus {
-                        kind: Kind::Machine,
-                        name: machine.metadata.name.clone().unwrap_or_default(),
-                        patch: json!({ "status": { "currentStatus": { "phase": "Terminating" } } }),
-                    };
-                    plan.push(act, reason.clone());
+                    plan.push(defects::terminating(&machine), reason.clone());
                 }
                 plan.push(Act::deletion(Kind::Machine, &machine.metadata), reason.clone());
                 event(plan, EventType::Normal, "SuccessfulDelete", text, reason);

@@ -4,6 +4,7 @@
 //! to each other, and anything about VMs.
 
 mod decide;
+mod defects;
 mod rank;
 mod reason;
 mod replicas;

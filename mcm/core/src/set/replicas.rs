@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mcm_api::{GoDuration, Machine, MachineSet, Phase, keys};
 
+use super::defects;
 use super::rank::{is_active, marked, priority, rank};
 use super::{BURST, Reason, View};
 use crate::ownership::reference;
@@ -67,7 +68,9 @@ fn needed(view: &View) -> usize {
 fn victims(view: &View, active: Vec<Arc<Machine>>, wanted: usize) -> Vec<(Arc<Machine>, Reason)> {
     let mut ranked: Vec<Arc<Machine>> = active.into_iter().filter(|machine| !is_handed_over(machine)).collect();
     rank(&mut ranked);
-    misrank(&mut ranked);
+    if defect!(UnansweringNodeGoesFirst | OldestMachineGoesFirst | TerminatingMachinesRankLast) {
+        defects::misrank(&mut ranked);
+    }
     let there = ranked.len();
     let surplus = there.saturating_sub(wanted);
     let mut victims = Vec::new();
@@ -107,17 +110,6 @@ fn is_adopted(machine: &Machine) -> bool {
     let annotations = machine.metadata.annotations.as_ref();
     let word = annotations.and_then(|all| all.get(keys::PRESERVE_ANNOTATION));
     machine.status.preservation.is_none() && word.is_some_and(|word| word == AUTOMATIC)
-}
-
-/// How planted defects rank.
-fn misrank(ranked: &mut [Arc<Machine>]) {
-    if defect!(UnansweringNodeGoesFirst) {
-        ranked.sort_by_key(|machine| machine.status.current_status.phase != Some(Phase::Unknown));
-    } else if defect!(OldestMachineGoesFirst) {
-        ranked.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    } else if defect!(TerminatingMachinesRankLast) {
-        ranked.sort_by_key(|machine| !is_active(machine));
-    }
 }
 
 /// Whether the autoscaler chose the machine before it lowered the number last: unless it is kept it goes, whatever the set's

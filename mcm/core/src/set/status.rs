@@ -86,7 +86,11 @@ fn count_preserved(view: &View, claimed: &[Arc<Machine>], status: &mut MachineSe
     let staying = claimed.iter().filter(|machine| is_active(machine));
     let there = staying.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let swept = sweep(Ledger::Set(set), set.status.observed_auto_preserve_failed_max, &there);
-    let swept = swept.misjudged(defect!(LoweredMaximumReleasesOldest), &set.status.preservations);
+    let swept = if defect!(LoweredMaximumReleasesOldest) {
+        swept.misjudged(&set.status.preservations)
+    } else {
+        swept
+    };
     status.preservations = swept.entries;
     status.observed_auto_preserve_failed_max = swept.observed;
 }

@@ -3,6 +3,7 @@
 //! What lives here: the deletion's stage, its limits and texts. How pods are asked to go stands in [`engine`] and
 //! [`volumes`], what is remembered in [`memory`].
 
+mod defects;
 mod engine;
 mod memory;
 mod volumes;
@@ -47,11 +48,14 @@ pub(super) fn decide(pass: &Pass) -> Plan {
     if pass.view.node == NodeView::Unknown {
         return Plan::new(Reason::NodeUnknown).after(pass.settings.retry.short);
     }
-    if let Some(plan) = planted_volumes(pass) {
+    if defect!(BlockedDrainSkipsPodsWithVolumes | ForcedDrainSkipsPodsWithVolumes)
+        && let Some(plan) = defects::without_pods_with_volumes(pass)
+    {
         return plan;
     }
     let left = left(pass);
-    if left.is_zero() || is_dead(pass) && !defect!(DeadNodeDrainedAsOthers) || failed_once(pass) {
+    let dead = is_dead(pass) && !defect!(DeadNodeDrainedAsOthers);
+    if left.is_zero() || dead || defect!(DrainForcedAfterFirstError) && defects::failed_once(pass) {
         return force(pass);
     }
     if let Some(failure) = &pass.view.failure {
@@ -228,29 +232,6 @@ pub(super) fn concerned(pods: &[Pod]) -> Vec<Pod> {
     let mut pods: Vec<Pod> = pods.iter().filter(|pod| !pod.daemon && !pod.mirror).cloned().collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     pods
-}
-
-/// The planted defects: pods with volumes are not asked where nobody may be evicted, and are left where time is up.
-fn planted_volumes(pass: &Pass) -> Option<Plan> {
-    let pods = concerned(pass.view.pods.as_deref()?);
-    let with_volumes = pods.iter().filter(|pod| pod.moves_volumes()).count();
-    if with_volumes == 0 {
-        return None;
-    }
-    let none_may_be_evicted = pass.settings.max_evict_retries_of(pass.machine()) == 0;
-    if defect!(BlockedDrainSkipsPodsWithVolumes) && none_may_be_evicted {
-        return Some(Plan::new(Reason::Draining { waiting: with_volumes }).after(pass.settings.retry.short));
-    }
-    (defect!(ForcedDrainSkipsPodsWithVolumes) && left(pass).is_zero())
-        .then(|| next(pass, Stage::Vm, "Drain successful."))
-}
-
-/// The planted defect: the first error of a drain is its last.
-fn failed_once(pass: &Pass) -> bool {
-    let failed = pass
-        .last_operation()
-        .is_some_and(|last| last.state == Some(State::Failed));
-    failed && defect!(DrainForcedAfterFirstError)
 }
 
 fn left(pass: &Pass) -> Duration {

@@ -10,10 +10,11 @@ use super::super::drain::{Limit, concerned, deletions, is_dead, step};
 use super::super::pass::Pass;
 use super::super::{Plan, Reason};
 use super::Facts;
+use super::defects;
 use super::keep::settle;
 use super::marks::{Marks, node_patch};
 
-const DRAINED: &str = "Preserved node drained successfully.";
+pub(super) const DRAINED: &str = "Preserved node drained successfully.";
 const NOT_DRAINED: &str = "Preserved node could not be drained.";
 
 /// The next step: first no new pods come, then those that are there go.
@@ -39,7 +40,7 @@ pub(super) fn decide(pass: &Pass, facts: &Facts) -> Plan {
     if let Some(patch) = super::marks::machine_patch(pass, facts, true) {
         return Plan::new(text()).act(patch).after(Duration::ZERO);
     }
-    if defect!(SecondPreservationNotDrained) && was_drained(pass) {
+    if defect!(SecondPreservationNotDrained) && defects::was_drained(pass) {
         return settle(pass, facts, Some(DRAINED));
     }
     let Some(pods) = &pass.view.pods else {
@@ -97,14 +98,4 @@ fn is_forced(pass: &Pass) -> bool {
     let labels = pass.machine().metadata.labels.as_ref();
     let value = labels.and_then(|all| all.get(keys::FORCE_DRAIN_LABEL));
     value.is_some_and(|value| value == "True")
-}
-
-/// Whether the Node's condition says that its pods left, at whatever time.
-fn was_drained(pass: &Pass) -> bool {
-    let status = pass.view.node.present().and_then(|node| node.status.as_ref());
-    let conditions = status.and_then(|status| status.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| {
-        let said = condition.message.as_deref().unwrap_or_default();
-        condition.type_ == keys::PRESERVED_CONDITION && said.starts_with(DRAINED)
-    })
 }

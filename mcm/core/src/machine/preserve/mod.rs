@@ -3,6 +3,7 @@
 //! It comes last and stands in nobody's way: a plan that writes a status or asks the cloud for more than an update goes first,
 //! and only what fails or recovers in it is changed. What must not live here: the rule, which is [`crate::preservation`]'s.
 
+mod defects;
 mod drain;
 mod finish;
 mod keep;
@@ -137,7 +138,9 @@ fn own(pass: &Pass, facts: &Facts, written: Option<&Phase>) -> Option<Plan> {
     if !facts.resolved.annotations.is_empty() {
         return Some(facts.noted());
     }
-    if let Some(plan) = planted(pass) {
+    if defect!(RunningNodesUncordonedEveryPass | PreservationRewritesAnnotations)
+        && let Some(plan) = defects::of_every_machine(pass)
+    {
         return Some(plan);
     }
     let step = standing(&facts.now);
@@ -169,31 +172,6 @@ fn named(pass: &Pass, facts: &Facts) -> Option<Plan> {
     let text = "the machine names its Node again".to_owned();
     let plan = Plan::new(Reason::Preservation(text)).act(Action::PatchMachine(MachinePatch::naming(node)));
     Some(plan.after(Duration::ZERO))
-}
-
-/// What planted defects do for every machine, whether or not anybody preserves it.
-fn planted(pass: &Pass) -> Option<Plan> {
-    let running = pass.phase() == Some(&Phase::Running);
-    let node = pass.view.node.present().filter(|_| running)?;
-    let reason = || Reason::Preservation("a defect is planted".to_owned());
-    let cordoned = node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
-    if defect!(RunningNodesUncordonedEveryPass) && cordoned {
-        let patch = super::NodePatch {
-            unschedulable: Some(false),
-            ..super::NodePatch::default()
-        };
-        let node = node.metadata.name.clone().unwrap_or_default();
-        return Some(Plan::new(reason()).act(Action::PatchNode { node, patch }));
-    }
-    let free = pass.machine().status.preservation.is_none();
-    (defect!(PreservationRewritesAnnotations) && free).then(|| {
-        let annotations = [(mcm_api::keys::PRESERVE_ANNOTATION.to_owned(), None)].into();
-        let patch = MachinePatch {
-            annotations,
-            ..MachinePatch::default()
-        };
-        Plan::new(reason()).act(Action::PatchMachine(patch))
-    })
 }
 
 /// The owner's list has the machine while it is Failed and kept, and then alone.
@@ -288,16 +266,6 @@ impl Facts {
             vm: !machine.spec.provider_id.is_empty(),
         };
         Self { resolved, now, record }
-    }
-
-    /// By a planted defect: the same without what the Node asks for.
-    fn deaf_to_the_node(&self) -> Self {
-        let mut deaf = self.clone();
-        if deaf.resolved.origin == Origin::Node && deaf.now.track == Track::Free {
-            deaf.resolved.request = Request::None;
-            deaf.now.request = Request::None;
-        }
-        deaf
     }
 
     /// Who asks for the preservation, now or before.

@@ -1,0 +1,29 @@
+//! What planted defects do in the place of a drain.
+
+use mcm_api::State;
+
+use super::{concerned, left};
+use crate::machine::deletion::next;
+use crate::machine::pass::Pass;
+use crate::machine::{Plan, Reason, Stage};
+
+/// Pods with volumes are not asked where nobody may be evicted; or they are left where time is up.
+pub(super) fn without_pods_with_volumes(pass: &Pass) -> Option<Plan> {
+    let pods = concerned(pass.view.pods.as_deref()?);
+    let with_volumes = pods.iter().filter(|pod| pod.moves_volumes()).count();
+    if with_volumes == 0 {
+        return None;
+    }
+    let none_may_be_evicted = pass.settings.max_evict_retries_of(pass.machine()) == 0;
+    if defect!(BlockedDrainSkipsPodsWithVolumes) && none_may_be_evicted {
+        return Some(Plan::new(Reason::Draining { waiting: with_volumes }).after(pass.settings.retry.short));
+    }
+    (defect!(ForcedDrainSkipsPodsWithVolumes) && left(pass).is_zero())
+        .then(|| next(pass, Stage::Vm, "Drain successful."))
+}
+
+/// Whether the drain had an error.
+pub(super) fn failed_once(pass: &Pass) -> bool {
+    pass.last_operation()
+        .is_some_and(|last| last.state == Some(State::Failed))
+}
