@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Clock;
 
@@ -114,14 +115,12 @@ impl Watchdog {
         let clock = Clock::wall();
         // A condition that is never met: a wait with a limit is a sleep that no async runtime has a part in.
         let (never, condition) = (Mutex::new(()), Condvar::new());
-        let mut guard = never.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = never.lock();
         let mut before = clock.now();
         let (mut waits, mut late) = (Waits::default(), Duration::ZERO);
         waits.longest();
         for wake_up in (1..SAMPLED).chain([0]).cycle() {
-            (guard, _) = condition
-                .wait_timeout(guard, PERIOD)
-                .unwrap_or_else(PoisonError::into_inner);
+            condition.wait_for(&mut guard, PERIOD);
             let now = clock.now();
             late += Some(elapsed(before, now).saturating_sub(PERIOD))
                 .filter(|late| *late > JITTER)
@@ -137,7 +136,7 @@ impl Watchdog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 }
 

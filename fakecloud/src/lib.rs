@@ -27,10 +27,11 @@ mod tls;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use clock::{Clock, Pulses, Seed};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -252,7 +253,7 @@ impl Fakecloud {
 
     /// Looks at the model or steps it, at the current time.
     pub fn step<T>(&self, action: impl FnOnce(&mut Cloud, Timestamp) -> T) -> T {
-        let mut cloud = self.0.cloud.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cloud = self.0.cloud.lock();
         let now = self.0.clock.now();
         let result = action(&mut cloud, now);
         if let Some(journal) = &self.0.journal {

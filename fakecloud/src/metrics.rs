@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::header::USER_AGENT;
@@ -17,6 +17,7 @@ use kube::client::Body;
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::{Driver, MachineRequest};
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -93,7 +94,7 @@ impl Metrics {
     /// The text that a scrape gets.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let registry = self.0.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let registry = self.0.registry.lock();
         if prometheus_client::encoding::text::encode(&mut text, &registry).is_err() {
             tracing::error!("the metrics cannot be written");
         }

@@ -6,7 +6,7 @@
 mod defects;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, Stream};
@@ -22,6 +22,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, keys};
 use mcm_core::machine::{Action, Answer, BootstrapToken, CallKind, Claimed, CloudCall, NodeView, TokenOwner, View};
 use mcm_driver::{Driver, MachineRequest};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -394,11 +395,7 @@ impl Hands {
             };
             delete(&api, &name, preconditions, None).await?;
         }
-        let drawn = self
-            .tokens
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .text(TOKEN_LENGTH, TOKEN_ALPHABET);
+        let drawn = self.tokens.lock().text(TOKEN_LENGTH, TOKEN_ALPHABET);
         match api
             .create(&PostParams::default(), &token_secret(&name, token, &drawn))
             .await

@@ -7,10 +7,11 @@
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Namespace (empty for cluster-scoped kinds) and name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -236,7 +237,7 @@ impl<K: Resource + 'static> Cache<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,7 +3,7 @@
 //! What lives here: kubeconfigs, the user agent, timeouts, the rate limit and the count of requests.
 //! What must not: retries (the controllers decide them) and what is asked.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use tower::BoxError;
 
 use crate::Error;
@@ -177,7 +178,7 @@ impl RateLimit {
         let Some(interval) = self.interval else {
             return Duration::ZERO;
         };
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         let place = (*next).max(now);
         *next = place.checked_add(interval).unwrap_or(Timestamp::MAX);
         let wait = Duration::try_from(place.duration_since(now)).unwrap_or_default();

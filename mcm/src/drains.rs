@@ -5,12 +5,13 @@
 pub(crate) mod defects;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use mcm_api::Machine;
 use mcm_core::machine::{DrainMemory, EvictionOutcome};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
 
@@ -63,6 +64,6 @@ impl Drains {
     }
 
     fn lock(&self) -> MutexGuard<'_, Memories> {
-        self.memories.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memories.lock()
     }
 }

@@ -4,9 +4,10 @@
 //! What must not live here: when a set is frozen, and what its size is.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use mcm_api::{MachineSet, keys};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::{Cache, Key};
 
@@ -41,7 +42,7 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -5,10 +5,10 @@
 //! asks the cloud.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt;
 use mcm_api::{Machine, VmIdentity};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
 
@@ -40,7 +40,7 @@ impl Made {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, (Option<String>, VmIdentity)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -7,11 +7,12 @@ mod owners;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcm_api::{Code, Machine, MachineClass, MachineDeployment, MachineSet, Phase};
 use mcm_core::machine::Metric;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -258,14 +259,14 @@ impl Metrics {
             deployments: Arc::clone(&inner.deployments),
         }));
         registry.register_collector(Box::new(LeaderCollector(inner.readiness.clone())));
-        *inner.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        *inner.registry.lock() = registry;
         Self(Arc::new(inner))
     }
 
     /// The text that a scrape gets.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let registry = self.0.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        let registry = self.0.registry.lock();
         if prometheus_client::encoding::text::encode(&mut text, &registry).is_err() {
             tracing::error!("the metrics cannot be written");
         }

@@ -5,9 +5,9 @@
 //! written, so that its time is that of the first failure. What must not live here: how often either may be.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::Key;
 
@@ -32,6 +32,6 @@ impl Moments {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Timestamp>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

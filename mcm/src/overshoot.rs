@@ -2,12 +2,12 @@
 //!
 //! What must not live here: when something is frozen.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_core::overshoot::{Settings, Subject, View, decide};
 use mcm_core::steps::Plan;
+use parking_lot::Mutex;
 
 use crate::backoff::Trouble;
 use crate::cache::Key;
@@ -32,7 +32,7 @@ impl Brake {
 
     /// How long it is until the next look at all sets; zero: now, and it counts from here.
     fn left(&self, now: Timestamp) -> Duration {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         let passed = last.map(|last| Duration::try_from(now.duration_since(last)).unwrap_or_default());
         let left = passed.map_or(Duration::ZERO, |passed| self.settings.period.saturating_sub(passed));
         if left.is_zero() {

@@ -3,7 +3,6 @@
 //! What must not live here: when an event is worth recording.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use clock::{Clock, Stream};
 use jiff::Timestamp;
@@ -12,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use mcm_core::machine::EventType;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::error::is_not_found;
@@ -144,7 +144,7 @@ impl Recorder {
     }
 
     fn again(&self, sameness: &Sameness, now: Timestamp) -> Option<Seen> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let seen = state.seen.get_mut(sameness)?;
         seen.count = seen.count.saturating_add(1);
         seen.last = now;
@@ -152,7 +152,7 @@ impl Recorder {
     }
 
     fn first(&self, sameness: &Sameness, object: &str, now: Timestamp) -> String {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let name = format!("{object}.{:016x}", state.names.bits());
         state.seen.insert(
             sameness.clone(),

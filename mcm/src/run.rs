@@ -1,12 +1,13 @@
 //! From flags and an environment to running controllers.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use clock::{Clock, Pulses, Seed};
 use kube::Client;
 use mcm_core::machine::{Retry, Settings};
 use mcm_core::safety::{api_health, orphans};
 use mcm_driver::Driver;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::act::Hands;

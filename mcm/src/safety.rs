@@ -10,14 +10,15 @@ mod nodes;
 mod probe;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::{Code, Machine, MachineStatus};
 use mcm_core::safety::api_health::{self, ApiHealth};
 use mcm_core::safety::orphans;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::act::Hands;
@@ -44,7 +45,7 @@ struct Shared {
 impl Guard {
     /// What is known of the API servers.
     pub(crate) fn health(&self) -> ApiHealth {
-        *self.0.health.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.health.lock()
     }
 
     /// Whether no VM may be touched.
@@ -88,7 +89,7 @@ impl Guard {
     }
 
     fn set(&self, health: ApiHealth) {
-        *self.0.health.lock().unwrap_or_else(PoisonError::into_inner) = health;
+        *self.0.health.lock() = health;
     }
 }
 

@@ -4,7 +4,9 @@
 //! machines. A key whose driver has enough to do is parked until a call ends.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The slots of one process. Clones share them.
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl<K: PartialEq> Slots<K> {
 
 impl<K> Slots<K> {
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

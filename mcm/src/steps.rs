@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::{Mutex, PoisonError};
 
 use clock::Stream;
 use futures::future::join_all;
@@ -16,6 +15,7 @@ use mcm_api::{Machine, MachineDeployment, MachineSet};
 use mcm_core::machine::EventType;
 use mcm_core::ownership::controller;
 use mcm_core::steps::{Act, Kind, Plan};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -77,27 +77,23 @@ impl Names {
     }
 
     fn next(&self, set: &Key) -> String {
-        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doubtful = self.doubtful.lock();
         let known = doubtful.get_mut(set).and_then(Vec::pop);
         known.unwrap_or_else(|| {
             let prefix: String = set.name.chars().take(PREFIX).collect();
-            let suffix = self
-                .stream
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .text(SUFFIX, ALPHABET);
+            let suffix = self.stream.lock().text(SUFFIX, ALPHABET);
             format!("{prefix}-{suffix}")
         })
     }
 
     fn doubt(&self, set: &Key, name: String) {
-        let mut doubtful = self.doubtful.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut doubtful = self.doubtful.lock();
         doubtful.entry(set.clone()).or_default().push(name);
     }
 
     /// There is no such set any more.
     pub(crate) fn forget(&self, set: &Key) {
-        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner).remove(set);
+        self.doubtful.lock().remove(set);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -14,6 +14,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use kube::Client;
 use kube::client::Body;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
@@ -102,7 +103,7 @@ impl FakeServer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.0.lock()
     }
 
     async fn answer(&self, request: Request<Body>) -> Result<Response<AnswerBody>, tower::BoxError> {

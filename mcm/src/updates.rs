@@ -5,9 +5,9 @@
 //! VM is updated.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use mcm_api::{Code, DriverError, Machine};
+use parking_lot::Mutex;
 
 use crate::cache::Key;
 use crate::world::World;
@@ -19,14 +19,14 @@ pub(crate) struct Updates(Mutex<BTreeSet<String>>);
 impl Updates {
     /// Whether the driver of the machine's class is known to lack the call.
     pub(crate) fn is_missing(&self, machine: &Machine, world: &World) -> bool {
-        let missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = self.0.lock();
         !missing.is_empty() && missing.contains(&provider(machine, world))
     }
 
     /// The driver of the machine's class answered.
     pub(crate) fn answered(&self, machine: &Machine, world: &World, error: Option<&DriverError>) {
         let provider = provider(machine, world);
-        let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.0.lock();
         if error.is_some_and(|error| error.code == Code::Unimplemented) {
             missing.insert(provider);
         } else {

@@ -2,9 +2,8 @@
 
 mod defects;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use k8s_openapi::api::core::v1;
 use kube::ResourceExt;
@@ -22,18 +21,15 @@ pub(crate) struct Intents(Mutex<BTreeMap<Key, MachineStatus>>);
 
 impl Intents {
     pub(crate) fn set(&self, key: Key, status: MachineStatus) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, status);
+        self.0.lock().insert(key, status);
     }
 
     pub(crate) fn clear(&self, key: &Key) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.0.lock().remove(key);
     }
 
     fn get(&self, key: &Key) -> Option<MachineStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 }
 

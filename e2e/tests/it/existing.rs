@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Node;
@@ -129,11 +130,18 @@ pub(crate) fn assert_none_is_needed(because: &str) {
     assert!(!needed, "there is no control plane: {because}");
 }
 
-/// The first of five ports in a row that are free.
+/// The first of five ports in a row that are free and that no other test of this process gets.
 fn five_ports() -> u16 {
+    const GROUPS: u32 = 2_000;
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let mut first = (20_000..30_000).step_by(5).skip(std::process::id() as usize % 1_000);
-    first.find(|first| (*first..first + 5).all(free)).unwrap()
+    loop {
+        let group = std::process::id().wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % GROUPS;
+        let first = 20_000 + 5 * u16::try_from(group).unwrap();
+        if (first..first + 5).all(free) {
+            return first;
+        }
+    }
 }
 
 /// One line and exit status 2.

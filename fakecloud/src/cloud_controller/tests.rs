@@ -1,7 +1,7 @@
 //! The loop against an API server that remembers Nodes, in virtual time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, Seed};
@@ -9,6 +9,7 @@ use http::{Method, Request, Response};
 use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
@@ -40,7 +41,7 @@ fn api_server(api: &Arc<Mutex<Api>>) -> Client {
                 }});
                 return Ok::<_, std::convert::Infallible>(Response::new(Body::from(expired.to_string().into_bytes())));
             }
-            let mut api = api.lock().unwrap();
+            let mut api = api.lock();
             let name = path.split('/').nth(4).unwrap_or_default().to_owned();
             let answer = match parts.method {
                 Method::GET if name.is_empty() && path.ends_with("/nodes") => {
@@ -125,15 +126,15 @@ impl World {
 
     fn put(&self, node: Value) {
         let name = node["metadata"]["name"].as_str().unwrap().to_owned();
-        self.api.lock().unwrap().nodes.insert(name, node);
+        self.api.lock().nodes.insert(name, node);
     }
 
     fn node(&self, name: &str) -> Value {
-        self.api.lock().unwrap().nodes.get(name).cloned().unwrap_or_default()
+        self.api.lock().nodes.get(name).cloned().unwrap_or_default()
     }
 
     fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.api.lock().unwrap().asked)
+        std::mem::take(&mut self.api.lock().asked)
     }
 
     /// Runs the controller beside what happens.

@@ -9,10 +9,11 @@ mod files;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +102,7 @@ impl Journal {
     pub(crate) fn take(&self, cloud: &mut Cloud, instance: &str, now: Timestamp) {
         let changes = cloud.take_changes();
         let last = cloud.log().last();
-        let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.0.pending.lock();
         if changes.is_empty() && pending.record == last && !self.0.long.load(Ordering::Relaxed) {
             return;
         }
@@ -142,7 +143,7 @@ impl Journal {
     }
 
     fn next_batch(&self) -> Option<(Batch, u64)> {
-        let mut pending = self.0.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.0.pending.lock();
         let batch = std::mem::take(&mut pending.batch);
         (!batch.frames.is_empty()).then_some((batch, pending.number))
     }

@@ -1,6 +1,6 @@
 //! The loop against an API server that only remembers what was asked of it, in virtual time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, Seed};
@@ -8,6 +8,7 @@ use http::{Method, Request, Response};
 use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower::service_fn;
 
@@ -24,10 +25,7 @@ fn api_server(asked: &Asked) -> Client {
         async move {
             let (parts, body) = request.into_parts();
             let answer = if parts.method != Method::GET {
-                asked
-                    .lock()
-                    .unwrap()
-                    .push(format!("{} {}", parts.method, parts.uri.path()));
+                asked.lock().push(format!("{} {}", parts.method, parts.uri.path()));
                 body.collect_bytes().await.unwrap().to_vec()
             } else if parts.uri.query().unwrap_or_default().contains("watch=true") {
                 tokio::time::sleep(Duration::from_secs(300)).await;
@@ -61,7 +59,7 @@ async fn a_vm_joins_and_renews_its_lease_over_the_clients_api_until_the_end() {
     };
     tokio::join!(cloud.run(api_server(&asked), token.clone()), act);
     let lease = "PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/a";
-    let asked = asked.lock().unwrap();
+    let asked = asked.lock();
     assert_eq!(asked[0], "POST /api/v1/nodes");
     assert!(asked.contains(&"PATCH /api/v1/nodes/a/status".to_owned()), "{asked:?}");
     assert_eq!(asked.iter().filter(|line| *line == lease).count(), 2, "{asked:?}");
@@ -80,11 +78,6 @@ async fn a_killed_loop_picks_up_the_vms_that_are_there() {
         let run = cloud.run(api_server(&asked), CancellationToken::new());
         assert!(tokio::time::timeout(Duration::from_secs(8), run).await.is_err());
     }
-    let registrations = asked
-        .lock()
-        .unwrap()
-        .iter()
-        .filter(|line| *line == "POST /api/v1/nodes")
-        .count();
+    let registrations = asked.lock().iter().filter(|line| *line == "POST /api/v1/nodes").count();
     assert_eq!(registrations, 2);
 }

@@ -28,7 +28,7 @@ mod wheel;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
@@ -39,6 +39,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +74,7 @@ impl fmt::Debug for Kubelets {
 
 impl Kubelets {
     fn lock(&self) -> MutexGuard<'_, Option<Fleet>> {
-        self.0.fleet.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.fleet.lock()
     }
 
     /// Looks at the fleet, if there is one. The cloud must not be locked from within.

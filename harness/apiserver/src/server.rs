@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use clock::{Clock, Seed, Stream};
 use http::{Request, Response};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::authorization::{Authorization, Authorizer};
@@ -180,22 +181,17 @@ pub(crate) struct Inner {
 impl Inner {
     /// An id for the `Audit-Id` header.
     pub(crate) fn audit_id(&self) -> String {
-        self.audit_ids.lock().unwrap_or_else(PoisonError::into_inner).uuid()
+        self.audit_ids.lock().uuid()
     }
 
     /// An id for a token.
     pub(crate) fn token_id(&self) -> String {
-        self.token_ids.lock().unwrap_or_else(PoisonError::into_inner).uuid()
+        self.token_ids.lock().uuid()
     }
 
     /// Between `least` and twice that.
     pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
-        least
-            + self
-                .lifetimes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .below(least)
+        least + self.lifetimes.lock().below(least)
     }
 }
 
@@ -292,11 +288,7 @@ impl Server {
 
     /// Accepts a bearer token from now on.
     pub fn add_token(&self, token: impl Into<String>, identity: Identity) {
-        self.inner
-            .tokens
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(token.into(), identity);
+        self.inner.tokens.lock().insert(token.into(), identity);
     }
 
     /// The server as a service for one client, in process. What `kube::Client::new` takes.

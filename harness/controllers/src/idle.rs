@@ -2,7 +2,7 @@
 //! virtual time, with every request and every wake counted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::observe::{Observer, RequestRecord};
@@ -14,6 +14,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -78,7 +79,7 @@ impl AnyWorker for Counted {
     fn begin(&mut self, view: View<'_>) -> Option<(u64, Action)> {
         let is_due = self.inner.next_due().is_some_and(|due| due <= view.now);
         if is_due && !self.stirred {
-            *self.wakes.lock().unwrap().entry(self.inner.name()).or_default() += 1;
+            *self.wakes.lock().entry(self.inner.name()).or_default() += 1;
         }
         let begun = self.inner.begin(view);
         // What else is due now belongs to the same wake.
@@ -101,7 +102,7 @@ impl Observer for Requests {
         if record.client == "controllers" {
             let path = record.path.split('?').next().unwrap_or_default();
             let what = format!("{} {path}", record.verb);
-            *self.0.lock().unwrap().entry(what).or_default() += 1;
+            *self.0.lock().entry(what).or_default() += 1;
         }
     }
 }
@@ -201,8 +202,8 @@ async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes
     );
     let script = async {
         clock.sleep(SETTLED).await;
-        wakes.lock().unwrap().clear();
-        requests.0.lock().unwrap().clear();
+        wakes.lock().clear();
+        requests.0.lock().clear();
         clock.sleep(IDLE).await;
     };
     futures::select_biased! {
@@ -211,7 +212,7 @@ async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes
         () = script.fuse() => {}
     }
 
-    let mut requests = requests.0.lock().unwrap().clone();
+    let mut requests = requests.0.lock().clone();
     let asked = requests.remove(UNSERVED).unwrap_or_default();
     assert!(asked <= MOST_ASKED_FOR_UNSERVED, "{asked}");
     // Of a kind there may be two: one of the content of some objects, one of the metadata of all.
@@ -219,7 +220,7 @@ async fn two_idle_days_cause_no_write_and_wake_nobody_but_for_deadlines_of_nodes
     for (what, count) in &requests {
         assert!(what.starts_with("watch ") && *count <= most, "{what}, {count} times");
     }
-    let wakes = wakes.lock().unwrap().clone();
+    let wakes = wakes.lock().clone();
     let woken: Vec<&str> = wakes.keys().copied().collect();
     assert_eq!(woken, ["node-controller"], "{wakes:?}");
     // A renewal moves a node's deadline, which is met once at the place it had.

@@ -11,11 +11,12 @@ mod strike;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -441,11 +442,11 @@ impl Gate {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 
     fn count(&self) -> MutexGuard<'_, Count> {
-        self.0.count.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.count.lock()
     }
 }
 

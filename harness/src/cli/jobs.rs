@@ -5,14 +5,15 @@
 
 use std::collections::VecDeque;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, LostTime};
 use jiff::{SignedDuration, Timestamp};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
@@ -259,7 +260,7 @@ impl Work<'_> {
     }
 
     fn next(&self) -> Option<usize> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock();
         queue.pop_front().filter(|_| !self.stop.is_cancelled())
     }
 }

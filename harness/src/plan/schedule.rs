@@ -3,12 +3,13 @@
 //! What must not live here: disturbances at an effect of a process, which that process's gate carries out, and rules of
 //! the API server, which it follows itself.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::faults::Pattern;
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Disturbance;
 use crate::engine::narrative::Narrative;
@@ -51,7 +52,7 @@ impl Log {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Timestamp, usize, String)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

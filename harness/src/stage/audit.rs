@@ -3,11 +3,12 @@
 //! What must not live here: what they are allowed to (`deploy/rbac`).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use apiserver::authorization::Action;
 use apiserver::observe::{Observer, RequestRecord};
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
@@ -75,10 +76,7 @@ impl Audit {
     /// Requests of mcm about one object from now on.
     pub fn follow(&self) -> UnboundedReceiver<Request> {
         let (sender, receiver) = unbounded();
-        self.followers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(sender);
+        self.followers.lock().push(sender);
         receiver
     }
 
@@ -96,22 +94,18 @@ impl Audit {
             name: action.name.clone(),
             code: record.code,
         };
-        let mut followers = self.followers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followers = self.followers.lock();
         followers.retain(|follower| follower.unbounded_send(request.clone()).is_ok());
     }
 
     /// Everything that was asked for and not refused.
     pub fn accesses(&self) -> BTreeSet<Access> {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .accesses
-            .clone()
+        self.seen.lock().accesses.clone()
     }
 
     /// What was refused (403), in words.
     pub fn refused(&self) -> BTreeSet<String> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).refused.clone()
+        self.seen.lock().refused.clone()
     }
 
     /// The access that a request is; `None`: it is somebody else's, or about no resource.
@@ -143,7 +137,7 @@ impl Observer for Audit {
     fn request(&self, record: &RequestRecord<'_>) {
         let Some(access) = self.access(record) else { return };
         self.tell(&access, record);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if record.code == 403 {
             let path = record.path.split('?').next().unwrap_or_default();
             seen.refused.insert(format!("{access} ({path})"));

@@ -5,9 +5,10 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use clock::Clock;
+use parking_lot::Mutex;
 use serde_json::json;
 use sim::{Gate, Trace};
 use tokio::task::JoinSet;
@@ -168,7 +169,7 @@ impl Maker {
         let target = proxy::serve(target, self.gate.api().layer(proxy::api(clusters.target().clone())));
         let cloud = proxy::serve(cloud, self.gate.cloud().layer(proxy::cloud(self.channel.clone())));
         let mut running = program.start()?;
-        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(running.group());
+        *self.child.lock() = Some(running.group());
         tokio::select! {
             biased;
             reason = running.ended() => Ok(reason),
@@ -207,7 +208,7 @@ async fn stop_and_go(gate: Gate, child: Arc<Mutex<Option<Group>>>) -> String {
             } else {
                 gate.goes_on().await;
             }
-            if let Some(child) = *child.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(child) = *child.lock() {
                 child.stand_still(still);
             }
         }

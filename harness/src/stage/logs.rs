@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
@@ -40,7 +40,7 @@ struct Counter;
 impl Visit for Counter {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == KIND {
-            let mut reasons = REASONS.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reasons = REASONS.lock();
             *reasons.entry(value.to_owned()).or_default() += 1;
         }
     }
@@ -50,14 +50,14 @@ impl Visit for Counter {
 
 /// How often each reason was given so far.
 pub fn reasons() -> BTreeMap<String, u64> {
-    REASONS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    REASONS.lock().clone()
 }
 
 struct Keeper;
 
 impl Write for Keeper {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = KEPT.lock();
         let room = MOST_BYTES.saturating_sub(kept.len()).min(bytes.len());
         kept.extend_from_slice(&bytes[..room]);
         Ok(bytes.len())
@@ -82,5 +82,5 @@ pub fn keep() {
 
 /// What was kept so far.
 pub fn kept() -> Vec<u8> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    KEPT.lock().clone()
 }

@@ -5,7 +5,7 @@
 //! (`invariants::inert`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -17,6 +17,7 @@ use mcm_api::MachineClass;
 use mcm_api::cloud::{DriverError, VmIdentity};
 use mcm_driver::registration::Source;
 use mcm_driver::{Driver, MachineRequest};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -38,7 +39,7 @@ pub(super) struct Writes(Arc<Mutex<Vec<Write>>>);
 impl Writes {
     /// Everything so far.
     pub(super) fn all(&self) -> Vec<Write> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Records a request to an API server, if it is a write.
@@ -77,7 +78,7 @@ impl Writes {
     }
 
     fn add(&self, write: Write) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(write);
+        self.0.lock().push(write);
     }
 }
 

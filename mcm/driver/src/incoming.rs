@@ -7,11 +7,12 @@ use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
+use parking_lot::Mutex;
 use rustls::{CertificateError, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,7 +68,7 @@ struct Identity {
 
 impl Identity {
     fn current(&self) -> Arc<ServerConfig> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match self.files.server_config() {
             Ok(config) => *last = Arc::new(config),
             Err(error) => tracing::warn!(%error, "the certificate that was read before goes on serving"),

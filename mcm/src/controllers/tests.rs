@@ -11,7 +11,7 @@ mod sets;
 mod tokens;
 mod writes;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 
 use async_trait::async_trait;
@@ -20,6 +20,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::{Code, DriverError, MachineClass, VmIdentity};
 use mcm_driver::{Driver, MachineRequest};
+use parking_lot::Mutex;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -60,16 +61,16 @@ struct CloudState {
 
 impl Cloud {
     fn vms(&self) -> usize {
-        self.0.lock().unwrap().vms.len()
+        self.0.lock().vms.len()
     }
 
     fn fail_with(&self, codes: &[Code]) {
-        self.0.lock().unwrap().failures = codes.iter().rev().copied().collect();
+        self.0.lock().failures = codes.iter().rev().copied().collect();
     }
 
     async fn dawdle(&self) {
         let slow = {
-            let mut state = self.0.lock().unwrap();
+            let mut state = self.0.lock();
             if state.slow.is_zero() {
                 return;
             }
@@ -78,15 +79,15 @@ impl Cloud {
             state.slow
         };
         tokio::time::sleep(slow).await;
-        self.0.lock().unwrap().under_way -= 1;
+        self.0.lock().under_way -= 1;
     }
 
     fn calls(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.0.lock().unwrap().calls)
+        std::mem::take(&mut self.0.lock().calls)
     }
 
     fn user_data(&self) -> String {
-        self.0.lock().unwrap().user_data.clone()
+        self.0.lock().user_data.clone()
     }
 }
 
@@ -98,7 +99,7 @@ fn name(request: &MachineRequest) -> String {
 impl Driver for Cloud {
     /// Not idempotent: a second creation for the same machine makes another VM.
     async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.0.lock();
         state.calls.push("create");
         if let Some(code) = state.failures.pop() {
             return Err(DriverError::new(code, "as told"));
@@ -116,12 +117,12 @@ impl Driver for Cloud {
     }
 
     async fn initialize_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
-        self.0.lock().unwrap().calls.push("initialize");
+        self.0.lock().calls.push("initialize");
         Err(DriverError::new(Code::Unimplemented, "no such call"))
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.0.lock();
         state.calls.push("delete");
         let name = name(&request);
         let one = request
@@ -137,12 +138,12 @@ impl Driver for Cloud {
     }
 
     async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
-        let stalled = self.0.lock().unwrap().stalled;
+        let stalled = self.0.lock().stalled;
         if stalled.is_some() && stalled == request.class.provider.as_deref() {
             std::future::pending::<()>().await;
         }
         self.dawdle().await;
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.0.lock();
         state.calls.push("status");
         let name = name(&request);
         let mut of_machine = state.vms.values().filter(|vm| vm.node_name == name);
@@ -158,7 +159,7 @@ impl Driver for Cloud {
         _: MachineClass,
         _: BTreeMap<String, ByteString>,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        let state = self.0.lock().unwrap();
+        let state = self.0.lock();
         if let Some(code) = state.list_failure {
             return Err(DriverError::new(code, "as told"));
         }

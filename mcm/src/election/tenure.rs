@@ -2,12 +2,13 @@
 //!
 //! What must not live here: requests.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use clock::{Clock, Pulses};
 use jiff::Timestamp;
 use mcm_core::election::Settings;
+use parking_lot::Mutex;
 
 /// Until when this process leads for certain, by the wall clock; renewals move it on.
 #[derive(Clone, Debug)]
@@ -90,7 +91,7 @@ impl Tenure {
 
     /// Whether this process leads at that time.
     pub(crate) fn holds(&self, now: Timestamp) -> bool {
-        let renewed = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = *self.until.lock();
         let beaten = self.unheard.as_ref().and_then(|unheard| unheard.leads_until(now));
         now < beaten.map_or(renewed, |beaten| beaten.max(renewed))
     }
@@ -102,7 +103,7 @@ impl Tenure {
     }
 
     pub(super) fn extend(&self, until: Timestamp) {
-        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *self.until.lock() = until;
     }
 
     /// Leads on after a renewal at `renewed_at` without another one, where that is allowed and for as long as it is;

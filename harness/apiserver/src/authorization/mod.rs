@@ -13,7 +13,9 @@ mod rule;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 pub(crate) use action::exact_name;
 pub use action::{Action, ResourceAction};
@@ -93,7 +95,7 @@ impl Authorizer {
     }
 
     fn index(&self, store: &Store) -> Option<Arc<Index>> {
-        let mut cache = self.cache.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.as_ref()?.lock();
         Some(cache.index(store))
     }
 

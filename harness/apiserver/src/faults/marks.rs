@@ -1,12 +1,13 @@
 //! When which revision was the newest: what a cache that lags by a duration goes by.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clock::Clock;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::observe::{Commit, DeliveryRecord, FaultRecord, Observer, RequestRecord};
 
@@ -69,7 +70,7 @@ impl Marks {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

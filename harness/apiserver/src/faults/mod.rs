@@ -16,12 +16,13 @@ mod period;
 mod rule;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Seed};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use action::{Action, At, Behind, Class, Cut};
 pub use check::Invalid;
@@ -157,7 +158,7 @@ impl Faults {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rules> {
-        self.0.rules.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.rules.lock()
     }
 
     /// The time since the server was made.

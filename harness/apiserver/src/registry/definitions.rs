@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: how one becomes rows of the catalog, and how one ends.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) fn is_definition(resource: &Resource) -> bool {
 impl Registry {
     /// Brings the catalog in line with a definition that was created, changed or removed.
     pub(super) fn refresh_definition(&self, name: &str) -> Result<(), ApiError> {
-        let _exchange = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let _exchange = self.definitions.lock();
         let Some((plural, group)) = name.split_once('.') else {
             return Ok(());
         };

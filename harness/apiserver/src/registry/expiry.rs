@@ -2,7 +2,6 @@
 //! `--event-ttl`. Nothing wakes for that: what is over goes when the next event is written.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -48,7 +47,7 @@ impl Registry {
     pub(super) fn event_written(&self, entry: &Entry, object: &Object) -> Result<(), ApiError> {
         let now = self.clock.now();
         let over = {
-            let mut expiry = self.expiry.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut expiry = self.expiry.lock();
             expiry.note(object, now);
             expiry.take_over(now)
         };

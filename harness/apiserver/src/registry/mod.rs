@@ -28,10 +28,11 @@ mod update;
 mod watch;
 mod write;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use clock::{Clock, Stream};
 use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
 pub use catalog::{Catalog, Entry};
@@ -131,11 +132,11 @@ impl Registry {
 
     /// The resources that are served now.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.catalog.read())
     }
 
     fn set_catalog(&self, catalog: Catalog) {
-        *self.catalog.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalog);
+        *self.catalog.write() = Arc::new(catalog);
     }
 
     /// The object.
@@ -150,7 +151,7 @@ impl Registry {
 
     /// Runs `draw` on the id source.
     pub fn random<T>(&self, draw: impl FnOnce(&mut Stream) -> T) -> T {
-        draw(&mut self.random.lock().unwrap_or_else(PoisonError::into_inner))
+        draw(&mut self.random.lock())
     }
 
     /// Now, as Kubernetes writes times: UTC, whole seconds.

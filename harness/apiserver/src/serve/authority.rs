@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
@@ -85,7 +86,7 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.issuer)?;
-        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut issued = self.issued.lock();
         issued.insert(fingerprint(certificate.der()), identity.clone());
         Ok(Issued {
             certificate: certificate.pem(),
@@ -95,7 +96,7 @@ impl Authority {
 
     /// Whose certificate that is.
     pub(super) fn identify(&self, certificate: &CertificateDer<'_>) -> Option<Identity> {
-        let issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+        let issued = self.issued.lock();
         issued.get(&fingerprint(certificate)).cloned()
     }
 

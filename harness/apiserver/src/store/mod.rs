@@ -11,7 +11,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 pub use object::{Draft, Key, Meta, Object};
 
@@ -185,7 +187,7 @@ impl Store {
     }
 
     fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+        self.core.lock()
     }
 
     /// Makes a table, or brings a retired one back, empty.

@@ -1,7 +1,5 @@
 //! Whose a bearer token is.
 
-use std::sync::PoisonError;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -28,12 +26,7 @@ impl Inner {
     pub(crate) fn owner(&self, token: &str, audiences: &[String]) -> Result<Owner, String> {
         let own = [ISSUER.to_owned()];
         let audiences = if audiences.is_empty() { &own } else { audiences };
-        let known = self
-            .tokens
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(token)
-            .cloned();
+        let known = self.tokens.lock().get(token).cloned();
         if let Some(identity) = known.or_else(|| self.bootstrap_identity(token)) {
             // Such a token is for the server and for nobody else.
             let meant = audiences

@@ -1,6 +1,6 @@
 //! A server in process and plain requests to it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use apiserver::observe::{Commit, DeliveryRecord, Observer, RequestRecord};
 use apiserver::{Identity, Options, Server, http::Body};
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use clock::{Clock, Seed};
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -23,7 +24,7 @@ pub struct Seen(Mutex<Vec<String>>);
 
 impl Seen {
     pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 
@@ -36,7 +37,7 @@ impl Observer for Seen {
             change.object.key.name,
             change.revision
         );
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
 
     fn request(&self, record: &RequestRecord<'_>) {
@@ -50,7 +51,6 @@ impl Observer for Seen {
         } = record;
         self.0
             .lock()
-            .unwrap()
             .push(format!("request {client} {verb} {path} {code} {revision}"));
     }
 
@@ -65,7 +65,6 @@ impl Observer for Seen {
         } = record;
         self.0
             .lock()
-            .unwrap()
             .push(format!("delivery {client} {resource} {event} {name} {revision}"));
     }
 }

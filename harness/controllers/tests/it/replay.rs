@@ -2,7 +2,7 @@
 //! same times.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::observe::{Observer, RequestRecord};
@@ -11,6 +11,7 @@ use clock::{Clock, Seed};
 use controllers::Settings;
 use kube::Client;
 use kube::api::Request;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,7 @@ impl Observer for Log {
             ..
         } = record;
         let line = format!("{:.3} {client} {verb} {path} {code} {revision}", self.clock.now());
-        let mut lines = self.lines.lock().unwrap();
+        let mut lines = self.lines.lock();
         assert!(lines.len() < MOST, "somebody asks without end: {line}");
         lines.push(line);
     }
@@ -98,7 +99,7 @@ async fn join(hand: &Hand, alive: &Alive, name: &str) {
         },
     });
     hand.create("/api/v1/nodes", node).await;
-    alive.lock().unwrap().insert(name.to_owned(), true);
+    alive.lock().insert(name.to_owned(), true);
     let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
     hand.send("POST", leases, json!({ "metadata": { "name": name }, "spec": {} }))
         .await;
@@ -108,7 +109,7 @@ async fn join(hand: &Hand, alive: &Alive, name: &str) {
 async fn kubelets(hand: Hand, clock: Clock, alive: Alive) {
     loop {
         let living: Vec<String> = {
-            let alive = alive.lock().unwrap();
+            let alive = alive.lock();
             alive
                 .iter()
                 .filter(|(_, lives)| **lives)
@@ -176,16 +177,16 @@ async fn story(hand: &Hand, clock: &Clock, alive: &Alive) {
         hand.send("POST", &format!("{PODS}/{name}/eviction"), eviction).await;
     }
     wait(60).await;
-    alive.lock().unwrap().insert("b".to_owned(), false);
+    alive.lock().insert("b".to_owned(), false);
     wait(400).await;
     join(hand, alive, "d").await;
     hand.merge(&format!("{apps}/deployments/web"), json!({ "spec": { "replicas": 9 } }))
         .await;
     wait(60).await;
-    alive.lock().unwrap().insert("b".to_owned(), true);
+    alive.lock().insert("b".to_owned(), true);
     wait(60).await;
     hand.send("DELETE", "/api/v1/nodes/c", Value::Null).await;
-    alive.lock().unwrap().remove("c");
+    alive.lock().remove("c");
     let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/version": "2" } } } } });
     hand.merge(&format!("{apps}/deployments/web"), image).await;
     wait(120).await;
@@ -244,7 +245,7 @@ fn run(seed: u64) -> Vec<String> {
                 () = controllers => panic!("the controllers ended"),
                 () = kubelets(Hand(client("kubelets")), clock.clone(), Arc::clone(&alive)) => {}
             }
-            std::mem::take(&mut *log.lines.lock().unwrap())
+            std::mem::take(&mut *log.lines.lock())
         })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use http_body::Frame;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{Full, StreamBody};
 use kube::client::Body;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::Service;
 
@@ -38,16 +39,16 @@ impl Server {
 
     /// Creates or replaces an object.
     pub fn put(&self, path: &str, object: Value) {
-        self.0.lock().unwrap().store(path, object);
+        self.0.lock().store(path, object);
     }
 
     pub fn get(&self, path: &str) -> Value {
-        self.0.lock().unwrap().objects.get(path).cloned().unwrap_or_default()
+        self.0.lock().objects.get(path).cloned().unwrap_or_default()
     }
 
     /// Every request so far, as `VERB path`, watches and lists left out.
     pub fn writes(&self) -> Vec<String> {
-        let state = self.0.lock().unwrap();
+        let state = self.0.lock();
         state
             .requests
             .iter()
@@ -58,7 +59,7 @@ impl Server {
 
     /// Answers the next patches with a conflict.
     pub fn refuse_patches(&self, count: u32) {
-        self.0.lock().unwrap().refusals = count;
+        self.0.lock().refusals = count;
     }
 }
 
@@ -154,7 +155,7 @@ impl Service<Request<Body>> for Server {
             let (head, body) = request.into_parts();
             let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
             let body = body.collect_bytes().await.unwrap();
-            let mut state = server.0.lock().unwrap();
+            let mut state = server.0.lock();
             state.requests.push(format!("{} {path}", head.method));
             if query.contains("watch=true") {
                 let (sender, receiver) = unbounded();

@@ -212,7 +212,7 @@ fn streaming(
 + Send {
     let frames = Arc::new(Mutex::new(VecDeque::from(frames)));
     tower::service_fn(move |_: Request<()>| {
-        let frames = std::mem::take(&mut *frames.lock().unwrap()).into_iter().map(Ok);
+        let frames = std::mem::take(&mut *frames.lock()).into_iter().map(Ok);
         std::future::ready(Ok(Response::new(StreamBody::new(futures::stream::iter(frames)))))
     })
 }

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::Seed;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
 use tempfile::TempDir;
 
 use super::docker::Engine;
@@ -177,7 +177,7 @@ impl Cluster {
             .await;
         }
         self.tidy_up().await?;
-        let namespaces = std::mem::take(self.namespaces.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let namespaces = std::mem::take(self.namespaces.get_mut());
         for namespace in namespaces.keys() {
             cleanup::namespace_gone(&self.client, namespace).await?;
         }
@@ -193,7 +193,7 @@ impl Cluster {
     /// # Errors
     /// One line: what is left, and why.
     pub(super) async fn tidy_up(&self) -> Result<(), String> {
-        let namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let namespaces = self.namespaces.lock().clone();
         for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
             self.tidy(namespace).await?;
         }
@@ -212,7 +212,7 @@ impl Cluster {
 
     /// Notes a namespace of this session, and whether it was tidied up.
     pub(super) fn note(&self, namespace: &str, tidied: bool) {
-        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut namespaces = self.namespaces.lock();
         namespaces.insert(namespace.to_owned(), tidied);
     }
 

@@ -3,7 +3,6 @@
 //! What must not live here: what they are made from (`manifests`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::Clock;
@@ -15,6 +14,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watch_object, watcher};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::docker::Engine;
@@ -304,14 +304,12 @@ pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), String> {
     let left = Mutex::new(pods.iter().map(ResourceExt::name_any).collect::<BTreeSet<_>>());
     let gone = pods.iter().map(async |pod| {
         gone(api, pod).await;
-        left.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&pod.name_any());
+        left.lock().remove(&pod.name_any());
     });
     if tokio::time::timeout(GONE_LIMIT, join_all(gone)).await.is_ok() {
         return Ok(());
     }
-    let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let left = left.into_inner();
     Err(format!(
         "pods are not gone {GONE_LIMIT:?} after they were deleted: {}",
         left.into_iter().collect::<Vec<_>>().join(", ")

@@ -7,12 +7,13 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use tokio::process::{Child, Command};
 
 use crate::stage::child::this_program;
@@ -116,12 +117,12 @@ pub(super) struct Orphans(Arc<Mutex<Option<Pid>>>);
 impl Orphans {
     /// Takes note of a group, or of none.
     fn note(&self, group: Option<Pid>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = group;
+        *self.0.lock() = group;
     }
 
     /// Whether one of them still runs.
     pub(super) fn run(&self) -> bool {
-        let group = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let group = *self.0.lock();
         group.is_some_and(|group| {
             // The first of them is a child of ours, which counts as long as nobody asked how it ended.
             let _ = waitpid(group, Some(WaitPidFlag::WNOHANG));
@@ -131,7 +132,7 @@ impl Orphans {
 
     /// Ends those that still run.
     pub(super) fn end(&self) {
-        let group = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let group = self.0.lock().take();
         if let Some(group) = group {
             let _ = killpg(group, Signal::SIGKILL);
         }

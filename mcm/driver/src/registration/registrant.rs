@@ -3,7 +3,7 @@
 //! What must not live here: when to register again after the stream broke; whoever runs it decides that.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::channel::mpsc;
@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::SecretReference;
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError};
 use mcm_api::keys::USER_DATA_KEY;
+use parking_lot::Mutex;
 use tonic::client::GrpcService;
 use tonic::{Request, Status};
 
@@ -233,7 +234,7 @@ impl<D: Driver + 'static> Registrant<D> {
         <T::ResponseBody as Body>::Error: Into<StdError> + Send,
     {
         let key = (meta.namespace.clone(), meta.name.clone());
-        let classes = || self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        let classes = || self.classes.lock();
         let known = classes().get(&key).cloned();
         if let Some(known) = known.filter(|known| known.resource_version == meta.resource_version) {
             return Ok(known.class);

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::channel::{mpsc, oneshot};
 use futures::{Stream, StreamExt, stream};
 use mcm_api::cloud::{Code, DriverError};
+use parking_lot::{Mutex, MutexGuard};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{API_VERSION, SESSION, Source, access};
@@ -224,7 +225,7 @@ impl Registry {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 fn unavailable(message: String) -> DriverError {

@@ -1,7 +1,7 @@
 //! Drivers that register, are asked, go and come back; in this process but for one on a socket.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +11,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{PersistentVolumeSpec, SecretReference};
 use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_api::{Machine, MachineClass};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::*;
@@ -87,7 +88,7 @@ impl Driver for Echo {
     }
 
     async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
-        self.deleted.lock().unwrap().push(text(&request, "userData"));
+        self.deleted.lock().push(text(&request, "userData"));
         Ok(Some("gone".to_owned()))
     }
 
@@ -175,7 +176,7 @@ async fn every_call_goes_to_the_driver_of_the_class_and_comes_back() {
             assert_eq!(error.vm.unwrap().provider_id, "half");
             let memory = registry.delete_machine(request("blue")).await.unwrap();
             assert_eq!(memory.as_deref(), Some("gone"));
-            assert_eq!(*deleted.lock().unwrap(), ["raw"], "a deletion needs no token");
+            assert_eq!(*deleted.lock(), ["raw"], "a deletion needs no token");
             let vms = registry.list_machines(class_of("red"), BTreeMap::new()).await.unwrap();
             assert_eq!(vms, [("red".to_owned(), "2".to_owned())].into());
             let ids = registry

@@ -63,7 +63,7 @@ impl Stage {
 async fn a_driver_that_stands_still_holds_up_its_own_machines_alone() {
     let stage = Stage::new();
     stage.put_class_of("stalled");
-    stage.cloud.0.lock().unwrap().stalled = Some("stalled");
+    stage.cloud.0.lock().stalled = Some("stalled");
     for number in 0..20 {
         let name = format!("a-{number:05}");
         let machine = stage.machine_of_class(&name, "stalled");
@@ -82,7 +82,7 @@ async fn a_driver_that_stands_still_holds_up_its_own_machines_alone() {
             "Pending",
             "four calls wait, and sixteen machines for those"
         );
-        stage.cloud.0.lock().unwrap().stalled = None;
+        stage.cloud.0.lock().stalled = None;
         stage.wait(3600).await;
         assert_eq!(stage.cloud.vms(), 21, "the others came when their driver did");
     };
@@ -111,10 +111,10 @@ async fn a_registered_driver_serves_its_classes_and_one_that_comes_back_loses_no
         let registrant = Registrant::new(Shared(Arc::clone(&stage.cloud)), "fake", "the first");
         let life = registrant.run(registry.clone().into_server(), || {});
         // It dies while it is asked.
-        stage.cloud.0.lock().unwrap().stalled = Some("fake");
+        stage.cloud.0.lock().stalled = Some("fake");
         let died = tokio::time::timeout(Duration::from_secs(30), life).await;
         assert!(died.is_err());
-        stage.cloud.0.lock().unwrap().stalled = None;
+        stage.cloud.0.lock().stalled = None;
         let registrant = Registrant::new(Shared(Arc::clone(&stage.cloud)), "fake", "the second");
         let life = registrant.run(registry.clone().into_server(), || {});
         assert!(tokio::time::timeout(Duration::from_secs(60), life).await.is_err());

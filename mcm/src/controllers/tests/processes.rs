@@ -93,7 +93,7 @@ async fn the_same_seed_gives_the_same_requests_in_the_same_order() {
 #[tokio::test(start_paused = true)]
 async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
     let stage = Stage::new();
-    stage.cloud.0.lock().unwrap().slow = Duration::from_secs(1);
+    stage.cloud.0.lock().slow = Duration::from_secs(1);
     for number in 0..10 {
         stage.create_machine_named(&format!("m-{number:05}"));
     }
@@ -109,7 +109,7 @@ async fn no_more_keys_are_worked_on_at_once_than_the_flag_allows() {
     };
     let (result, ()) = tokio::join!(Box::pin(controller), story);
     result.unwrap();
-    let state = stage.cloud.0.lock().unwrap();
+    let state = stage.cloud.0.lock();
     assert_eq!((state.vms.len(), state.most), (10, 3));
 }
 
@@ -124,13 +124,13 @@ async fn a_stop_takes_less_than_two_seconds_and_keeps_the_lease_while_a_call_may
     #[case] holder: &str,
 ) {
     let stage = Stage::new();
-    stage.cloud.0.lock().unwrap().slow = Duration::from_millis(call_millis);
+    stage.cloud.0.lock().slow = Duration::from_millis(call_millis);
     stage.create_machine_named("m-00001");
     let (cancel, environment) = (CancellationToken::new(), stage.environment());
     let readiness = environment.metrics.readiness().clone();
     let controller = crate::run(Options::default(), environment, cancel.clone());
     let story = async {
-        while stage.cloud.0.lock().unwrap().under_way == 0 {
+        while stage.cloud.0.lock().under_way == 0 {
             tokio::task::yield_now().await;
         }
         assert_eq!(readiness.get(), crate::Activity::Working);
@@ -148,11 +148,11 @@ async fn a_stop_takes_less_than_two_seconds_and_keeps_the_lease_while_a_call_may
 #[tokio::test(start_paused = true)]
 async fn a_process_that_was_stopped_longer_than_it_leads_calls_the_cloud_no_more() {
     let stage = Stage::new();
-    stage.cloud.0.lock().unwrap().slow = Duration::from_secs(1);
+    stage.cloud.0.lock().slow = Duration::from_secs(1);
     stage.create_machine();
     let controller = crate::run(Options::default(), stage.environment(), CancellationToken::new());
     let story = async {
-        while stage.cloud.0.lock().unwrap().under_way == 0 {
+        while stage.cloud.0.lock().under_way == 0 {
             tokio::task::yield_now().await;
         }
         // Nothing of the process runs meanwhile; the call's answer is there when it goes on.

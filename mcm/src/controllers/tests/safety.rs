@@ -14,11 +14,11 @@ impl Cloud {
             node_name: machine.to_owned(),
             ..VmIdentity::default()
         };
-        self.0.lock().unwrap().vms.insert(provider_id.to_owned(), vm);
+        self.0.lock().vms.insert(provider_id.to_owned(), vm);
     }
 
     fn has_vm(&self, provider_id: &str) -> bool {
-        let state = self.0.lock().unwrap();
+        let state = self.0.lock();
         state.vms.values().any(|vm| vm.provider_id == provider_id)
     }
 
@@ -68,7 +68,7 @@ async fn of_several_vms_one_is_left_within_a_minute_of_the_clouds_word() {
     for vm in ["fake:///a", "fake:///b"] {
         stage.cloud.put_vm(vm, "m-12345");
     }
-    stage.cloud.0.lock().unwrap().reports_several = true;
+    stage.cloud.0.lock().reports_several = true;
     stage
         .run(async {
             stage.create_machine();
@@ -92,7 +92,7 @@ async fn nothing_is_collected_while_the_cloud_cannot_list_or_the_secret_is_gone(
                 if secret_goes {
                     stage.server.remove(SECRET);
                 } else {
-                    stage.cloud.0.lock().unwrap().list_failure = Some(Code::Unavailable);
+                    stage.cloud.0.lock().list_failure = Some(Code::Unavailable);
                 }
                 stage.wait(3 * HOUR).await;
                 assert!(stage.cloud.has_vm("fake:///left"));

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::faults::{self, Status};
@@ -15,6 +15,7 @@ use http::Request;
 use kube::api::WatchEvent;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -57,7 +58,7 @@ impl Observer for Seen {
             class,
             facts,
         } = record;
-        let mut lines = self.lines.lock().unwrap();
+        let mut lines = self.lines.lock();
         lines.push(format!("{rule}: {action} ({class}): {facts}"));
         self.count.send_replace(lines.len());
     }
@@ -65,7 +66,7 @@ impl Observer for Seen {
 
 impl Seen {
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().unwrap().clone()
+        self.lines.lock().clone()
     }
 
     /// Returns when so many strikes were told.

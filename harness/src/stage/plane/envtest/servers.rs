@@ -5,12 +5,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Seed};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams, VersionMatch};
+use parking_lot::Mutex;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
@@ -86,7 +86,7 @@ pub struct Spares(Mutex<Vec<Servers>>);
 impl Spares {
     /// Some with the machine CRDs, or without.
     pub fn take(&self, with_machines: bool) -> Option<Servers> {
-        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spares = self.0.lock();
         let index = spares
             .iter()
             .position(|servers| servers.with_machines == with_machines)?;
@@ -96,7 +96,7 @@ impl Spares {
     /// Restores servers for another run. Those that cannot be restored end: the next run starts its own.
     pub async fn give_back(&self, servers: Servers) {
         if tokio::time::timeout(RESTORE_LIMIT, servers.restore()).await == Ok(Ok(())) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(servers);
+            self.0.lock().push(servers);
         } else {
             servers.kill().await;
         }

@@ -7,7 +7,6 @@ mod claim;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Seed};
@@ -18,6 +17,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -259,8 +259,8 @@ impl Session {
         parts.join(", ")
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> parking_lot::MutexGuard<'_, Option<String>> {
+        self.current.lock()
     }
 }
 
