@@ -10,7 +10,7 @@ use harness::scenario::expect::PodState;
 use harness::scenario::step::{CloudCall, KubeletAction};
 use mcm_api::Code;
 
-use super::a02::with_volume;
+use super::no_evictions_no_end::with_volume;
 
 pub(super) fn entry() -> Entry {
     Entry {

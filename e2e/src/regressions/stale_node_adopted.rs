@@ -8,7 +8,7 @@ use harness::scenario::builder::{
 use harness::scenario::step::{CloudCall, Effect, Fault, ProcessAction, VmAction};
 use mcm_api::Phase;
 
-use super::a10::{class_with_names, machine_of_that_class};
+use super::failed_machine_is_created_again::{class_with_names, machine_of_that_class};
 use super::{joining, removed, story};
 
 pub(super) fn entry() -> Entry {
