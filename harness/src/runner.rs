@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use crate::campaign::Occurred;
-use crate::engine::Told;
+use crate::engine::ScenarioOutcome;
 use crate::engine::evaluate::between;
 use crate::plan::{Disturbance, Limits, Plan};
 use crate::report::folder;
@@ -128,9 +128,9 @@ impl Job {
     }
 
     /// Its disturbances with their hits; none is known where the list ends.
-    fn struck(&self, hits: &[u64]) -> Vec<Struck> {
+    fn struck(&self, hits: &[u64]) -> Vec<DisturbanceHits> {
         let hits = hits.iter().copied().chain(std::iter::repeat(0));
-        let struck = |(disturbance, hits): (&Disturbance, u64)| Struck {
+        let struck = |(disturbance, hits): (&Disturbance, u64)| DisturbanceHits {
             what: disturbance.to_string(),
             kind: disturbance.kind(),
             hits,
@@ -187,7 +187,7 @@ pub struct RunResult {
     pub seed: u64,
     /// What disturbed it, in the plan's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub disturbances: Vec<Struck>,
+    pub disturbances: Vec<DisturbanceHits>,
     /// Why it failed; absent: it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureResult>,
@@ -232,7 +232,7 @@ pub struct RunResult {
 /// A disturbance, and how often it struck.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Struck {
+pub struct DisturbanceHits {
     /// In one line.
     pub what: String,
     /// What kind of fault it is.
@@ -320,7 +320,7 @@ impl RunResult {
 #[derive(Debug)]
 pub struct Ran {
     /// What happened.
-    pub told: Result<Told, String>,
+    pub told: Result<ScenarioOutcome, String>,
     /// Of a simulated run.
     pub trace: Option<TraceSummary>,
     /// Of a simulated run.
@@ -343,7 +343,7 @@ impl Ran {
     pub fn tidied(mut self, tidied: Result<(), String>) -> Self {
         if let Err(reason) = tidied {
             match &mut self.told {
-                Ok(Told {
+                Ok(ScenarioOutcome {
                     failure: Some(failure), ..
                 }) => failure.reason = format!("{}; then {reason}", failure.reason),
                 Ok(_) => self.told = Err(reason),
@@ -354,7 +354,7 @@ impl Ran {
     }
 
     /// What every stage knows.
-    pub fn new(told: Result<Told, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
+    pub fn new(told: Result<ScenarioOutcome, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
             told,
             trace: None,
@@ -514,8 +514,8 @@ mod tests {
     use crate::engine::narrative::Narrative;
     use crate::engine::world::WorldState;
 
-    fn told(reason: Option<&str>) -> Told {
-        Told {
+    fn told(reason: Option<&str>) -> ScenarioOutcome {
+        ScenarioOutcome {
             narrative: Narrative::new(Timestamp::UNIX_EPOCH),
             world: WorldState::default(),
             end: BTreeMap::new(),
@@ -541,7 +541,7 @@ mod tests {
     )]
     #[case::one_that_did_not_begin(Err("no pod".to_owned()), Err("a Node is left"), Some("no pod; then a Node is left"))]
     fn a_tidy_up_that_fails_is_said_behind_why_the_run_failed(
-        #[case] told: Result<Told, String>,
+        #[case] told: Result<ScenarioOutcome, String>,
         #[case] tidied: Result<(), &str>,
         #[case] said: Option<&str>,
     ) {

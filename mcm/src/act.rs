@@ -45,7 +45,7 @@ const TOKEN_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 const TOKEN_LENGTH: usize = 16;
 
 /// What actions are performed with.
-pub(crate) struct Hands {
+pub(crate) struct ActionExecutor {
     pub(crate) control: Client,
     pub(crate) target: Option<Client>,
     pub(crate) driver: Arc<dyn Driver>,
@@ -71,7 +71,7 @@ pub(crate) enum Done {
     Claim(Claimed),
 }
 
-impl Hands {
+impl ActionExecutor {
     /// Whether this process still leads, and sees the world. One that was stopped for a while finds out here, before it
     /// acts on what it decided before.
     pub(crate) fn may_act(&self) -> bool {

@@ -21,14 +21,14 @@ use mcm_core::machine::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::act::{Done, Hands};
+use crate::act::{ActionExecutor, Done};
 use crate::backoff::{Backoff, Trouble};
 use crate::cache::Key;
+use crate::created_vms::CreatedVms;
 use crate::drain_view;
 use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
-use crate::made::Made;
-use crate::moments::Moments;
-use crate::overshoot::Brake;
+use crate::last_times::LastTimes;
+use crate::overshoot::OvershootGuard;
 use crate::queue::Queue;
 use crate::readiness::Activity;
 use crate::slots::{Permit, Slots};
@@ -50,17 +50,17 @@ const AFTER_FREEZE: Duration = Duration::from_secs(30);
 
 /// All that a pass needs.
 pub(crate) struct Controllers {
-    pub(crate) hands: Hands,
+    pub(crate) executor: ActionExecutor,
     pub(crate) settings: Settings,
     pub(crate) intents: Intents,
-    pub(crate) made: Made,
+    pub(crate) created_vms: CreatedVms,
     /// When conditions of Nodes were copied.
-    pub(crate) copies: Moments,
+    pub(crate) copies: LastTimes,
     /// When calls of the cloud failed.
-    pub(crate) failed_calls: Moments,
+    pub(crate) failed_calls: LastTimes,
     pub(crate) slots: Slots<Work>,
     pub(crate) names: Names,
-    pub(crate) brake: Brake,
+    pub(crate) overshoot_guard: OvershootGuard,
     pub(crate) deployment_settings: mcm_core::deployment::Settings,
     pub(crate) updates: Updates,
 }
@@ -121,9 +121,9 @@ impl Controllers {
         cancel: CancellationToken,
     ) -> bool {
         let controllers = self;
-        let world = &controllers.hands.world;
-        let clock = &controllers.hands.clock;
-        let readiness = controllers.hands.metrics.readiness();
+        let world = &controllers.executor.world;
+        let clock = &controllers.executor.clock;
+        let readiness = controllers.executor.metrics.readiness();
         let mut changes = world.triggers(control, target, clock.watch_seconds());
         let mut agenda = Agenda::default();
         let mut tasks: FuturesUnordered<BoxFuture<'_, (Work, Outcome)>> = FuturesUnordered::new();
@@ -197,14 +197,14 @@ impl Controllers {
             ..Pass::default()
         };
         for _ in 0..DECISIONS {
-            let Some(machine) = self.hands.world.machines.get(key) else {
-                self.made.forget(key);
+            let Some(machine) = self.executor.world.machines.get(key) else {
+                self.created_vms.forget(key);
                 self.copies.forget(key);
                 self.failed_calls.forget(key);
-                self.hands.world.drains.forget(key);
+                self.executor.world.drains.forget(key);
                 return Outcome::default();
             };
-            if self.hands.guard.is_frozen() {
+            if self.executor.guard.is_frozen() {
                 // What is seen may be old. Everything is looked at again afterwards.
                 return Outcome::default();
             }
@@ -214,7 +214,7 @@ impl Controllers {
                 machine
             };
             let view = self.view(&machine, &pass);
-            let plan = decide(&view, &self.settings, self.hands.clock.now());
+            let plan = decide(&view, &self.settings, self.executor.clock.now());
             log(key, &plan);
             let mut triggers = self.needs(&plan.reason);
             let expiry = plan.expiry;
@@ -248,12 +248,12 @@ impl Controllers {
         let Reason::ClassWithoutFinalizer(class) = reason else {
             return Vec::new();
         };
-        let work = Work::Class(Key::new(&self.hands.world.namespace, class));
+        let work = Work::Class(Key::new(&self.executor.world.namespace, class));
         vec![Trigger { work, hurry: false }]
     }
 
     fn view(&self, machine: &Machine, pass: &Pass) -> View {
-        let world = &self.hands.world;
+        let world = &self.executor.world;
         let mut seen = view(world, &self.intents, machine.clone());
         if let (Some(pods), Some(target)) = (&pass.pods, &world.target) {
             drain_view::listed(&mut seen, target, pods);
@@ -265,7 +265,7 @@ impl Controllers {
             claim: pass.claim,
             hurry: pass.hurry,
             failure: pass.failure.clone(),
-            made: self.made.unrecorded(machine),
+            made: self.created_vms.unrecorded(machine),
             cannot_update: self.updates.is_missing(machine, world),
             conditions_copied: self.copies.last(&Key::of(machine)),
             call_failed: self.failed_calls.last(&Key::of(machine)),
@@ -281,7 +281,7 @@ impl Controllers {
             self.intents.set(key.clone(), status.clone());
         }
         if let Some(memory) = &plan.drain {
-            self.hands.world.drains.keep(&view.machine, memory.clone());
+            self.executor.world.drains.keep(&view.machine, memory.clone());
         }
         let next = Box::pin(self.perform_all(plan, &mut view, pass)).await;
         self.intents.clear(&key);
@@ -310,7 +310,7 @@ impl Controllers {
                     None => return Next::Wake(Some(Duration::ZERO)),
                 }
             } else {
-                self.hands.perform(&action, view).await
+                self.executor.perform(&action, view).await
             };
             refused |= self.note_attempt(&action, view, &performed);
             match performed {
@@ -348,7 +348,7 @@ impl Controllers {
             if !self.may_act() {
                 return Next::Wake(Some(self.settings.retry.short));
             }
-            if let Err(error) = self.hands.write_status(&view.machine, &status).await {
+            if let Err(error) = self.executor.write_status(&view.machine, &status).await {
                 tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
                 if defect!(CreationWrittenOverOldCopy) {
                     return Next::Wake(None);
@@ -356,7 +356,7 @@ impl Controllers {
                 return Next::Trouble(Trouble::of(is_conflict(&error)));
             }
             if plan.reason == Reason::ConditionsChanged {
-                self.copies.note(Key::of(&view.machine), self.hands.clock.now());
+                self.copies.note(Key::of(&view.machine), self.executor.clock.now());
             }
         }
         if plan.after_failure {
@@ -378,7 +378,7 @@ impl Controllers {
         if defect!(LeadershipCheckedOncePerPass) {
             return true;
         }
-        self.hands.may_act()
+        self.executor.may_act()
     }
 
     /// Remembers what came of asking a pod to go; whether it is not going.
@@ -392,8 +392,8 @@ impl Controllers {
             Err(error) => EvictionOutcome::Failed(brief(error)),
         };
         let going = outcome == EvictionOutcome::Accepted;
-        let drains = &self.hands.world.drains;
-        drains.attempted(&Key::of(&view.machine), uid, self.hands.clock.now(), outcome);
+        let drains = &self.executor.world.drains;
+        drains.attempted(&Key::of(&view.machine), uid, self.executor.clock.now(), outcome);
         !going
     }
 
@@ -403,11 +403,14 @@ impl Controllers {
             return;
         }
         if answer.is_failure() {
-            self.failed_calls.note(Key::of(machine), self.hands.clock.now());
+            self.failed_calls.note(Key::of(machine), self.executor.clock.now());
         }
         match answer {
-            Answer::Create(Ok(vm)) => self.made.remember(machine, vm),
-            Answer::Update { result, .. } => self.updates.answered(machine, &self.hands.world, result.as_ref().err()),
+            Answer::Create(Ok(vm)) => self.created_vms.remember(machine, vm),
+            Answer::Update { result, .. } => {
+                self.updates
+                    .answered(machine, &self.executor.world, result.as_ref().err())
+            }
             _ => {}
         }
     }

@@ -17,7 +17,7 @@ impl Controllers {
         let mut outcome = Outcome::default();
         let (mut failure, mut taken) = (None, None);
         for _ in 0..DECISIONS {
-            let Some(deployment) = self.hands.world.deployments.get(key) else {
+            let Some(deployment) = self.executor.world.deployments.get(key) else {
                 return outcome;
             };
             let view = View {
@@ -25,12 +25,12 @@ impl Controllers {
                 taken: taken.take(),
                 ..self.deployment_view(&deployment)
             };
-            let plan = decide(&view, self.deployment_settings, self.hands.clock.now());
+            let plan = decide(&view, self.deployment_settings, self.executor.clock.now());
             log("deployment", key, &plan, Reason::name);
             let wake = plan.wake;
             let nothing = plan.steps.is_empty();
             let ended = self
-                .hands
+                .executor
                 .perform_steps(&self.names, Owner::Deployment(&deployment), plan, &mut outcome.triggers)
                 .await;
             match ended {
@@ -56,7 +56,7 @@ impl Controllers {
     }
 
     fn deployment_view(&self, deployment: &MachineDeployment) -> View {
-        let world = &self.hands.world;
+        let world = &self.executor.world;
         let sets = world.sets_for(deployment);
         let machines: Vec<_> = sets.iter().flat_map(|set| world.machines_of(set)).collect();
         let nodes = world.target.as_ref().map(|target| {

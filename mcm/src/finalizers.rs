@@ -18,7 +18,7 @@ use crate::world::{Trigger, Work};
 
 impl Controllers {
     pub(crate) async fn class(&self, key: &Key) -> Outcome {
-        let world = &self.hands.world;
+        let world = &self.executor.world;
         let Some(class) = world.classes.get(key) else {
             return self.settled();
         };
@@ -37,14 +37,14 @@ impl Controllers {
                 .extend(waiting.map(|work| Trigger { work, hurry: false }));
         }
         if defect!(DeletionWakesItsClass) {
-            self.hands.clock.sleep(self.settings.retry.short).await;
+            self.executor.clock.sleep(self.settings.retry.short).await;
             outcome.triggers.extend(world.deleted_of_class(&key.name));
         }
         outcome
     }
 
     pub(crate) async fn secret(&self, key: &Key) -> Outcome {
-        let world = &self.hands.world;
+        let world = &self.executor.world;
         let Some(secret) = world.secrets.get(key) else {
             return self.settled();
         };
@@ -73,11 +73,11 @@ impl Controllers {
             }
         };
         let name = object.name_any();
-        let api: Api<K> = Api::namespaced(self.hands.control.clone(), &self.hands.world.namespace);
+        let api: Api<K> = Api::namespaced(self.executor.control.clone(), &self.executor.world.namespace);
         let patch = Patch::Merge(finalizer_patch(object.meta(), finalizer, present));
         match api.patch(&name, &PatchParams::default(), &patch).await {
             Ok(written) => {
-                self.hands.wrote(cache, written);
+                self.executor.wrote(cache, written);
                 self.settled()
             }
             // After a conflict the watch brings the newer object, and with it what the edit means for others.

@@ -15,20 +15,20 @@ mod backoff;
 mod cache;
 mod clients;
 mod controllers;
+mod created_vms;
 mod deployments;
 mod drain_view;
 mod drains;
 mod election;
 mod error;
 mod finalizers;
-mod held;
 pub mod http;
-mod made;
+mod last_times;
 mod metrics;
 mod migration;
-mod moments;
 mod options;
 mod overshoot;
+mod pending_set_writes;
 mod preflight;
 mod preservation;
 mod queue;
@@ -51,8 +51,8 @@ pub use clients::{client, from_options};
 pub use error::Error;
 pub use metrics::Metrics;
 pub use options::{
-    AcceptedOptions, BrakeOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions,
-    Options, OptionsError, PreservationDialect, PreservationOptions, RetryOptions, SafetyOptions,
+    AcceptedOptions, Controller, DriverTlsOptions, LeaderElectionOptions, LogFormat, MachineOptions, Options,
+    OptionsError, OvershootOptions, PreservationDialect, PreservationOptions, RetryOptions, SafetyOptions,
 };
 pub use preflight::{check_clusters, check_driver};
 pub use readiness::{Activity, Readiness};

@@ -13,13 +13,13 @@ use mcm_core::finalizer::finalizer_patch;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::act::{Hands, refused};
+use crate::act::{ActionExecutor, refused};
 
 const GROUP: &str = "machine.sapcloud.io";
 const VERSION: &str = "v1alpha1";
 const MIGRATED: &str = "machine.sapcloud.io/migrated";
 
-impl Hands {
+impl ActionExecutor {
     /// Makes a MachineClass of the class, points everything to it, and marks the old one.
     pub(crate) async fn migrate(&self, kind: &str, name: &str) -> kube::Result<()> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, VERSION, kind));

@@ -13,7 +13,7 @@ use mcm_api::GoDuration;
 use mcm_driver::tls::{Tls, TlsFiles};
 
 pub use accepted::AcceptedOptions;
-pub use brake::BrakeOptions;
+pub use overshoot::OvershootOptions;
 pub use preservation::{PreservationDialect, PreservationOptions};
 pub use safety::SafetyOptions;
 
@@ -106,7 +106,7 @@ pub struct Options {
 
     /// The brake against too many machines.
     #[command(flatten)]
-    pub brake: BrakeOptions,
+    pub overshoot: OvershootOptions,
 
     /// Flags that manifests of upstream have.
     #[command(flatten)]
@@ -312,7 +312,7 @@ impl Default for Options {
             machine: MachineOptions::default(),
             preservation: PreservationOptions::default(),
             safety: SafetyOptions::default(),
-            brake: BrakeOptions::default(),
+            overshoot: OvershootOptions::default(),
             accepted: AcceptedOptions::default(),
             retry: RetryOptions::default(),
             leader_election: LeaderElectionOptions::default(),
@@ -438,7 +438,10 @@ impl Options {
             ("--medium-retry", self.retry.medium),
             ("--long-retry", self.retry.long),
             ("--eviction-retry", self.retry.eviction),
-            ("--machine-safety-overshooting-period", self.brake.overshooting_period),
+            (
+                "--machine-safety-overshooting-period",
+                self.overshoot.overshooting_period,
+            ),
         ] {
             check(
                 !period.0.is_zero(),
@@ -628,7 +631,7 @@ impl LeaderElectionOptions {
 }
 
 mod accepted;
-mod brake;
+mod overshoot;
 mod preservation;
 mod safety;
 

@@ -17,12 +17,12 @@ use crate::steps::{Ended, Owner};
 
 /// The brake's settings, and when it looked at all sets last.
 #[derive(Debug)]
-pub(crate) struct Brake {
+pub(crate) struct OvershootGuard {
     settings: Settings,
     last: Mutex<Option<Timestamp>>,
 }
 
-impl Brake {
+impl OvershootGuard {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -46,8 +46,8 @@ impl Controllers {
     /// One look. Sets are frozen at the end of a period, or when a machine was made.
     pub(crate) async fn overshoot(&self, machine_made: bool) -> Outcome {
         let mut outcome = Outcome::default();
-        let left = self.brake.left(self.hands.clock.now());
-        let world = &self.hands.world;
+        let left = self.overshoot_guard.left(self.executor.clock.now());
+        let world = &self.executor.world;
         for decision in 0..DECISIONS {
             let view = View {
                 sets: world.sets.all(),
@@ -56,10 +56,10 @@ impl Controllers {
                 // What is thawed here gets time to delete its surplus.
                 may_freeze: decision == 0 && (machine_made || left.is_zero()),
             };
-            let decisions = decide(&view, self.brake.settings, self.hands.clock.now());
+            let decisions = decide(&view, self.overshoot_guard.settings, self.executor.clock.now());
             if decisions.is_empty() {
                 let wake = if left.is_zero() {
-                    self.brake.settings.period
+                    self.overshoot_guard.settings.period
                 } else {
                     left
                 };
@@ -70,7 +70,7 @@ impl Controllers {
                 let ended = match &subject {
                     Subject::Set(set) => {
                         let key = Key::of(&**set);
-                        let _hold = world.held.begins(&key);
+                        let _hold = world.pending_set_writes.begins(&key);
                         self.brake_step(&key, Owner::Set(set), plan, &mut outcome).await
                     }
                     Subject::Deployment(one) => {
@@ -102,7 +102,7 @@ impl Controllers {
         outcome: &mut Outcome,
     ) -> Ended {
         log("brake", key, &plan, mcm_core::overshoot::Reason::name);
-        self.hands
+        self.executor
             .perform_steps(&self.names, owner, plan, &mut outcome.triggers)
             .await
     }

@@ -13,7 +13,7 @@ use mcm_core::ownership::{controller, is_controlled_by};
 use mcm_core::preservation::{Claim, Gate, Ledger, Standing};
 use serde_json::Value;
 
-use crate::act::{Hands, refused};
+use crate::act::{ActionExecutor, refused};
 use crate::cache::{Change, Key};
 use crate::error::{is_conflict, is_not_found};
 use crate::world::{Trigger, Work, World, quiet};
@@ -36,7 +36,7 @@ impl Owner {
     }
 }
 
-impl Hands {
+impl ActionExecutor {
     /// Enters the machine in its owner's list, if it may be; the error says why not.
     pub(crate) async fn claim(
         &self,

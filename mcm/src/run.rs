@@ -10,13 +10,13 @@ use mcm_driver::Driver;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::act::Hands;
+use crate::act::ActionExecutor;
 use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
 use crate::controllers::Controllers;
+use crate::created_vms::CreatedVms;
 use crate::election::{Elector, Tenure};
-use crate::made::Made;
-use crate::moments::Moments;
-use crate::overshoot::Brake;
+use crate::last_times::LastTimes;
+use crate::overshoot::OvershootGuard;
 use crate::readiness::Activity;
 use crate::recorder::Recorder;
 use crate::safety::{self, Safety};
@@ -119,7 +119,7 @@ async fn work(
     environment.driver.attach(Arc::new(world.clone()));
     let clock = environment.clock.clone();
     let guard = world.guard.clone();
-    let hands = Hands {
+    let executor = ActionExecutor {
         control: control.clone(),
         target: target.clone(),
         driver: Arc::clone(&environment.driver),
@@ -138,18 +138,18 @@ async fn work(
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     let controllers = Arc::new(Controllers {
-        hands,
+        executor,
         settings: settings(options),
         intents: Intents::default(),
-        made: Made::default(),
-        copies: Moments::default(),
-        failed_calls: Moments::default(),
+        created_vms: CreatedVms::default(),
+        copies: LastTimes::default(),
+        failed_calls: LastTimes::default(),
         slots: Slots::new(concurrency),
         updates: Updates::default(),
-        brake: Brake::new(mcm_core::overshoot::Settings {
-            up: i64::from(options.brake.up),
-            down: i64::from(options.brake.down),
-            period: options.brake.overshooting_period.0,
+        overshoot_guard: OvershootGuard::new(mcm_core::overshoot::Settings {
+            up: i64::from(options.overshoot.up),
+            down: i64::from(options.overshoot.down),
+            period: options.overshoot.overshooting_period.0,
         }),
         names: Names::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {

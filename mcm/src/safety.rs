@@ -21,7 +21,7 @@ use mcm_core::safety::orphans;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::act::Hands;
+use crate::act::ActionExecutor;
 use crate::cache::Change;
 use crate::controllers::Controllers;
 
@@ -114,16 +114,16 @@ impl Safety {
         tokio::join!(Box::pin(self.probe()), Box::pin(self.keep_house())).0
     }
 
-    fn hands(&self) -> &Hands {
-        &self.controllers.hands
+    fn executor(&self) -> &ActionExecutor {
+        &self.controllers.executor
     }
 
     fn guard(&self) -> &Guard {
-        &self.controllers.hands.guard
+        &self.controllers.executor.guard
     }
 
     fn now(&self) -> Timestamp {
-        self.hands().clock.now()
+        self.executor().clock.now()
     }
 
     /// Passes over the cloud's VMs and over Nodes: at the start, at their period, and when something is suspicious.
@@ -141,12 +141,12 @@ impl Safety {
             let period = self.settings.orphans.period;
             let suspicion = async {
                 // One pass for many machines that go together.
-                self.hands().clock.sleep(self.controllers.settings.retry.short).await;
+                self.executor().clock.sleep(self.controllers.settings.retry.short).await;
                 self.guard().0.suspicion.notified().await;
             };
             tokio::select! {
                 biased;
-                () = self.hands().clock.sleep(wake.map_or(period, |wake| wake.min(period))) => {}
+                () = self.executor().clock.sleep(wake.map_or(period, |wake| wake.min(period))) => {}
                 () = suspicion => {}
             }
         }
@@ -171,8 +171,8 @@ impl Safety {
 
     /// Whether the world is seen well enough to say that something is missing in it.
     fn may_collect(&self) -> bool {
-        let hands = self.hands();
-        if !hands.tenure.holds(hands.clock.now()) {
+        let executor = self.executor();
+        if !executor.tenure.holds(executor.clock.now()) {
             return false;
         }
         if defect!(OrphansCollectedWhileFrozen | OrphansCollectedWithoutApiServers) {

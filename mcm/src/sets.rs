@@ -23,22 +23,22 @@ impl Controllers {
         let mut outcome = Outcome::default();
         let mut failure = None;
         for _ in 0..DECISIONS {
-            let Some(set) = self.hands.world.sets.get(key) else {
+            let Some(set) = self.executor.world.sets.get(key) else {
                 self.names.forget(key);
                 return outcome;
             };
             let view = self.set_view(&set, failure.clone());
-            let plan = decide(&view, self.hands.clock.now());
+            let plan = decide(&view, self.executor.clock.now());
             log("set", key, &plan, Reason::name);
             let wake = plan.wake;
             let nothing = plan.steps.is_empty();
             let stale = stale(&view, &plan);
             let ended = self
-                .hands
+                .executor
                 .perform_steps(&self.names, Owner::Set(&set), plan, &mut outcome.triggers)
                 .await;
             if matches!(ended, Ended::Done(_)) {
-                self.hands.metrics.count_stale(stale);
+                self.executor.metrics.count_stale(stale);
             }
             match ended {
                 _ if nothing && failure.is_none() => {
@@ -65,9 +65,9 @@ impl Controllers {
             machines: if defect!(EmptySelectorTakesAll | FailedMachinesKeptWithNodeOnly) {
                 self.misseen_machines(set)
             } else {
-                self.hands.world.machines_for(set)
+                self.executor.world.machines_for(set)
             },
-            deployment: self.hands.world.deployment_of(set),
+            deployment: self.executor.world.deployment_of(set),
             failure,
         }
     }

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::act::Hands;
+use crate::act::ActionExecutor;
 use crate::backoff::Trouble;
 use crate::cache::{Cache, Key};
 use crate::error::{brief, is_already_exists, is_conflict, is_not_found};
@@ -97,7 +97,7 @@ impl Names {
     }
 }
 
-impl Hands {
+impl ActionExecutor {
     /// Performs the steps on behalf of `owner`. What other work they mean is added to `triggers`.
     pub(crate) async fn perform_steps<R: Display>(
         &self,
@@ -235,7 +235,7 @@ impl Hands {
             }
             Kind::Set => {
                 let resized = !status && patch.get("spec").is_some();
-                let _hold = resized.then(|| world.held.begins(&Key::new(&world.namespace, name)));
+                let _hold = resized.then(|| world.pending_set_writes.begins(&Key::new(&world.namespace, name)));
                 self.write(&self.namespaced(), &world.sets, name, patch, status).await
             }
             Kind::Machine => {
@@ -349,7 +349,7 @@ impl Hands {
                 return Ok(());
             }
             let heedless = defect!(NamedMachineDeletedBeforeScaleDown | SetSizedByItself);
-            if !heedless && self.world.held.holds(&Key::of(set), &self.world.sets) {
+            if !heedless && self.world.pending_set_writes.holds(&Key::of(set), &self.world.sets) {
                 return Err(refusal("the set is frozen, or its size is being written"));
             }
             let now: Vec<Machine> = rest.drain(..batch.min(rest.len())).collect();

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Change, Key};
 use crate::drains::Drains;
-use crate::held::Held;
+use crate::pending_set_writes::PendingSetWrites;
 use crate::safety::Guard;
 use crate::world_sets::owner_uid;
 
@@ -70,7 +70,7 @@ pub(crate) struct World {
     /// Who is told of what may leave orphan VMs behind.
     pub(crate) guard: Guard,
     pub(crate) drains: Drains,
-    pub(crate) held: Held,
+    pub(crate) pending_set_writes: PendingSetWrites,
 }
 
 /// What is watched in the cluster that nodes join.
@@ -125,7 +125,7 @@ impl World {
             secrets: Cache::new(&[]),
             guard: Guard::default(),
             drains: Drains::default(),
-            held: Held::default(),
+            pending_set_writes: PendingSetWrites::default(),
             target: with_target.then(|| Target {
                 nodes: Cache::<Node>::new(&[|node| node.labels().get(keys::MACHINE_NAME_LABEL).cloned()])
                     .remembering_gone()

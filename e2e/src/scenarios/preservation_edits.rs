@@ -5,7 +5,7 @@ use harness::scenario::builder::{
     all, boot_delay, create_machine, field, kubelet, machine_gone, patch_status, phase, preserve_timeout, seconds,
     slack,
 };
-use harness::scenario::someone::{Deed, Someone};
+use harness::scenario::deferred_target::{DeferredTarget, UserAction};
 use harness::scenario::step::KubeletAction;
 use harness::scenario::{DurationExpression, Step};
 use mcm_api::Phase;
@@ -71,11 +71,11 @@ pub(super) fn until(machine: &str, time: &str) -> Step {
 
 /// An operator says when the preservation of a machine ends, from now.
 fn ends_in(machine: &str, time: DurationExpression) -> Step {
-    Step::Someone(Someone {
+    Step::Someone(DeferredTarget {
         called: machine.to_owned(),
         among: machine.to_owned(),
         nth: 0,
-        deed: Deed::Expire(time),
+        deed: UserAction::Expire(time),
     })
 }
 

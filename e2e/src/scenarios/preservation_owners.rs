@@ -5,7 +5,7 @@ use harness::scenario::builder::{
     all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase,
     scale_down_empty, seconds, slack, told, vm_count,
 };
-use harness::scenario::someone::{Deed, Someone};
+use harness::scenario::deferred_target::{DeferredTarget, UserAction};
 use harness::scenario::step::{KubeletAction, ZoneFailure};
 use harness::scenario::{Condition, DurationExpression, Step};
 use mcm_api::{Phase, keys};
@@ -58,8 +58,8 @@ fn over_two_sets() -> Scenario {
         class: "class-b",
         ..usual.clone()
     };
-    let someone = |deed: Deed| {
-        Step::Someone(Someone {
+    let someone = |deed: UserAction| {
+        Step::Someone(DeferredTarget {
             called: "the new one".to_owned(),
             among: format!("{}-*", newest.set()),
             nth: 0,
@@ -78,7 +78,7 @@ fn over_two_sets() -> Scenario {
         .eventually(joining(), updated(1))
         .step(spec(json!({ "paused": true })))
         .eventually(joining(), status(POOL, "readyReplicas", 3))
-        .step(someone(Deed::Kubelet(KubeletAction::Stop)))
+        .step(someone(UserAction::Kubelet(KubeletAction::Stop)))
         .eventually(failing() + slack(), not(status(POOL, "readyReplicas", 3)))
         .eventually(
             replacing(),

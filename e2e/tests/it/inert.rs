@@ -15,7 +15,7 @@ use harness::invariants::inert::difference;
 use harness::plan::Plan;
 use harness::runner::{Job, RunResult};
 use harness::scenario::builder::{apply, patch_spec, seconds, wait};
-use harness::scenario::someone::{Deed, Request, Someone};
+use harness::scenario::deferred_target::{DeferredTarget, Request, UserAction};
 use harness::scenario::step::{KubeletAction, VmAction};
 use harness::scenario::{PreservationDialect, Step, Timeouts, fixtures};
 use harness::stage::NAMESPACE;
@@ -167,8 +167,8 @@ fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
 }
 
 /// Something happens to one of a deployment's machines, which is called that from then on.
-fn someone(called: &str, of: &str, deed: Deed) -> Step {
-    Step::Someone(Someone {
+fn someone(called: &str, of: &str, deed: UserAction) -> Step {
+    Step::Someone(DeferredTarget {
         called: called.to_owned(),
         among: format!("{of}-*"),
         nth: 0,
@@ -189,19 +189,19 @@ fn one_is_kept() -> Scenario {
     Scenario::new("one_is_kept", "One machine is kept, and others are not.")
         .steps([class("class-b"), deployment("md-a", 1, 1), deployment("md-b", 3, 0)])
         .step(wait(seconds(300)))
-        .step(someone("kept", "md-a", Deed::Preserve(now)))
+        .step(someone("kept", "md-a", UserAction::Preserve(now)))
         .step(wait(seconds(60)))
-        .step(someone("lost", "md-b", Deed::Kubelet(KubeletAction::Stop)))
+        .step(someone("lost", "md-b", UserAction::Kubelet(KubeletAction::Stop)))
         .step(wait(seconds(900)))
-        .step(someone("away", "md-b", Deed::Kubelet(KubeletAction::FillDisk)))
+        .step(someone("away", "md-b", UserAction::Kubelet(KubeletAction::FillDisk)))
         .step(wait(seconds(240)))
-        .step(someone("away", "md-b", Deed::Kubelet(KubeletAction::FreeDisk)))
+        .step(someone("away", "md-b", UserAction::Kubelet(KubeletAction::FreeDisk)))
         .step(wait(seconds(120)))
         .step(change(json!({ "replicas": 4 })))
         .step(wait(seconds(300)))
         .step(change(to_class_b))
         .step(wait(seconds(60)))
-        .step(someone("struck", "md-b", Deed::Vm(VmAction::Kill)))
+        .step(someone("struck", "md-b", UserAction::Vm(VmAction::Kill)))
         .step(wait(seconds(1200)))
         .step(change(json!({ "replicas": 2 })))
         .step(wait(seconds(300)))

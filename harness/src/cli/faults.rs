@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::output::print;
-use super::{Ended, Usage, block_on, here};
+use super::{Ended, Usage, block_on, running_world};
 
 /// Where the server keeps its rules.
 const DOOR: &str = "/drydock/faults";
@@ -250,7 +250,7 @@ impl Door {
 /// The kubeconfig of the world that `drydock up` keeps in this folder.
 fn of_this_folder() -> Result<PathBuf, Usage> {
     let folder = std::env::current_dir().map_err(|error| Usage(format!("this folder cannot be told: {error}")))?;
-    let world = here::find(&folder).ok();
+    let world = running_world::find(&folder).ok();
     world.and_then(|world| world.kubeconfig).ok_or_else(|| {
         Usage(
             "no `drydock up` runs in this folder: start one here, say --kubeconfig FILE, or set KUBECONFIG as \

@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Usage;
-use super::here::World;
 use super::output::say;
+use super::running_world::World;
 
 /// The label of these nodes and of their pods.
 const POOL: &str = "drydock.dev/pool";

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 
-use super::here::{Announced, World};
 use super::output::say;
 use super::populate::Population;
+use super::running_world::{Announced, World};
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 use crate::scenario::{Cloud, DurationExpression, Timeouts};

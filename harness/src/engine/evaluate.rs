@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::workloads;
 use super::world::{WorldState, text};
-use crate::scenario::expect::{Condition, Expectation, FieldIs, FieldOf, History, Temporal, Told};
+use crate::scenario::expect::{Condition, EventCount, Expectation, FieldIs, FieldOf, History, Temporal};
 use crate::scenario::{PhaseChange, Timeouts};
 
 /// Whether `condition` holds in `world`.
@@ -80,7 +80,7 @@ fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
         .unwrap_or_default()
 }
 
-fn told_so_often(told: &Told, world: &WorldState) -> usize {
+fn told_so_often(told: &EventCount, world: &WorldState) -> usize {
     let tells = |event: &&Value| {
         let of = |field: &str| event.pointer(field).and_then(Value::as_str).unwrap_or_default();
         of("/reason") == told.reason

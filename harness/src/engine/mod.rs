@@ -5,9 +5,9 @@
 //! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
 //! stage does what it is asked, and how results are shown.
 
+mod active_disturbances;
 mod agents;
 mod autoscaler;
-mod calm;
 pub mod end;
 pub mod evaluate;
 mod evictor;
@@ -21,8 +21,8 @@ mod quiet;
 pub(crate) use perform::apply;
 mod preserved;
 mod scope;
-mod someone;
 mod strip;
+mod target_bindings;
 mod truth;
 mod workloads;
 pub mod world;
@@ -36,16 +36,16 @@ use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
-use self::calm::Calm;
+use self::active_disturbances::ActiveDisturbances;
 use self::evaluate::{Armed, Verdict, describe, short};
 use self::kinds::Side;
 use self::narrative::Narrative;
 use self::observe::{Observation, Raw, Seen};
 use self::scope::Scope;
-use self::someone::Called;
+use self::target_bindings::TargetBindings;
 use self::world::WorldState;
-use crate::invariants::{Invariants, Terms, Violation};
-use crate::scenario::someone::Someone;
+use crate::invariants::{Invariants, JudgingRules, Violation};
+use crate::scenario::deferred_target::DeferredTarget;
 use crate::scenario::step::{Effect, ProcessStep};
 use crate::scenario::{Scenario, Step};
 use crate::stage::cloud::CloudEvent;
@@ -56,7 +56,7 @@ const READY: Duration = Duration::from_secs(30);
 
 /// What is left of a run.
 #[derive(Debug)]
-pub struct Told {
+pub struct ScenarioOutcome {
     /// What happened, in words.
     pub narrative: Narrative,
     /// The world at the end.
@@ -91,11 +91,11 @@ impl std::fmt::Display for Failure {
 }
 
 /// Performs `scenario` on `stage`, which is up.
-pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
+pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
     let started = stage.clock().now();
     let scope = Scope::of(scenario, stage.namespace());
     let (keep, observations) = observe_all(stage, scenario);
-    let mut terms = Terms::new(stage.timeouts().clone(), started);
+    let mut terms = JudgingRules::new(stage.timeouts().clone(), started);
     terms.keeper = scenario.world.keeper.is_some();
     terms.dialect = scenario.world.preservation;
     if stage.is_disturbed() {
@@ -110,9 +110,9 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
         narrative: Narrative::new(started),
         armed: Vec::new(),
         invariants: Invariants::new(terms),
-        calm: Calm::default(),
+        calm: ActiveDisturbances::default(),
         keep,
-        called: Called::default(),
+        called: TargetBindings::default(),
         leader: String::new(),
         started,
         step: 0,
@@ -134,7 +134,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> Told {
             None => "passed".to_owned(),
         },
     );
-    Told {
+    ScenarioOutcome {
         narrative,
         world: engine.world,
         end,
@@ -186,9 +186,9 @@ struct Engine<'a, S> {
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,
     invariants: Invariants,
-    calm: Calm,
+    calm: ActiveDisturbances,
     keep: watch::Sender<u32>,
-    called: Called,
+    called: TargetBindings,
     /// Who led among the controllers last; empty: nobody yet.
     leader: String,
     started: Timestamp,
@@ -282,7 +282,7 @@ impl<S: Stage> Engine<'_, S> {
     }
 
     /// Something happens to a machine that is chosen now. Who comes too late finds nobody there.
-    async fn happens_to(&mut self, someone: &Someone) -> Result<(), Failure> {
+    async fn happens_to(&mut self, someone: &DeferredTarget) -> Result<(), Failure> {
         let now = self.clock.now();
         let step = self.called.resolve(someone, &self.world, self.stage.timeouts(), now);
         let Some(step) = step else {

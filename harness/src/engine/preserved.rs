@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::observe::{Observation, Seen};
 use super::world::{WorldState, text};
-use crate::invariants::{Terms, annotation, is_deleting, owner, preserved_at_most};
+use crate::invariants::{JudgingRules, annotation, is_deleting, owner, preserved_at_most};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 /// Where a machine's template asks of its Node to be preserved.
@@ -23,7 +23,7 @@ pub(super) fn happened(
     observation: &Observation,
     before: Option<&Value>,
     world: &WorldState,
-    terms: &Terms,
+    terms: &JudgingRules,
 ) -> Vec<String> {
     match (&observation.what, before) {
         (Seen::Applied(kind, machine), Some(before)) if kind.kind == "Machine" => {
@@ -50,7 +50,7 @@ pub(super) fn happened(
 
 /// A machine goes whose pods were leaving: for its deployment's rollout or a smaller number alone, and not because a person
 /// deleted it or its Node, or its VM went.
-fn ends_in_a_drain(before: &Value, after: &Value, world: &WorldState, terms: &Terms) -> Option<String> {
+fn ends_in_a_drain(before: &Value, after: &Value, world: &WorldState, terms: &JudgingRules) -> Option<String> {
     let goes = is_deleting(after) && !is_deleting(before) && stage(before) == "Draining";
     let mut vms = world.vms_of(text(after, "/metadata/name"));
     let has_vm = vms.any(|vm| vm.state.is_live());

@@ -8,17 +8,17 @@ use crate::scenario::Timeouts;
 use crate::stage::cloud::{CloudEvent, Vm, VmState};
 
 /// A world that tells what happened to preservations in it.
-struct Told {
+struct ObservedWorld {
     world: WorldState,
-    terms: Terms,
+    terms: JudgingRules,
     told: Vec<String>,
 }
 
-impl Told {
+impl ObservedWorld {
     fn new() -> Self {
         Self {
             world: WorldState::default(),
-            terms: Terms::new(Timeouts::production(), Timestamp::UNIX_EPOCH),
+            terms: JudgingRules::new(Timeouts::production(), Timestamp::UNIX_EPOCH),
             told: Vec::new(),
         }
     }
@@ -101,7 +101,7 @@ fn a_drain_is_cut_short_by_owners_alone(
     #[case] vm: VmState,
     #[case] expected: &[&str],
 ) {
-    let story = Told::new()
+    let story = ObservedWorld::new()
         .apply("MachineDeployment", deployment(class))
         .apply("MachineSet", set(replicas))
         .vm(VmState::Running)
@@ -120,7 +120,7 @@ fn a_drain_is_cut_short_by_owners_alone(
 #[case::it_is_kept("Preserved", false)]
 fn a_crash_matters_while_pods_leave(#[case] stage: &str, #[case] counts: bool) {
     let machine = json!({ "metadata": { "name": "m" }, "status": { "preservation": { "stage": stage } } });
-    let story = Told::new().apply("Machine", machine);
+    let story = ObservedWorld::new().apply("Machine", machine);
     assert_eq!(crashed(&story.world).is_some(), counts);
 }
 
@@ -134,7 +134,7 @@ fn a_set_alone_keeps_machines_itself(#[case] owners: Value, #[case] expected: &[
             "status": { "preservations": entries },
         })
     };
-    let story = Told::new()
+    let story = ObservedWorld::new()
         .apply("MachineSet", set(Value::Null))
         .apply("MachineSet", set(json!([{ "name": "m" }])));
     assert_eq!(story.told, expected);
@@ -159,11 +159,11 @@ fn a_limit_is_reached(#[case] field: &str, #[case] of_deployment: bool, #[case] 
         })
     };
     let story = if of_deployment {
-        Told::new()
+        ObservedWorld::new()
             .apply("MachineDeployment", full("md", Value::Null))
             .apply("MachineSet", set(1))
     } else {
-        Told::new().apply("MachineSet", full("ms", Value::Null))
+        ObservedWorld::new().apply("MachineSet", full("ms", Value::Null))
     };
     let story = story
         .apply("Machine", machine("Unknown"))
@@ -180,7 +180,7 @@ fn who_is_named_and_kept_leaves_the_list(#[case] expiry: Option<&str>, #[case] e
         "metadata": { "name": "m" },
         "status": { "currentStatus": { "phase": "Running", "preserveExpiryTime": expiry } },
     });
-    let story = Told::new()
+    let story = ObservedWorld::new()
         .apply("Machine", machine)
         .apply("MachineDeployment", deployment(Some("m~1970-01-01T00:00:00Z")))
         .apply("MachineDeployment", deployment(None));
@@ -198,7 +198,7 @@ fn requests_of_a_template_and_in_the_first_word_are_told() {
     };
     let first = json!({ keys::PRESERVE_WHEN_FAILED_ANNOTATION: "true" });
     let today = json!({ keys::PRESERVE_ANNOTATION: "when-failed" });
-    let story = Told::new()
+    let story = ObservedWorld::new()
         .apply("Machine", machine(first, ""))
         .apply("Machine", machine(today.clone(), ""))
         .apply("Machine", machine(today, "Draining"));

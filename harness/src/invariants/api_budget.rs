@@ -15,7 +15,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, label, owner, phase};
+use super::check_context::{CheckContext, after, is_deleting, label, owner, phase};
 use crate::engine::observe::Seen;
 
 /// Reads and writes of one object in the window.
@@ -34,24 +34,24 @@ pub(super) struct ApiBudget {
 }
 
 impl Check for ApiBudget {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        let window = (sight.terms.timeouts.health / PARTS).min(Duration::from_mins(1));
-        if let Some(machine) = sight.applied("Machine").or_else(|| sight.deleted("Machine")) {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        let window = (context.terms.timeouts.health / PARTS).min(Duration::from_mins(1));
+        if let Some(machine) = context.applied("Machine").or_else(|| context.deleted("Machine")) {
             let same = |before: &Value| phase(before) == phase(machine) && is_deleting(before) == is_deleting(machine);
-            if !sight.before.is_some_and(same) || sight.deleted("Machine").is_some() {
+            if !context.before.is_some_and(same) || context.deleted("Machine").is_some() {
                 let owners = [
                     label(machine, keys::DEPLOYMENT_LABEL),
                     owner(machine, "MachineSet").unwrap_or_default(),
                 ];
                 for owner in owners {
                     let times = self.changes.entry(owner.to_owned()).or_default();
-                    times.push_back(sight.at());
-                    times.retain(|at| after(*at, window) > sight.at());
+                    times.push_back(context.at());
+                    times.retain(|at| after(*at, window) > context.at());
                 }
             }
             return None;
         }
-        let Seen::Request(request) = &sight.observation.what else {
+        let Seen::Request(request) = &context.observation.what else {
             return None;
         };
         if request.name.is_empty() || request.resource == "leases" {
@@ -61,12 +61,12 @@ impl Check for ApiBudget {
         let key = (resource.to_owned(), request.namespace.clone(), request.name.clone());
         let owns = ["machinesets", "machinedeployments"].contains(&resource);
         let changes = self.changes.get(&request.name).filter(|_| owns).map_or(0, |changes| {
-            let lately = changes.iter().filter(|at| after(**at, window) > sight.at());
+            let lately = changes.iter().filter(|at| after(**at, window) > context.at());
             lately.count()
         });
         let times = self.requests.entry(key).or_default();
-        times.push_back(sight.at());
-        times.retain(|at| after(*at, window) > sight.at());
+        times.push_back(context.at());
+        times.retain(|at| after(*at, window) > context.at());
         let count = times.len();
         (count > CEILING + MORE * changes).then(|| {
             format!(

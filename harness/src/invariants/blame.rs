@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, is_deleting, name, owner, phase, time};
+use super::check_context::{CheckContext, JudgingRules, is_deleting, name, owner, phase, time};
 use crate::engine::world::{WorldState, text};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
@@ -19,26 +19,26 @@ const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 pub(super) struct Blame(BTreeMap<(&'static str, String), Timestamp>);
 
 impl Check for Blame {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
         for kind in ["MachineSet", "MachineDeployment"] {
-            if let Some(object) = sight.applied(kind).or_else(|| sight.deleted(kind)) {
-                self.look(kind, name(object), sight);
+            if let Some(object) = context.applied(kind).or_else(|| context.deleted(kind)) {
+                self.look(kind, name(object), context);
             }
         }
-        let machine = sight.applied("Machine").or_else(|| sight.deleted("Machine"))?;
+        let machine = context.applied("Machine").or_else(|| context.deleted("Machine"))?;
         let set = owner(machine, "MachineSet")?;
-        self.look("MachineSet", set, sight);
-        let deployment = owner(sight.world.object("MachineSet", set)?, "MachineDeployment")?;
-        self.look("MachineDeployment", deployment, sight);
+        self.look("MachineSet", set, context);
+        let deployment = owner(context.world.object("MachineSet", set)?, "MachineDeployment")?;
+        self.look("MachineDeployment", deployment, context);
         None
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         let dues = self.0.values().filter_map(|since| terms.due(*since, 2 * terms.pass()));
         dues.min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
         let ((kind, named), since) = self.0.iter().find(|(_, since)| late(since))?;
         let machine = blamed(world.object(kind, named)?, world)?;
@@ -49,11 +49,11 @@ impl Check for Blame {
 }
 
 impl Blame {
-    fn look(&mut self, kind: &'static str, named: &str, sight: &Sight) {
-        let object = sight.world.object(kind, named).filter(|object| !is_deleting(object));
+    fn look(&mut self, kind: &'static str, named: &str, context: &CheckContext) {
+        let object = context.world.object(kind, named).filter(|object| !is_deleting(object));
         let key = (kind, named.to_owned());
-        if object.is_some_and(|object| blamed(object, sight.world).is_some()) {
-            self.0.entry(key).or_insert(sight.at());
+        if object.is_some_and(|object| blamed(object, context.world).is_some()) {
+            self.0.entry(key).or_insert(context.at());
         } else {
             self.0.remove(&key);
         }

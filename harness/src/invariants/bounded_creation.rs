@@ -14,7 +14,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, bounds, is_deleting, label, name, phase, share, time};
+use super::check_context::{CheckContext, after, bounds, is_deleting, label, name, phase, share, time};
 
 const WINDOW: Duration = Duration::from_mins(10);
 /// Calls for one Machine within a short retry period.
@@ -36,36 +36,37 @@ pub(super) struct BoundedCreation {
 }
 
 impl Check for BoundedCreation {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(machine) = sight.deleted("Machine") {
-            self.of.remove(super::sight::uid(machine));
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.deleted("Machine") {
+            self.of.remove(super::check_context::uid(machine));
         }
-        if let Some(deployment) = sight.applied("MachineDeployment") {
-            let before = sight.before.map(limit).filter(|before| *before != limit(deployment));
+        if let Some(deployment) = context.applied("MachineDeployment") {
+            let before = context.before.map(limit).filter(|before| *before != limit(deployment));
             if let Some(before) = before {
                 let limits = self.limits.entry(name(deployment).to_owned()).or_default();
-                limits.push_back((before, sight.at()));
+                limits.push_back((before, context.at()));
             }
             return None;
         }
-        if let Some(machine) = sight.applied("Machine") {
+        if let Some(machine) = context.applied("Machine") {
             let own = label(machine, keys::DEPLOYMENT_LABEL);
             if !own.is_empty() {
-                self.of.insert(super::sight::uid(machine).to_owned(), own.to_owned());
+                self.of
+                    .insert(super::check_context::uid(machine).to_owned(), own.to_owned());
             }
             let failed = |machine| phase(machine) == "Failed" || is_deleting(machine);
-            if failed(machine) && !sight.before.is_some_and(failed) {
+            if failed(machine) && !context.before.is_some_and(failed) {
                 let deployment = label(machine, keys::DEPLOYMENT_LABEL).to_owned();
-                self.lost.entry(deployment).or_default().push_back(sight.at());
+                self.lost.entry(deployment).or_default().push_back(context.at());
             }
             return None;
         }
-        if let Some(call) = sight.call().filter(|call| call.call == "CreateMachine") {
-            let machine = sight.world.object("Machine", &call.machine)?;
+        if let Some(call) = context.call().filter(|call| call.call == "CreateMachine") {
+            let machine = context.world.object("Machine", &call.machine)?;
             // One that takes effect late was asked for earlier.
-            let late = call.rule.as_ref().is_some_and(|rule| sight.terms.late.contains(rule));
+            let late = call.rule.as_ref().is_some_and(|rule| context.terms.late.contains(rule));
             if let Some(over) = over_since(machine).filter(|_| !late)
-                && sight.terms.pass_after(over) < sight.at()
+                && context.terms.pass_after(over) < context.at()
             {
                 let state = if is_deleting(machine) { "Terminating" } else { "Failed" };
                 return Some(format!(
@@ -74,32 +75,39 @@ impl Check for BoundedCreation {
                 ));
             }
             // What an object says of its last call has whole seconds: a period may seem over a second early.
-            let window = sight.terms.timeouts.short_retry.saturating_sub(Duration::from_secs(1));
-            let calls = self.calls.entry(super::sight::uid(machine).to_owned()).or_default();
-            let count = count_in(calls, sight.at(), window);
+            let window = context
+                .terms
+                .timeouts
+                .short_retry
+                .saturating_sub(Duration::from_secs(1));
+            let calls = self
+                .calls
+                .entry(super::check_context::uid(machine).to_owned())
+                .or_default();
+            let count = count_in(calls, context.at(), window);
             return (count > MOST)
                 .then(|| format!("{count} CreateMachine calls for {} within {window:?}", call.machine));
         }
-        let vm = sight
+        let vm = context
             .vm()
             .filter(|vm| vm.state == crate::stage::cloud::VmState::Pending)?;
         if !self.seen.insert(vm.id.clone()) {
             return None;
         }
-        let machine = sight.world.object("Machine", &vm.machine)?;
-        let called = self.of.get(super::sight::uid(machine))?.as_str();
-        let deployment = sight.world.object("MachineDeployment", called)?;
-        let made = count_in(self.made.entry(called.to_owned()).or_default(), sight.at(), WINDOW);
+        let machine = context.world.object("Machine", &vm.machine)?;
+        let called = self.of.get(super::check_context::uid(machine))?.as_str();
+        let deployment = context.world.object("MachineDeployment", called)?;
+        let made = count_in(self.made.entry(called.to_owned()).or_default(), context.at(), WINDOW);
         let lost = self.lost.get_mut(called).map_or(0, |lost| {
-            lost.retain(|at| after(*at, 2 * WINDOW) > sight.at());
+            lost.retain(|at| after(*at, 2 * WINDOW) > context.at());
             lost.len()
         });
         let earlier = self.limits.get_mut(called).and_then(|limits| {
-            limits.retain(|(_, until)| after(*until, WINDOW) > sight.at());
+            limits.retain(|(_, until)| after(*until, WINDOW) > context.at());
             limits.iter().map(|(limit, _)| *limit).max()
         });
         let limit = limit(deployment).max(earlier.unwrap_or_default());
-        let edits = sight
+        let edits = context
             .terms
             .edits
             .get(&("MachineDeployment".to_owned(), called.to_owned()));

@@ -12,7 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, is_forced, label, name, time, timeout_of};
+use super::check_context::{CheckContext, after, is_deleting, is_forced, label, name, time, timeout_of};
 use crate::engine::observe::Seen;
 use crate::engine::world::text;
 
@@ -23,19 +23,19 @@ const DEAD_AFTER: Duration = Duration::from_mins(5);
 pub(super) struct Budgets;
 
 impl Check for Budgets {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Seen::Request(request) = &sight.observation.what {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Seen::Request(request) = &context.observation.what {
             let deletes = request.verb == "delete" && request.resource == "pods";
-            let pod = sight.world.object("Pod", &request.name).filter(|_| deletes)?;
+            let pod = context.world.object("Pod", &request.name).filter(|_| deletes)?;
             // Its successor has its name, and may be seen before the request.
             let made = time(pod, "/metadata/creationTimestamp");
-            if made.is_some_and(|made| after(made, Duration::from_secs(1)) >= sight.at()) {
+            if made.is_some_and(|made| after(made, Duration::from_secs(1)) >= context.at()) {
                 return None;
             }
-            let machine = machine_on(sight, text(pod, "/spec/nodeName"))?;
+            let machine = machine_on(context, text(pod, "/spec/nodeName"))?;
             // Its own number of evictions may be up, or none be allowed.
             let limited = machine.pointer("/spec/maxEvictRetries").is_some();
-            return (!limited && !may_force(sight, machine)).then(|| {
+            return (!limited && !may_force(context, machine)).then(|| {
                 format!(
                     "pod {} on the node of machine {} was deleted and not evicted, before the drain timeout",
                     request.name,
@@ -43,15 +43,15 @@ impl Check for Budgets {
                 )
             });
         }
-        let call = sight
+        let call = context
             .call()
             .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
-        let machine = sight.world.object("Machine", &call.machine)?;
-        if !is_deleting(machine) || may_force(sight, machine) {
+        let machine = context.world.object("Machine", &call.machine)?;
+        if !is_deleting(machine) || may_force(context, machine) {
             return None;
         }
         let node = label(machine, keys::NODE_LABEL);
-        let left: Vec<&str> = sight
+        let left: Vec<&str> = context
             .world
             .of_kind("Pod")
             .filter(|pod| !node.is_empty() && text(pod, "/spec/nodeName") == node && is_evictable(pod))
@@ -67,20 +67,20 @@ impl Check for Budgets {
     }
 }
 
-fn machine_on<'a>(sight: &Sight<'a>, node: &str) -> Option<&'a Value> {
-    sight
+fn machine_on<'a>(context: &CheckContext<'a>, node: &str) -> Option<&'a Value> {
+    context
         .world
         .of_kind("Machine")
         .find(|machine| !node.is_empty() && label(machine, keys::NODE_LABEL) == node)
 }
 
 /// Whether nobody has to wait for the machine's pods.
-fn may_force(sight: &Sight, machine: &Value) -> bool {
+fn may_force(context: &CheckContext, machine: &Value) -> bool {
     let forced = is_forced(machine);
-    let limit = timeout_of(machine, "drainTimeout", sight.terms.timeouts.drain);
-    let over = |deleted: Timestamp| after(deleted, limit) <= after(sight.at(), Duration::from_secs(1));
+    let limit = timeout_of(machine, "drainTimeout", context.terms.timeouts.drain);
+    let over = |deleted: Timestamp| after(deleted, limit) <= after(context.at(), Duration::from_secs(1));
     let timed_out = time(machine, "/metadata/deletionTimestamp").is_some_and(over);
-    let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
+    let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
     let observed = node.unwrap_or(machine).pointer("/status/conditions");
     let conditions = observed.and_then(Value::as_array);
     let dead = conditions.into_iter().flatten().any(|condition| {
@@ -90,10 +90,10 @@ fn may_force(sight: &Sight, machine: &Value) -> bool {
             _ => false,
         };
         let since = time(condition, "/lastTransitionTime");
-        bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= sight.at())
+        bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= context.at())
     });
     let cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
-    let unseen = sight.terms.calm_since.is_none() && !node.is_some_and(cordoned);
+    let unseen = context.terms.calm_since.is_none() && !node.is_some_and(cordoned);
     forced || timed_out || dead || unseen || node.is_none()
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use mcm_api::keys;
 
 use super::Check;
-use super::sight::{Sight, Terms, is_deleting, label, name, phase, uid};
+use super::check_context::{CheckContext, JudgingRules, is_deleting, label, name, phase, uid};
 use crate::engine::observe::{Quiet, Seen};
 use crate::engine::world::{WorldState, text};
 
@@ -18,12 +18,12 @@ use crate::engine::world::{WorldState, text};
 pub(super) struct CleanEnd(BTreeMap<String, (String, String, Timestamp)>);
 
 impl Check for CleanEnd {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(machine) = sight.deleted("Machine") {
-            let node = node_of(machine, sight);
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.deleted("Machine") {
+            let node = node_of(machine, context);
             let terminated = phase(machine) == "Terminating";
             if !node.is_empty() && terminated {
-                let of_node = sight
+                let of_node = context
                     .world
                     .object("Node", node)
                     .map(|node| text(node, "/spec/providerID"));
@@ -35,27 +35,27 @@ impl Check for CleanEnd {
                 }
                 .to_owned();
                 self.0
-                    .insert(node.to_owned(), (name(machine).to_owned(), provider_id, sight.at()));
+                    .insert(node.to_owned(), (name(machine).to_owned(), provider_id, context.at()));
             }
         }
-        if let Some(machine) = sight.applied("Machine") {
+        if let Some(machine) = context.applied("Machine") {
             self.0.remove(label(machine, keys::NODE_LABEL));
         }
-        if let Seen::Quiet(Quiet::Silent { tokens, parts }) = sight.observation.what {
+        if let Seen::Quiet(Quiet::Silent { tokens, parts }) = context.observation.what {
             let lost = || format!("{parts} disks and network interfaces are left that no VM has");
-            return left_over(sight, tokens).or_else(|| (parts > 0).then(lost));
+            return left_over(context, tokens).or_else(|| (parts > 0).then(lost));
         }
         None
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         self.0
             .values()
             .filter_map(|(_, _, since)| terms.due(*since, terms.pass()))
             .min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         let late = |since: Timestamp| terms.due(since, terms.pass()).is_some_and(|due| due <= now);
         let over: Vec<String> = self
             .0
@@ -85,19 +85,19 @@ impl Check for CleanEnd {
 }
 
 /// The Machine's Node: that of its label, else the one that names a VM of its.
-fn node_of<'a>(machine: &'a serde_json::Value, sight: &Sight<'a>) -> &'a str {
+fn node_of<'a>(machine: &'a serde_json::Value, context: &CheckContext<'a>) -> &'a str {
     let labelled = label(machine, keys::NODE_LABEL);
     if !labelled.is_empty() {
         return labelled;
     }
-    let own = sight.world.vms.values().filter(|vm| vm.machine_uid == uid(machine));
+    let own = context.world.vms.values().filter(|vm| vm.machine_uid == uid(machine));
     let own: BTreeSet<&str> = own.map(|vm| vm.provider_id.as_str()).collect();
-    let mut nodes = sight.world.of_kind("Node");
+    let mut nodes = context.world.of_kind("Node");
     let names_one = |node: &&serde_json::Value| own.contains(text(node, "/spec/providerID"));
     nodes.find(names_one).map(name).unwrap_or_default()
 }
 
-fn left_over(sight: &Sight, tokens: usize) -> Option<String> {
+fn left_over(context: &CheckContext, tokens: usize) -> Option<String> {
     let kinds = [
         "Machine",
         "MachineSet",
@@ -108,7 +108,7 @@ fn left_over(sight: &Sight, tokens: usize) -> Option<String> {
         "VolumeAttachment",
     ];
     for kind in kinds {
-        if let Some(object) = sight.world.of_kind(kind).find(|object| is_deleting(object)) {
+        if let Some(object) = context.world.of_kind(kind).find(|object| is_deleting(object)) {
             return Some(format!(
                 "{kind} {} is Terminating since {} after the quiet time",
                 name(object),
@@ -116,7 +116,7 @@ fn left_over(sight: &Sight, tokens: usize) -> Option<String> {
             ));
         }
     }
-    let waiting = sight
+    let waiting = context
         .world
         .of_kind("Machine")
         .filter(|machine| !phase(machine).starts_with("Running") && phase(machine) != "Unknown")

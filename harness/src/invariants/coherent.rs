@@ -12,7 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, is_deleting, label, name, owner, phase, time};
+use super::check_context::{CheckContext, JudgingRules, is_deleting, label, name, owner, phase, time};
 use crate::engine::world::{WorldState, text};
 use crate::scenario::PreservationDialect;
 
@@ -28,20 +28,20 @@ pub(super) struct Coherent {
 }
 
 impl Check for Coherent {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(node) = sight.applied("Node") {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(node) = context.applied("Node") {
             let machine = label(node, keys::MACHINE_NAME_LABEL).to_owned();
-            self.compare(machine, sight);
+            self.compare(machine, context);
             return None;
         }
-        if let Some(machine) = sight.deleted("Machine") {
+        if let Some(machine) = context.deleted("Machine") {
             self.apart.remove(name(machine));
             self.silent.remove(name(machine));
         }
-        let machine = sight.applied("Machine")?;
-        self.compare(name(machine).to_owned(), sight);
-        if sight.terms.dialect == PreservationDialect::V2 && is_silent(machine) {
-            self.silent.entry(name(machine).to_owned()).or_insert(sight.at());
+        let machine = context.applied("Machine")?;
+        self.compare(name(machine).to_owned(), context);
+        if context.terms.dialect == PreservationDialect::V2 && is_silent(machine) {
+            self.silent.entry(name(machine).to_owned()).or_insert(context.at());
         } else {
             self.silent.remove(name(machine));
         }
@@ -53,8 +53,8 @@ impl Check for Coherent {
         let provider_id = text(machine, "/spec/providerID");
         let past =
             ["Pending", "Running", "Unknown", "Available"].contains(&in_phase.split(':').next().unwrap_or_default());
-        let new_phase = sight.before.is_none_or(|before| phase(before) != in_phase);
-        if past && new_phase && !sight.terms.is_by_user("Machine", named) {
+        let new_phase = context.before.is_none_or(|before| phase(before) != in_phase);
+        if past && new_phase && !context.terms.is_by_user("Machine", named) {
             if provider_id.is_empty() {
                 return Some(format!("machine {named} is {in_phase} without a provider id"));
             }
@@ -65,17 +65,17 @@ impl Check for Coherent {
                 ));
             }
         }
-        if let Some(before) = sight.before.map(|before| text(before, "/spec/providerID"))
+        if let Some(before) = context.before.map(|before| text(before, "/spec/providerID"))
             && !before.is_empty()
             && before != provider_id
-            && !sight.terms.is_by_user("Machine", named)
+            && !context.terms.is_by_user("Machine", named)
         {
             return Some(format!(
                 "machine {named} had the provider id {before} and has {provider_id:?}"
             ));
         }
         let owners = |machine| owner(machine, "MachineSet").map(str::to_owned);
-        if let Some(before) = sight.before.filter(|before| owners(before) != owners(machine))
+        if let Some(before) = context.before.filter(|before| owners(before) != owners(machine))
             && phase(before) == "InPlaceUpdating"
             && in_phase == "InPlaceUpdating"
         {
@@ -86,17 +86,17 @@ impl Check for Coherent {
             ));
         }
         let shown = in_phase.ends_with(":Preserved");
-        let removed = sight.terms.ended_by_user.contains(named) && !new_phase;
+        let removed = context.terms.ended_by_user.contains(named) && !new_phase;
         (shown && !removed && time(machine, EXPIRY).is_none())
             .then(|| format!("machine {named} is {in_phase} without an expiry"))
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         let since = self.apart.values().chain(self.silent.values());
         since.filter_map(|since| terms.due(*since, terms.pass())).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         let is_late = |since: &Timestamp| terms.due(*since, terms.pass()).is_some_and(|due| due <= now);
         let apart = self.apart.iter().filter(|(_, since)| is_late(since));
         let mut apart = apart.filter_map(|(machine, since)| {
@@ -117,9 +117,9 @@ impl Check for Coherent {
 }
 
 impl Coherent {
-    fn compare(&mut self, machine: String, sight: &Sight) {
-        if both(sight.world, &machine).is_some() {
-            self.apart.entry(machine).or_insert(sight.at());
+    fn compare(&mut self, machine: String, context: &CheckContext) {
+        if both(context.world, &machine).is_some() {
+            self.apart.entry(machine).or_insert(context.at());
         } else {
             self.apart.remove(&machine);
         }

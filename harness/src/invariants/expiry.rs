@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, after, is_deleting, name, time, uid};
+use super::check_context::{CheckContext, JudgingRules, after, is_deleting, name, time, uid};
 use crate::engine::world::{WorldState, text};
 
 /// Times in a status are whole seconds.
@@ -79,23 +79,23 @@ impl Expiry {
         }
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         terms.due(self.moment(), settling(terms))
     }
 
     /// It ends with what is seen; what is wrong with that, if the same one led before it was due.
-    fn ended(&self, sight: &Sight) -> Option<Doubt> {
-        let (moment, terms) = (self.moment(), sight.terms);
-        let late = sight.at() > terms.timeouts.deadline(moment, SECOND + terms.timeouts.reaction);
+    fn ended(&self, context: &CheckContext) -> Option<Doubt> {
+        let (moment, terms) = (self.moment(), context.terms);
+        let late = context.at() > terms.timeouts.deadline(moment, SECOND + terms.timeouts.reaction);
         let long_since = |since: Timestamp| settled(since, terms, moment);
         let undisturbed = terms.calm_since.is_some_and(long_since) && terms.stood_still.is_none_or(long_since);
         (late && undisturbed).then(|| Doubt {
-            at: sight.at(),
+            at: context.at(),
             moment,
             text: format!(
                 "the preservation of machine {} ends at {}, and was to end at {moment}: {} is known since {}",
                 self.machine,
-                sight.at(),
+                context.at(),
                 self.end,
                 self.known
             ),
@@ -104,23 +104,23 @@ impl Expiry {
 }
 
 impl Leader {
-    fn look(&mut self, sight: &Sight) {
-        let holder = sight.world.leadership.as_ref().map(|leads| leads.holder.as_str());
+    fn look(&mut self, context: &CheckContext) {
+        let holder = context.world.leadership.as_ref().map(|leads| leads.holder.as_str());
         let holder = holder.unwrap_or_default();
         if self.holder != holder {
             holder.clone_into(&mut self.holder);
-            self.since = Some(sight.at());
+            self.since = Some(context.at());
         }
     }
 }
 
 impl Check for Expiries {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        self.leader.look(sight);
-        if let Some(machine) = sight.deleted("Machine") {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        self.leader.look(context);
+        if let Some(machine) = context.deleted("Machine") {
             self.known.remove(uid(machine));
         }
-        let machine = sight.applied("Machine")?;
+        let machine = context.applied("Machine")?;
         let known = self.known.get(uid(machine));
         match end(machine) {
             Some(end) if known.is_some_and(|known| known.end == end) => {}
@@ -128,26 +128,26 @@ impl Check for Expiries {
                 let expiry = Expiry {
                     machine: name(machine).to_owned(),
                     end,
-                    known: sight.at(),
+                    known: context.at(),
                 };
                 self.known.insert(uid(machine).to_owned(), expiry);
             }
             None => {
                 let known = self.known.remove(uid(machine));
                 let ended = known.filter(|_| is_releasing(machine) && !is_deleting(machine));
-                self.doubtful.extend(ended.and_then(|known| known.ended(sight)));
+                self.doubtful.extend(ended.and_then(|known| known.ended(context)));
             }
         }
         None
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         let expiries = self.known.values().filter_map(|expiry| expiry.due(terms));
         let doubts = self.doubtful.iter().map(|doubt| after(doubt.at, SEEN));
         expiries.chain(doubts).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &JudgingRules) -> Option<String> {
         let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
         if let Some(Expiry { machine, end, known }) = self.known.values().find(over) {
             return Some(format!(
@@ -166,12 +166,12 @@ impl Check for Expiries {
 
 /// How long a controller may take to be at work: a pass, and a process that has just started may have to wait for the
 /// Lease of the one before.
-fn settling(terms: &Terms) -> Duration {
+fn settling(terms: &JudgingRules) -> Duration {
     terms.pass() + terms.timeouts.lease_duration
 }
 
 /// Whether what is so since then was long enough so at that moment.
-fn settled(since: Timestamp, terms: &Terms, moment: Timestamp) -> bool {
+fn settled(since: Timestamp, terms: &JudgingRules, moment: Timestamp) -> bool {
     terms.timeouts.deadline(since, settling(terms)) <= moment
 }
 

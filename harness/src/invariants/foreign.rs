@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use mcm_api::keys;
 use serde_json::{Value, json};
 
-use super::sight::{Sight, annotation, is_deleting, label};
+use super::check_context::{CheckContext, annotation, is_deleting, label};
 use super::{Check, is_ours};
 use crate::engine::world::text;
 
@@ -29,32 +29,32 @@ const KEEP: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 pub(super) struct ForeignIntent;
 
 impl Check for ForeignIntent {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(machine) = sight.applied("Machine") {
-            return lost_request(sight, machine);
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.applied("Machine") {
+            return lost_request(context, machine);
         }
-        let node = sight.applied("Node")?;
+        let node = context.applied("Node")?;
         if ours(node) {
-            lost_cordon(sight, node).or_else(|| lost_intent(sight, node))
+            lost_cordon(context, node).or_else(|| lost_intent(context, node))
         } else {
-            written(sight, node)
+            written(context, node)
         }
     }
 }
 
 /// A person cordoned the node and has not taken that back.
-fn lost_cordon(sight: &Sight, node: &Value) -> Option<String> {
+fn lost_cordon(context: &CheckContext, node: &Value) -> Option<String> {
     let name = text(node, "/metadata/name");
-    let was = sight.before.is_some_and(is_cordoned) && sight.terms.cordons.contains(name);
+    let was = context.before.is_some_and(is_cordoned) && context.terms.cordons.contains(name);
     (was && !is_cordoned(node) && !is_deleting(node))
         .then(|| format!("a person cordoned node {name}, and it is cordoned no longer"))
 }
 
 /// What a person wrote to the Machine stood there, and somebody else changed it.
-fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
-    let (name, before) = (text(machine, "/metadata/name"), sight.before?);
+fn lost_request(context: &CheckContext, machine: &Value) -> Option<String> {
+    let (name, before) = (text(machine, "/metadata/name"), context.before?);
     let (was, is) = (annotation(before, PRESERVE)?, annotation(machine, PRESERVE));
-    let asked = sight.terms.requests.get(name)?.as_deref();
+    let asked = context.terms.requests.get(name)?.as_deref();
     let by_node = [before, machine]
         .iter()
         .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
@@ -62,7 +62,7 @@ fn lost_request(sight: &Sight, machine: &Value) -> Option<String> {
     let expired = [before, machine].iter().any(over);
     // Who lists anew may see it go together with the preservation that it asked for, and not why.
     let preserved = |machine: &Value| !text(machine, "/status/currentStatus/preserveExpiryTime").is_empty();
-    let unseen = sight.terms.calm_since.is_none() && preserved(before) && !preserved(machine);
+    let unseen = context.terms.calm_since.is_none() && preserved(before) && !preserved(machine);
     (asked == Some(was) && is != Some(was) && !by_node && !expired && !unseen)
         .then(|| format!("a person asked of machine {name} to be preserved: {was}, and somebody else made that {is:?}"))
 }
@@ -71,9 +71,9 @@ fn is_cordoned(node: &Value) -> bool {
     node["spec"]["unschedulable"] == true
 }
 
-fn written(sight: &Sight, node: &Value) -> Option<String> {
+fn written(context: &CheckContext, node: &Value) -> Option<String> {
     let name = text(node, "/metadata/name");
-    let first = sight.world.foreign_nodes.get(name)?;
+    let first = context.world.foreign_nodes.get(name)?;
     let now = Interest::of(node);
     if let Some(manager) = now.writers.difference(&first.writers).next() {
         return Some(format!(
@@ -90,10 +90,10 @@ fn written(sight: &Sight, node: &Value) -> Option<String> {
 }
 
 /// What a person asked of one of our nodes, and is there no longer.
-fn lost_intent(sight: &Sight, node: &Value) -> Option<String> {
+fn lost_intent(context: &CheckContext, node: &Value) -> Option<String> {
     let name = text(node, "/metadata/name");
-    let before = sight.before.filter(|_| !sight.terms.is_by_user("Node", name))?;
-    let mut machines = sight.world.of_kind("Machine");
+    let before = context.before.filter(|_| !context.terms.is_by_user("Node", name))?;
+    let mut machines = context.world.of_kind("Machine");
     let machine = machines.find(|machine| label(machine, keys::NODE_LABEL) == name);
     if is_deleting(node) || machine.is_none_or(is_deleting) {
         return None;

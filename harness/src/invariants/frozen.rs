@@ -12,7 +12,7 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, Terms, after, label, name, owner, version};
+use super::check_context::{CheckContext, JudgingRules, after, label, name, owner, version};
 use crate::engine::world::{Leadership, WorldState};
 
 /// The label of a set or deployment that is frozen.
@@ -41,9 +41,9 @@ struct Doubt {
 
 impl Frozen {
     /// Sees a set or deployment; the Machine that was made while it was frozen.
-    fn note(&mut self, sight: &Sight) -> Option<String> {
+    fn note(&mut self, context: &CheckContext) -> Option<String> {
         for kind in ["MachineSet", "MachineDeployment"] {
-            let Some(object) = sight.applied(kind) else { continue };
+            let Some(object) = context.applied(kind) else { continue };
             let key = (kind, name(object).to_owned());
             let frozen = label(object, FREEZE) == "True";
             if frozen {
@@ -62,9 +62,9 @@ impl Frozen {
     }
 
     /// A Machine is made; what is wrong, if that is sure.
-    fn made(&mut self, sight: &Sight, machine: &Value) -> Option<String> {
-        let set = owner(machine, "MachineSet").and_then(|set| sight.world.object("MachineSet", set))?;
-        let deployment = sight
+    fn made(&mut self, context: &CheckContext, machine: &Value) -> Option<String> {
+        let set = owner(machine, "MachineSet").and_then(|set| context.world.object("MachineSet", set))?;
+        let deployment = context
             .world
             .object("MachineDeployment", label(machine, keys::DEPLOYMENT_LABEL));
         for (kind, object) in [("MachineSet", Some(set)), ("MachineDeployment", deployment)] {
@@ -79,7 +79,7 @@ impl Frozen {
                 return Some(text);
             };
             if made > frozen {
-                let at = sight.at();
+                let at = context.at();
                 self.doubtful.push(Doubt { at, made, of, text });
             }
         }
@@ -88,29 +88,29 @@ impl Frozen {
 }
 
 impl Check for Frozen {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(broken) = self.note(sight) {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(broken) = self.note(context) {
             return Some(broken);
         }
-        if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
-            return self.made(sight, machine);
+        if let Some(machine) = context.applied("Machine").filter(|_| context.before.is_none()) {
+            return self.made(context, machine);
         }
-        let call = sight.call().filter(|call| {
+        let call = context.call().filter(|call| {
             ["CreateMachine", "DeleteMachine"].contains(&call.call.as_str()) && !call.client.is_empty()
         })?;
-        if let Some((rule, since)) = long_away(sight) {
+        if let Some((rule, since)) = long_away(context) {
             return Some(format!(
                 "{} called {} for {} at {}, and {rule} keeps an API server from it since {since}",
                 call.client,
                 call.call,
                 call.machine,
-                sight.at()
+                context.at()
             ));
         }
         // The cloud began it when it was asked for, and carries it out whoever leads by then.
-        let late = call.rule.as_ref().is_some_and(|rule| sight.terms.late.contains(rule));
-        let lease = sight.world.leadership.as_ref().filter(|_| !late)?;
-        if may_lead(lease, &call.client, sight.at()) {
+        let late = call.rule.as_ref().is_some_and(|rule| context.terms.late.contains(rule));
+        let lease = context.world.leadership.as_ref().filter(|_| !late)?;
+        if may_lead(lease, &call.client, context.at()) {
             return None;
         }
         Some(format!(
@@ -118,17 +118,17 @@ impl Check for Frozen {
             call.client,
             call.call,
             call.machine,
-            sight.at(),
+            context.at(),
             lease.holder,
             lease.renewed
         ))
     }
 
-    fn due(&self, _: &Terms) -> Option<Timestamp> {
+    fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
         self.doubtful.iter().map(|doubt| after(doubt.at, SEEN)).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &JudgingRules) -> Option<String> {
         let late = self.doubtful.iter().position(|doubt| after(doubt.at, SEEN) <= now)?;
         Some(self.doubtful.remove(late).text)
     }
@@ -136,11 +136,11 @@ impl Check for Frozen {
 
 /// A rule by which an API server has been away for so long that the controller is frozen: for the timeout, counted from
 /// the next look at it.
-fn long_away<'a>(sight: &'a Sight) -> Option<(&'a String, Timestamp)> {
-    let timeouts = &sight.terms.timeouts;
+fn long_away<'a>(context: &'a CheckContext) -> Option<(&'a String, Timestamp)> {
+    let timeouts = &context.terms.timeouts;
     let noticed = timeouts.api_timeout * 3 + timeouts.slack;
-    let mut away = sight.terms.away.iter().map(|(rule, since)| (rule, *since));
-    away.find(|(_, since)| timeouts.deadline(*since, noticed) < sight.at())
+    let mut away = context.terms.away.iter().map(|(rule, since)| (rule, *since));
+    away.find(|(_, since)| timeouts.deadline(*since, noticed) < context.at())
 }
 
 /// Whether `client` leads at that time, as far as the Lease says.

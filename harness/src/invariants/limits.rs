@@ -15,9 +15,9 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{
-    Sight, Terms, after, creation_timeout, is_deleting, is_forced, label, machines_of, name, phase, time, timeout_of,
-    uid,
+use super::check_context::{
+    CheckContext, JudgingRules, after, creation_timeout, is_deleting, is_forced, label, machines_of, name, phase, time,
+    timeout_of, uid,
 };
 use crate::engine::observe::Seen;
 use crate::engine::world::WorldState;
@@ -60,19 +60,19 @@ struct Due {
 }
 
 impl Check for Limits {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(machine) = sight.deleted("Machine") {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.deleted("Machine") {
             self.first.take();
             self.running.remove(uid(machine));
         }
-        if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &sight.observation.what {
+        if let Seen::Cloud(CloudEvent::Kubelet(kubelet)) = &context.observation.what {
             let expired = kubelet.what == "Refused" && kubelet.message.contains("has expired");
-            let machine = sight.world.object("Machine", &kubelet.machine).filter(|_| expired)?;
+            let machine = context.world.object("Machine", &kubelet.machine).filter(|_| expired)?;
             let until = after(
                 time(machine, "/metadata/creationTimestamp")?,
-                creation_timeout(machine, &sight.terms.timeouts),
+                creation_timeout(machine, &context.terms.timeouts),
             );
-            let may_join = !is_deleting(machine) && phase(machine) != "Failed" && sight.at() < until;
+            let may_join = !is_deleting(machine) && phase(machine) != "Failed" && context.at() < until;
             return may_join.then(|| {
                 format!(
                     "the kubelet of machine {}, which may join until {until}, is refused: {}",
@@ -80,11 +80,11 @@ impl Check for Limits {
                 )
             });
         }
-        let machine = sight.applied("Machine")?;
+        let machine = context.applied("Machine")?;
         self.first.take();
-        self.wait_for_turns(sight.at(), sight.world);
-        let early = self.too_early(machine, sight);
-        match running(machine, sight) {
+        self.wait_for_turns(context.at(), context.world);
+        let early = self.too_early(machine, context);
+        match running(machine, context) {
             Some(running) => {
                 let known = self
                     .running
@@ -94,7 +94,7 @@ impl Check for Limits {
                 // Time that somebody takes from it cannot be over before.
                 let shortened = known.is_some_and(|known| running.time < known.time);
                 let since = if shortened {
-                    since.max(began(sight.at(), running.time))
+                    since.max(began(context.at(), running.time))
                 } else {
                     since
                 };
@@ -113,7 +113,7 @@ impl Check for Limits {
         early
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         let calm_since = terms.calm_since;
         if let Some(known) = self.first.get().filter(|known| known.calm_since == calm_since) {
             return known.at;
@@ -124,7 +124,7 @@ impl Check for Limits {
         at
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         // One that waits for its turn is looked at again when its turn may have come.
         self.first.take();
         self.wait_for_turns(now, world);
@@ -145,7 +145,7 @@ impl Check for Limits {
 }
 
 impl Running {
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         let timeouts = &terms.timeouts;
         let retry = match self.limit {
             // A call that failed may be repeated once more before anybody looks at the limit.
@@ -177,8 +177,8 @@ impl Limits {
     }
 
     /// A phase that a timeout ends, before it is over.
-    fn too_early(&self, machine: &Value, sight: &Sight) -> Option<String> {
-        let before = sight
+    fn too_early(&self, machine: &Value, context: &CheckContext) -> Option<String> {
+        let before = context
             .before
             .filter(|before| phase(before) != "Failed" && phase(machine) == "Failed")?;
         let known = self.running.get(uid(machine))?;
@@ -186,11 +186,11 @@ impl Limits {
             Limit::Creation if text_of(machine).contains("using old node") => return None,
             Limit::Creation => "creation timeout",
             Limit::Health if phase(before) == "Unknown" => {
-                if let Some(sibling) = joined_lately(before, known.time, sight) {
+                if let Some(sibling) = joined_lately(before, known.time, context) {
                     return Some(format!(
                         "machine {} is Failed at {}, and its sibling {sibling}, for which it waited, has just joined",
                         name(machine),
-                        sight.at()
+                        context.at()
                     ));
                 }
                 "health timeout"
@@ -199,11 +199,11 @@ impl Limits {
         };
         // Times in a status are whole seconds.
         let earliest = after(known.since, known.time.saturating_sub(Duration::from_secs(1)));
-        (sight.at() < earliest).then(|| {
+        (context.at() < earliest).then(|| {
             format!(
                 "machine {} is Failed at {}, before its {named_limit} of {:?} since {} is over",
                 name(machine),
-                sight.at(),
+                context.at(),
                 known.time,
                 known.since
             )
@@ -222,12 +222,12 @@ fn text_of(machine: &Value) -> &str {
 }
 
 /// What runs out for a Machine in its state; `None`: nothing.
-fn running(machine: &Value, sight: &Sight) -> Option<Running> {
-    let timeouts = &sight.terms.timeouts;
+fn running(machine: &Value, context: &CheckContext) -> Option<Running> {
+    let timeouts = &context.terms.timeouts;
     let (limit, since, time) = if let Some(deleted) = time(machine, "/metadata/deletionTimestamp") {
         // What a person holds with finalizers of their own, or without ours, nobody can end.
         let ours = machine["metadata"]["finalizers"] == serde_json::json!([keys::MACHINE_FINALIZER]);
-        let vm = sight.world.vms_of(name(machine)).any(|vm| vm.state.is_live());
+        let vm = context.world.vms_of(name(machine)).any(|vm| vm.state.is_live());
         if !ours || !vm {
             return None;
         }
@@ -249,7 +249,7 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
             ),
             "Unknown" if machine["spec"]["disableHealthTimeout"] != true => (
                 Limit::Health,
-                decided(machine, sight),
+                decided(machine, context),
                 timeout_of(machine, "healthTimeout", timeouts.health),
             ),
             _ => return None,
@@ -267,21 +267,21 @@ fn running(machine: &Value, sight: &Sight) -> Option<Running> {
 
 /// When it was found to be unhealthy: the write that says so may have been held up for as long as a pass may take, and names
 /// the moment.
-fn decided(machine: &Value, sight: &Sight) -> Timestamp {
-    let pass = jiff::SignedDuration::try_from(sight.terms.pass()).unwrap_or_default();
-    let earliest = sight.at().checked_sub(pass).unwrap_or(sight.at());
+fn decided(machine: &Value, context: &CheckContext) -> Timestamp {
+    let pass = jiff::SignedDuration::try_from(context.terms.pass()).unwrap_or_default();
+    let earliest = context.at().checked_sub(pass).unwrap_or(context.at());
     let named = time(machine, "/status/currentStatus/lastUpdateTime");
-    named.map_or(sight.at(), |named| named.clamp(earliest, sight.at()))
+    named.map_or(context.at(), |named| named.clamp(earliest, context.at()))
 }
 
 /// A sibling that joined after the machine's time was over, less than a medium retry period ago.
-fn joined_lately<'a>(machine: &Value, timeout: Duration, sight: &Sight<'a>) -> Option<&'a str> {
+fn joined_lately<'a>(machine: &Value, timeout: Duration, context: &CheckContext<'a>) -> Option<&'a str> {
     let over = after(time(machine, "/status/currentStatus/lastUpdateTime")?, timeout);
     let deployment = label(machine, keys::DEPLOYMENT_LABEL);
     // Times in a status are whole seconds.
-    let grace = sight.terms.timeouts.medium_retry.min(timeout);
+    let grace = context.terms.timeouts.medium_retry.min(timeout);
     let grace = grace.saturating_sub(Duration::from_secs(1));
-    let mut siblings = sight.world.of_kind("Machine").filter(|sibling| {
+    let mut siblings = context.world.of_kind("Machine").filter(|sibling| {
         let joined = time(sibling, "/status/currentStatus/lastUpdateTime").filter(|at| *at >= over);
         !deployment.is_empty()
             && label(sibling, keys::DEPLOYMENT_LABEL) == deployment
@@ -289,7 +289,7 @@ fn joined_lately<'a>(machine: &Value, timeout: Duration, sight: &Sight<'a>) -> O
             && sibling
                 .pointer("/status/lastOperation/type")
                 .is_some_and(|last| last == "Create")
-            && joined.is_some_and(|at| sight.at() < after(at, grace))
+            && joined.is_some_and(|at| context.at() < after(at, grace))
     });
     siblings.next().map(name)
 }

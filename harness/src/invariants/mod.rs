@@ -8,8 +8,8 @@
 mod api_budget;
 mod blame;
 mod bounded_creation;
-mod brake;
 mod budgets;
+mod check_context;
 mod clean_end;
 mod coherent;
 mod expiry;
@@ -20,9 +20,9 @@ mod limits;
 mod named;
 mod no_healthy_vm_collected;
 mod no_leak;
+mod one_replacement;
 mod one_vm;
 mod preservation;
-mod sight;
 mod silence;
 mod size;
 mod starvation;
@@ -31,25 +31,25 @@ mod victims;
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use self::check_context::{CheckContext, JudgingRules, after, annotation, is_deleting, label, machines_of, owner};
 pub use self::foreign::Interest;
 pub use self::frozen::may_lead;
 pub(crate) use self::preservation::limit as preserved_at_most;
-pub use self::sight::{Sight, Terms, after, annotation, is_deleting, label, machines_of, owner};
 use crate::engine::observe::Observation;
 use crate::engine::world::WorldState;
 
 /// Watches for one invariant over one run.
 trait Check: std::fmt::Debug + Send {
     /// Sees an event; what is broken, with names and times.
-    fn see(&mut self, sight: &Sight) -> Option<String>;
+    fn see(&mut self, context: &CheckContext) -> Option<String>;
 
     /// When something will be late; `None`: nothing is awaited.
-    fn due(&self, _: &Terms) -> Option<Timestamp> {
+    fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
         None
     }
 
     /// Some time that [`Check::due`] named has come; what is late.
-    fn overdue(&mut self, _: Timestamp, _: &WorldState, _: &Terms) -> Option<String> {
+    fn overdue(&mut self, _: Timestamp, _: &WorldState, _: &JudgingRules) -> Option<String> {
         None
     }
 }
@@ -149,7 +149,7 @@ pub static ALL: [Invariant; 19] = [
         name: "I12",
         statement: "at most one Machine of a deployment is in replacement because of the health timeout",
         bites: Bites::Yes,
-        check: || Box::new(brake::Brake),
+        check: || Box::new(one_replacement::OneReplacementAtATime),
     },
     Invariant {
         name: "I13",
@@ -197,16 +197,16 @@ pub static ALL: [Invariant; 19] = [
 
 /// Two parts of one invariant.
 impl<A: Check, B: Check> Check for (A, B) {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        let (one, other) = (self.0.see(sight), self.1.see(sight));
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        let (one, other) = (self.0.see(context), self.1.see(context));
         one.or(other)
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         self.0.due(terms).into_iter().chain(self.1.due(terms)).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         let (one, other) = (self.0.overdue(now, world, terms), self.1.overdue(now, world, terms));
         one.or(other)
     }
@@ -217,7 +217,7 @@ impl<A: Check, B: Check> Check for (A, B) {
 struct PairOfRuns;
 
 impl Check for PairOfRuns {
-    fn see(&mut self, _: &Sight) -> Option<String> {
+    fn see(&mut self, _: &CheckContext) -> Option<String> {
         None
     }
 }
@@ -255,7 +255,7 @@ impl std::fmt::Display for Violation {
 #[derive(Debug)]
 pub struct Invariants {
     /// Under what they are judged.
-    pub terms: Terms,
+    pub terms: JudgingRules,
     checks: Vec<(&'static Invariant, Box<dyn Check>)>,
     /// Up to when it was asked what is late.
     asked: Timestamp,
@@ -263,7 +263,7 @@ pub struct Invariants {
 
 impl Invariants {
     /// At the beginning of a run.
-    pub fn new(terms: Terms) -> Self {
+    pub fn new(terms: JudgingRules) -> Self {
         let checks = ALL.iter().map(|invariant| (invariant, (invariant.check)())).collect();
         Self {
             terms,
@@ -281,7 +281,7 @@ impl Invariants {
         before: Option<&Value>,
         truth: Option<Option<&Value>>,
     ) -> Option<Violation> {
-        let sight = Sight {
+        let context = CheckContext {
             world,
             observation,
             before,
@@ -291,7 +291,7 @@ impl Invariants {
         let mut found = None;
         for (invariant, check) in &mut self.checks {
             // Every check sees every event, also when another one has found something.
-            let objects = check.see(&sight);
+            let objects = check.see(&context);
             found = found.or(objects.map(|objects| breach(invariant, objects)));
         }
         found

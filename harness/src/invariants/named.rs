@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mcm_api::keys;
 use serde_json::Value;
 
-use super::sight::{Sight, after, annotation, name};
+use super::check_context::{CheckContext, after, annotation, name};
 
 /// The machines that a deployment's list names.
 pub(super) fn listed(deployment: &Value) -> impl Iterator<Item = &str> {
@@ -21,14 +21,14 @@ pub(super) struct Lately(BTreeMap<String, Timestamp>);
 
 impl Lately {
     /// Sees a deployment; the list of before is the one that counts.
-    pub(super) fn note(&mut self, sight: &Sight) {
-        let before = sight.before.into_iter().flat_map(listed);
-        self.0.extend(before.map(|machine| (machine.to_owned(), sight.at())));
+    pub(super) fn note(&mut self, context: &CheckContext) {
+        let before = context.before.into_iter().flat_map(listed);
+        self.0.extend(before.map(|machine| (machine.to_owned(), context.at())));
     }
 
     /// Whether the machine was named until a pass ago.
-    pub(super) fn has(&self, sight: &Sight, machine: &Value) -> bool {
+    pub(super) fn has(&self, context: &CheckContext, machine: &Value) -> bool {
         let at = self.0.get(name(machine)).copied();
-        at.is_some_and(|at| sight.at() <= after(at, sight.terms.pass()))
+        at.is_some_and(|at| context.at() <= after(at, context.terms.pass()))
     }
 }

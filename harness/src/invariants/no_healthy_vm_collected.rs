@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, is_deleting, name, time};
+use super::check_context::{CheckContext, after, is_deleting, name, time};
 use crate::engine::world::text;
 use crate::stage::cloud::Vm;
 
@@ -25,42 +25,42 @@ pub(super) struct NoHealthyVmCollected {
 }
 
 impl Check for NoHealthyVmCollected {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(machine) = sight.deleted("Machine") {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.deleted("Machine") {
             self.gone.insert(name(machine).to_owned());
         }
-        if let Some(machine) = sight.applied("Machine").filter(|_| sight.before.is_none()) {
+        if let Some(machine) = context.applied("Machine").filter(|_| context.before.is_none()) {
             let collected = self.collected.remove(name(machine))?;
             // One that was made before is seen late, and may be gone.
             let made = time(machine, "/metadata/creationTimestamp").is_none_or(|made| made > collected);
-            let restored = made && sight.at() < after(collected, sight.terms.timeouts.orphan_period);
+            let restored = made && context.at() < after(collected, context.terms.timeouts.orphan_period);
             return restored.then(|| {
                 format!(
                     "the VM of machine {}, which was restored at {}, had been collected at {collected}",
                     name(machine),
-                    sight.at()
+                    context.at()
                 )
             });
         }
-        let call = sight
+        let call = context
             .call()
             .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
-        let known = sight.world.object("Machine", &call.machine).is_some() || self.gone.contains(&call.machine);
-        if !known && sight.truth.flatten().is_none() {
-            self.collected.insert(call.machine.clone(), sight.at());
+        let known = context.world.object("Machine", &call.machine).is_some() || self.gone.contains(&call.machine);
+        if !known && context.truth.flatten().is_none() {
+            self.collected.insert(call.machine.clone(), context.at());
             return None;
         }
-        let machine = sight.truth.flatten().filter(|machine| !is_deleting(machine))?;
-        let vm = sight
+        let machine = context.truth.flatten().filter(|machine| !is_deleting(machine))?;
+        let vm = context
             .world
             .vms
             .values()
             .filter(|vm| vm.machine == call.machine && !vm.state.is_live())
             .max_by_key(|vm| vm.revision)?;
         let named = text(machine, "/spec/providerID");
-        let another_lives = sight.world.vms_of(&call.machine).any(|other| other.state.is_live());
+        let another_lives = context.world.vms_of(&call.machine).any(|other| other.state.is_live());
         let its_own = named == vm.provider_id || (named.is_empty() && !another_lives);
-        (its_own && !has_foreign_node(sight, machine, vm)).then(|| {
+        (its_own && !has_foreign_node(context, machine, vm)).then(|| {
             format!(
                 "VM {} of machine {}, which is not being deleted, was deleted",
                 vm.id,
@@ -72,8 +72,8 @@ impl Check for NoHealthyVmCollected {
 
 /// Whether the name under which the VM would join is taken: by the Node of another VM, or by one of nobody's that is older
 /// than the machine.
-fn has_foreign_node(sight: &Sight, machine: &Value, vm: &Vm) -> bool {
-    let Some(node) = sight.world.object("Node", &vm.node) else {
+fn has_foreign_node(context: &CheckContext, machine: &Value, vm: &Vm) -> bool {
+    let Some(node) = context.world.object("Node", &vm.node) else {
         return false;
     };
     let of = text(node, "/spec/providerID");

@@ -4,7 +4,7 @@
 //! Machine.
 
 use super::Check;
-use super::sight::{Sight, name, uid};
+use super::check_context::{CheckContext, name, uid};
 use crate::engine::observe::{Quiet, Seen};
 use crate::stage::cloud::Vm;
 
@@ -12,28 +12,28 @@ use crate::stage::cloud::Vm;
 pub(super) struct NoLeak;
 
 impl Check for NoLeak {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(machine) = sight.deleted("Machine") {
-            let left = tell(sight, |vm| vm.machine_uid == uid(machine));
-            let excused = !sight.terms.byzantine.is_empty() || sight.terms.forced.contains(name(machine));
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.deleted("Machine") {
+            let left = tell(context, |vm| vm.machine_uid == uid(machine));
+            let excused = !context.terms.byzantine.is_empty() || context.terms.forced.contains(name(machine));
             return (!left.is_empty() && !excused).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
         }
-        if !matches!(sight.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
+        if !matches!(context.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
             return None;
         }
         let has_machine = |vm: &Vm| {
-            sight
+            context
                 .world
                 .of_kind("Machine")
                 .any(|machine| uid(machine) == vm.machine_uid)
         };
-        let left = tell(sight, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
+        let left = tell(context, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
         (!left.is_empty()).then(|| format!("after the quiet time no Machine stands behind VM {left}"))
     }
 }
 
-fn tell(sight: &Sight, wanted: impl Fn(&Vm) -> bool) -> String {
-    let live = sight.world.vms.values().filter(|vm| vm.state.is_live() && wanted(vm));
+fn tell(context: &CheckContext, wanted: impl Fn(&Vm) -> bool) -> String {
+    let live = context.world.vms.values().filter(|vm| vm.state.is_live() && wanted(vm));
     let each: Vec<String> = live
         .map(|vm| {
             format!(

@@ -20,7 +20,7 @@ use mcm_api::keys;
 use serde_json::{Value, json};
 
 use super::Check;
-use super::sight::{Sight, Terms, annotation, is_deleting, label, name, owner, phase, time};
+use super::check_context::{CheckContext, JudgingRules, annotation, is_deleting, label, name, owner, phase, time};
 use crate::engine::world::{WorldState, text};
 use crate::scenario::PreservationDialect;
 
@@ -53,27 +53,27 @@ struct Rollout {
 
 impl Rollouts {
     /// Takes a deployment in. Asked before that, it tells what was so until then.
-    fn note(&mut self, sight: &Sight) {
-        if let Some(deployment) = sight.deleted("MachineDeployment") {
+    fn note(&mut self, context: &CheckContext) {
+        if let Some(deployment) = context.deleted("MachineDeployment") {
             self.0.remove(name(deployment));
         }
-        let Some(deployment) = sight.applied("MachineDeployment") else {
+        let Some(deployment) = context.applied("MachineDeployment") else {
             return;
         };
-        let was = sight.before.is_some_and(|before| self.is_under_way(before));
+        let was = context.before.is_some_and(|before| self.is_under_way(before));
         let rolled_out = |object: &Value| object.pointer("/status/rolledOut").cloned();
         let hash = rolled_out(deployment);
         let rollout = self.0.entry(name(deployment).to_owned()).or_insert(Rollout {
             rolled: None,
-            since: sight.at(),
+            since: context.at(),
         });
-        if hash.is_some() && sight.before.and_then(rolled_out) != hash {
+        if hash.is_some() && context.before.and_then(rolled_out) != hash {
             rollout.rolled = Some(rolled(deployment));
         }
         if self.is_under_way(deployment) != was
             && let Some(rollout) = self.0.get_mut(name(deployment))
         {
-            rollout.since = sight.at();
+            rollout.since = context.at();
         }
     }
 
@@ -98,38 +98,38 @@ fn rolled(deployment: &Value) -> Value {
 }
 
 impl Check for Limit {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
         for kind in ["MachineDeployment", "MachineSet"] {
-            if let Some(object) = sight.deleted(kind) {
+            if let Some(object) = context.deleted(kind) {
                 let key = (kind, name(object).to_owned());
                 self.above.remove(&key);
                 self.relapsed.remove(&key);
-                self.rollouts.note(sight);
+                self.rollouts.note(context);
             }
-            if let Some(object) = sight.applied(kind) {
+            if let Some(object) = context.applied(kind) {
                 let key = (kind, name(object).to_owned());
-                self.note_relapses(&key, sight, object);
+                self.note_relapses(&key, context, object);
                 if self.excess(kind, object).is_some() {
-                    self.above.entry(key).or_insert(sight.at());
+                    self.above.entry(key).or_insert(context.at());
                 } else {
                     self.above.remove(&key);
                 }
-                let entered = self.wrongly_entered(sight, object);
-                self.rollouts.note(sight);
+                let entered = self.wrongly_entered(context, object);
+                self.rollouts.note(context);
                 return entered;
             }
         }
         None
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         self.above
             .values()
             .filter_map(|since| terms.due(*since, 2 * terms.pass()))
             .min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
         let ((kind, named), since) = self.above.iter().find(|(_, since)| late(since))?;
         let (count, limit) = self.excess(kind, world.object(kind, named)?)?;
@@ -140,13 +140,13 @@ impl Check for Limit {
 }
 
 impl Limit {
-    fn note_relapses(&mut self, key: &(&'static str, String), sight: &Sight, owner: &Value) {
+    fn note_relapses(&mut self, key: &(&'static str, String), context: &CheckContext, owner: &Value) {
         let known = self.relapsed.entry(key.clone()).or_default();
-        let Some(before) = sight.before else { return };
+        let Some(before) = context.before else { return };
         if limit(owner) < limit(before) {
             known.clear();
         }
-        let again = new_entries(before, owner).filter(|entry| was_kept(entry, sight.world));
+        let again = new_entries(before, owner).filter(|entry| was_kept(entry, context.world));
         known.extend(again.map(|entry| text(entry, "/uid").to_owned()));
     }
 
@@ -162,9 +162,9 @@ impl Limit {
 
     /// A machine is entered that was not kept before: automatically only while there is room, and by nobody while a
     /// rollout is under way. The list is written on the version that was decided on.
-    fn wrongly_entered(&self, sight: &Sight, owner: &Value) -> Option<String> {
+    fn wrongly_entered(&self, context: &CheckContext, owner: &Value) -> Option<String> {
         let all = entries(owner);
-        let entry = new_entries(sight.before?, owner).find(|entry| !was_kept(entry, sight.world))?;
+        let entry = new_entries(context.before?, owner).find(|entry| !was_kept(entry, context.world))?;
         if self.rollouts.is_under_way(owner) {
             return Some(format!(
                 "machine {} is preserved, and {} is being rolled out",
@@ -217,18 +217,18 @@ pub(super) struct Lives {
 }
 
 impl Check for Lives {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        self.rollouts.note(sight);
-        if let Some(machine) = sight.applied("Machine") {
-            if let Some(broken) = self.is_not_heard(sight, machine) {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        self.rollouts.note(context);
+        if let Some(machine) = context.applied("Machine") {
+            if let Some(broken) = self.is_not_heard(context, machine) {
                 return Some(broken);
             }
-            let before = sight.before.filter(|before| is_preserved(before, sight))?;
-            if let Some(broken) = released_early(sight, before, machine) {
+            let before = context.before.filter(|before| is_preserved(before, context))?;
+            if let Some(broken) = released_early(context, before, machine) {
                 return Some(broken);
             }
             let falls = is_deleting(machine) && !is_deleting(before);
-            return (falls && !is_release_legal(sight, before)).then(|| {
+            return (falls && !is_release_legal(context, before)).then(|| {
                 format!(
                     "machine {}, preserved until {}, is to be deleted, and nothing released it",
                     name(machine),
@@ -236,10 +236,10 @@ impl Check for Lives {
                 )
             });
         }
-        let vm = sight.vm().filter(|vm| !vm.state.is_live())?;
-        let machine = sight.world.object("Machine", &vm.machine)?;
-        let goes = is_deleting(machine) || sight.truth.is_some_and(|truth| truth.is_none_or(is_deleting));
-        (is_preserved(machine, sight) && !goes && !sight.terms.is_by_user("VM", &vm.machine)).then(|| {
+        let vm = context.vm().filter(|vm| !vm.state.is_live())?;
+        let machine = context.world.object("Machine", &vm.machine)?;
+        let goes = is_deleting(machine) || context.truth.is_some_and(|truth| truth.is_none_or(is_deleting));
+        (is_preserved(machine, context) && !goes && !context.terms.is_by_user("VM", &vm.machine)).then(|| {
             format!(
                 "VM {} of machine {}, which is preserved, was deleted",
                 vm.id, vm.machine
@@ -251,18 +251,18 @@ impl Check for Lives {
 impl Lives {
     /// It fails in this write, and is not kept though it asks for that itself. What comes from its Node is left out: it
     /// may have changed there meanwhile.
-    fn is_not_heard(&self, sight: &Sight, machine: &Value) -> Option<String> {
-        let before = sight.before?;
+    fn is_not_heard(&self, context: &CheckContext, machine: &Value) -> Option<String> {
+        let before = context.before?;
         let fails = phase(machine) == "Failed" && !phase(before).starts_with("Failed") && !is_deleting(machine);
         let asked = annotation(before, PRESERVE).filter(|asked| ["now", "when-failed"].contains(asked))?;
-        let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
+        let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
         let of_node =
             annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some() || node.and_then(request).is_some();
-        let heard = !stage(machine).is_empty() || sight.terms.dialect == PreservationDialect::Off;
+        let heard = !stage(machine).is_empty() || context.terms.dialect == PreservationDialect::Off;
         if !fails || of_node || heard || annotation(machine, PRESERVE) != Some(asked) {
             return None;
         }
-        let set = sight.world.object("MachineSet", owner(machine, "MachineSet")?)?;
+        let set = context.world.object("MachineSet", owner(machine, "MachineSet")?)?;
         let Some(deployment) = owner(set, "MachineDeployment") else {
             // A set alone rolls nothing out.
             return (!is_deleting(set)).then(|| {
@@ -270,9 +270,9 @@ impl Lives {
                 format!("machine {named} fails and is not kept, though its annotation says {asked}")
             });
         };
-        let deployment = sight.world.object("MachineDeployment", deployment)?;
+        let deployment = context.world.object("MachineDeployment", deployment)?;
         // Two streams have no order between them.
-        let settled = sight.at().checked_sub(sight.terms.pass()).ok()?;
+        let settled = context.at().checked_sub(context.terms.pass()).ok()?;
         self.rollouts.none_since(deployment, settled).then(|| {
             format!(
                 "machine {} fails and is not kept, though its annotation says {asked} and no rollout of {} is under way",
@@ -284,11 +284,11 @@ impl Lives {
 }
 
 /// Draining or kept; one that is released already is judged when that begins.
-fn is_preserved(machine: &Value, sight: &Sight) -> bool {
+fn is_preserved(machine: &Value, context: &CheckContext) -> bool {
     match stage(machine) {
         "Draining" => true,
         "Releasing" => false,
-        _ => time(machine, EXPIRY).is_some_and(|expiry| expiry > sight.at()),
+        _ => time(machine, EXPIRY).is_some_and(|expiry| expiry > context.at()),
     }
 }
 
@@ -307,7 +307,7 @@ fn stage(machine: &Value) -> &str {
 }
 
 /// A preservation that ends, and what its Machine says of it contradicts the reason.
-fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<String> {
+fn released_early(context: &CheckContext, before: &Value, machine: &Value) -> Option<String> {
     if stage(machine) != "Releasing" || is_deleting(machine) {
         return None;
     }
@@ -317,12 +317,12 @@ fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<Stri
             .and_then(Value::as_str)
     };
     let asked = annotation(machine, PRESERVE);
-    let node = sight.world.object("Node", label(machine, keys::NODE_LABEL));
+    let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
     // What the Node says is written to the Machine, which may fail or recover before.
     let of_node = annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some();
     let reason = record("reason").unwrap_or_default();
     let legal = match reason {
-        "Expired" => time(machine, EXPIRY).is_some_and(|expiry| expiry <= sight.at()),
+        "Expired" => time(machine, EXPIRY).is_some_and(|expiry| expiry <= context.at()),
         "Refused" => [Some(machine), node]
             .into_iter()
             .flatten()
@@ -344,8 +344,8 @@ fn released_early(sight: &Sight, before: &Value, machine: &Value) -> Option<Stri
     })
 }
 
-fn is_release_legal(sight: &Sight, machine: &Value) -> bool {
-    let (world, terms) = (sight.world, sight.terms);
+fn is_release_legal(context: &CheckContext, machine: &Value) -> bool {
+    let (world, terms) = (context.world, context.terms);
     if request(machine) == Some("false") {
         return true;
     }

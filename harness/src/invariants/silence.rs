@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, name};
+use super::check_context::{CheckContext, name};
 use crate::engine::observe::{Quiet, Seen};
 
 /// Fields that heartbeats change, and what every write changes.
@@ -25,12 +25,12 @@ pub(super) struct Silence {
 }
 
 impl Check for Silence {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        match &sight.observation.what {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        match &context.observation.what {
             Seen::Quiet(Quiet::Silent { .. }) => self.silent = true,
             Seen::Quiet(Quiet::Over) => self.silent = false,
             Seen::Applied(kind, object) if self.silent && kind.kind != "Lease" => {
-                let change = match sight.before {
+                let change = match context.before {
                     None => "made".to_owned(),
                     Some(before) => format!("written ({})", difference(before, object, "")?),
                 };

@@ -17,10 +17,11 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::named::{Lately, listed};
-use super::sight::{
-    Sight, Terms, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time, version,
+use super::check_context::{
+    CheckContext, JudgingRules, after, annotation, bounds, is_deleting, label, machines_of, name, phase, share, time,
+    version,
 };
+use super::named::{Lately, listed};
 use crate::engine::world::WorldState;
 
 /// How long requests may be under way that mcm made before it knew of a change: one for each machine of a batch.
@@ -87,93 +88,96 @@ struct Changed {
     /// The deployment's generation since then.
     generation: i64,
     /// The write by which mcm said first that it knows of it.
-    told: Option<Told>,
+    told: Option<Acknowledgement>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Acknowledgement {
     resource_version: u64,
     at: Timestamp,
 }
 
 impl Check for Size {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        self.count(sight);
-        self.look_for_leader(sight);
-        if let Some(words) = self.confirmed(sight.at()) {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        self.count(context);
+        self.look_for_leader(context);
+        if let Some(words) = self.confirmed(context.at()) {
             return Some(words);
         }
-        if let Some(deployment) = sight.applied("MachineDeployment") {
+        if let Some(deployment) = context.applied("MachineDeployment") {
             self.explain(deployment);
-            let before = sight.before?;
-            self.named.note(sight);
-            self.limit_changed(sight, before, deployment);
-            self.note_told(sight, deployment);
+            let before = context.before?;
+            self.named.note(context);
+            self.limit_changed(context, before, deployment);
+            self.note_told(context, deployment);
             let resized = before["spec"]["replicas"] != deployment["spec"]["replicas"];
             if resized || interrupts_recreate(before, deployment) {
                 self.disturbed.insert(name(deployment).to_owned());
             }
-            self.promise_changed(sight, before, deployment);
+            self.promise_changed(context, before, deployment);
             return None;
         }
-        let machine = sight.applied("Machine")?;
+        let machine = context.applied("Machine")?;
         let called = label(machine, keys::DEPLOYMENT_LABEL);
-        let deployment = sight.world.object("MachineDeployment", called)?;
+        let deployment = context.world.object("MachineDeployment", called)?;
         if ["Failed", "Unknown", "CrashLoopBackOff"].contains(&phase(machine)) {
             self.disturbed.insert(called.to_owned());
         }
-        if sight.before.is_none() && sight.terms.is_by_user("Machine", name(machine)) {
+        if context.before.is_none() && context.terms.is_by_user("Machine", name(machine)) {
             self.disturbed.insert(called.to_owned());
             return None;
         }
-        if sight.before.is_none() {
-            let excess = self.made(sight, deployment, machine)?;
-            if sight.terms.calm_since.is_some() {
+        if context.before.is_none() {
+            let excess = self.made(context, deployment, machine)?;
+            if context.terms.calm_since.is_some() {
                 return Some(excess.words);
             }
             self.suspected.get_or_insert(Suspected {
                 deployment: called.to_owned(),
                 made: version(machine),
                 created: time(machine, "/metadata/creationTimestamp"),
-                until: sight.terms.timeouts.deadline(sight.at(), sight.terms.timeouts.slack),
+                until: context
+                    .terms
+                    .timeouts
+                    .deadline(context.at(), context.terms.timeouts.slack),
                 excess,
             });
             return None;
         }
-        let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
+        let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
         if removed {
             self.explain_by_removal(called, machine);
         }
-        if !removed || self.is_named(sight, machine, deployment) || is_preferred(sight, machine) {
+        if !removed || self.is_named(context, machine, deployment) || is_preferred(context, machine) {
             return None;
         }
-        let lost = sight.terms.is_deleted_by_user(machine) || has_lost_its_vm(sight.world, machine);
+        let lost = context.terms.is_deleted_by_user(machine) || has_lost_its_vm(context.world, machine);
         if lost {
             // Whatever the strategy, its set makes another one at once.
             self.disturbed.insert(called.to_owned());
         }
         // A rollout does without the failed machines that are kept; it takes them in the pass in which it takes others.
-        let kept = sight.before.is_some_and(|before| phase(before) == "Failed:Preserved");
+        let kept = context.before.is_some_and(|before| phase(before) == "Failed:Preserved");
         if kept || lost {
-            self.lost.entry(called.to_owned()).or_default().push_back(sight.at());
+            self.lost.entry(called.to_owned()).or_default().push_back(context.at());
             return None;
         }
-        self.too_few(sight, deployment)
+        self.too_few(context, deployment)
     }
 
-    fn due(&self, _: &Terms) -> Option<Timestamp> {
+    fn due(&self, _: &JudgingRules) -> Option<Timestamp> {
         Some(self.suspected.as_ref()?.until)
     }
 
-    fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, _: &JudgingRules) -> Option<String> {
         self.confirmed(now)
     }
 }
 
 impl Size {
-    fn count(&mut self, sight: &Sight) {
-        let now = sight.applied("Machine");
-        if now.or(sight.deleted("Machine")).is_none() {
+    fn count(&mut self, context: &CheckContext) {
+        let now = context.applied("Machine");
+        if now.or(context.deleted("Machine")).is_none() {
             return;
         }
         let mut add = |machine: &Value, number: i64| {
@@ -184,7 +188,7 @@ impl Size {
             count.all += number;
             count.live += if is_deleting(machine) { 0 } else { number };
         };
-        if let Some(before) = sight.before {
+        if let Some(before) = context.before {
             add(before, -1);
         }
         if let Some(now) = now {
@@ -198,8 +202,8 @@ impl Size {
     }
 
     /// Whether cluster-autoscaler named the machine, now or a moment ago: whoever names one that serves wants it to go.
-    fn is_named(&self, sight: &Sight, machine: &Value, deployment: &Value) -> bool {
-        self.named.has(sight, machine) || listed(deployment).any(|named| named == name(machine))
+    fn is_named(&self, context: &CheckContext, machine: &Value, deployment: &Value) -> bool {
+        self.named.has(context, machine) || listed(deployment).any(|named| named == name(machine))
     }
 
     /// A deployment that is seen late, and allowed before what was suspected.
@@ -229,25 +233,25 @@ impl Size {
         });
     }
 
-    fn promise_changed(&mut self, sight: &Sight, before: &Value, deployment: &Value) {
+    fn promise_changed(&mut self, context: &CheckContext, before: &Value, deployment: &Value) {
         if promised(before) == promised(deployment) {
             return;
         }
         let known = self.before.get(name(deployment));
-        let known = known.filter(|(_, until)| sight.at() <= *until);
+        let known = known.filter(|(_, until)| context.at() <= *until);
         let least = known.map_or(promised(before), |(least, _)| promised(before).min(*least));
-        let until = sight.terms.pass_after(sight.at());
+        let until = context.terms.pass_after(context.at());
         self.before.insert(name(deployment).to_owned(), (least, until));
     }
 
-    fn look_for_leader(&mut self, sight: &Sight) {
-        let Some(lease) = &sight.world.leadership else { return };
+    fn look_for_leader(&mut self, context: &CheckContext) {
+        let Some(lease) = &context.world.leadership else { return };
         if self.leader.as_ref().is_none_or(|(leader, _)| *leader != lease.holder) {
-            self.leader = Some((lease.holder.clone(), sight.at()));
+            self.leader = Some((lease.holder.clone(), context.at()));
         }
     }
 
-    fn limit_changed(&mut self, sight: &Sight, before: &Value, after: &Value) {
+    fn limit_changed(&mut self, context: &CheckContext, before: &Value, after: &Value) {
         let limit = |deployment: &Value| {
             let (replicas, surge, _) = numbers(deployment);
             replicas + surge
@@ -258,70 +262,72 @@ impl Size {
         let unseen = self
             .limits
             .get(name(after))
-            .filter(|known| !self.is_seen(sight, after, after, known));
+            .filter(|known| !self.is_seen(context, after, after, known));
         let changed = Changed {
             most: unseen.map_or(limit(before), |known| limit(before).max(known.most)),
-            at: sight.at(),
+            at: context.at(),
             generation: after["metadata"]["generation"].as_i64().unwrap_or_default(),
             told: None,
         };
         self.limits.insert(name(after).to_owned(), changed);
     }
 
-    fn note_told(&mut self, sight: &Sight, deployment: &Value) {
+    fn note_told(&mut self, context: &CheckContext, deployment: &Value) {
         let Some(changed) = self.limits.get_mut(name(deployment)) else {
             return;
         };
         if changed.told.is_none() && is_observed(deployment, changed) {
-            changed.told = version(deployment).map(|resource_version| Told {
+            changed.told = version(deployment).map(|resource_version| Acknowledgement {
                 resource_version,
-                at: sight.at(),
+                at: context.at(),
             });
         }
     }
 
     /// Whether mcm knew of a change when it asked for that object: it had said so, or it led already and nothing kept it from
     /// seeing the change, or a pass is over since then. Watches of two kinds show writes in any order.
-    fn is_seen(&self, sight: &Sight, deployment: &Value, written: &Value, changed: &Changed) -> bool {
+    fn is_seen(&self, context: &CheckContext, deployment: &Value, written: &Value, changed: &Changed) -> bool {
         let told_before = changed
             .told
             .zip(version(written))
-            .is_none_or(|(told, written)| told.resource_version < written && sight.at() > after(told.at, UNDER_WAY));
+            .is_none_or(|(told, written)| told.resource_version < written && context.at() > after(told.at, UNDER_WAY));
         if is_observed(deployment, changed) && told_before {
             return true;
         }
-        let Some(calm) = sight.terms.calm_since else {
+        let Some(calm) = context.terms.calm_since else {
             return false;
         };
         let led = self.leader.as_ref().map_or(Timestamp::MIN, |(_, since)| *since);
         let able = led.max(calm);
-        able <= changed.at || sight.at() > sight.terms.pass_after(able)
+        able <= changed.at || context.at() > context.terms.pass_after(able)
     }
 
     /// What a deployment might have before it was changed, as long as mcm may not know: sets of before are worked on until
     /// then.
-    fn limit_before(&self, sight: &Sight, deployment: &Value, machine: &Value) -> i64 {
+    fn limit_before(&self, context: &CheckContext, deployment: &Value, machine: &Value) -> i64 {
         let known = self.limits.get(name(deployment));
-        let unseen = known.filter(|known| !self.is_seen(sight, deployment, machine, known));
+        let unseen = known.filter(|known| !self.is_seen(context, deployment, machine, known));
         unseen.map_or(0, |known| known.most)
     }
 
-    fn too_few(&self, sight: &Sight, deployment: &Value) -> Option<String> {
+    fn too_few(&self, context: &CheckContext, deployment: &Value) -> Option<String> {
         let ordered = self.before.get(name(deployment));
-        let ordered = ordered.filter(|(_, until)| sight.at() <= *until);
+        let ordered = ordered.filter(|(_, until)| context.at() <= *until);
         let least = ordered.map_or(promised(deployment), |(before, _)| promised(deployment).min(*before));
         // Who does not know yet that a person took some counts them.
         let taken = self.lost.get(name(deployment)).into_iter().flatten();
-        let lately = taken.filter(|at| sight.at() <= sight.terms.pass_after(**at));
+        let lately = taken.filter(|at| context.at() <= context.terms.pass_after(**at));
         let (mut available, mut lost) = (0, lately.count() as i64);
-        for machine in machines_of(sight.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
+        for machine in machines_of(context.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
                 available += 1;
             } else if phase(machine) == "Unknown" || phase(machine).starts_with("Failed") || is_kept(machine) {
                 lost += 1;
             }
         }
-        let was_running = sight.before.is_some_and(|before| phase(before).starts_with("Running"));
+        let was_running = context
+            .before
+            .is_some_and(|before| phase(before).starts_with("Running"));
         (was_running && available + lost < least).then(|| {
             format!(
                 "deployment {} has {available} available Machines after a removal, and {lost} that faults took, and {least} are to be",
@@ -331,11 +337,11 @@ impl Size {
     }
 
     /// The Machines that are too many, and what is broken by it.
-    fn made(&self, sight: &Sight, deployment: &Value, machine: &Value) -> Option<Excess> {
+    fn made(&self, context: &CheckContext, deployment: &Value, machine: &Value) -> Option<Excess> {
         let called = name(deployment);
         let (replicas, surge, _) = numbers(deployment);
         let Count { all, live } = self.machines.get(called).copied().unwrap_or_default();
-        let most = (replicas + surge).max(self.limit_before(sight, deployment, machine));
+        let most = (replicas + surge).max(self.limit_before(context, deployment, machine));
         if live > most {
             let words = format!(
                 "deployment {called} has {live} Machines that are not Terminating: replicas {replicas} and surge {surge}"
@@ -371,10 +377,10 @@ fn has_lost_its_vm(world: &WorldState, machine: &Value) -> bool {
 }
 
 /// Whether a person gave the machine a priority: whoever prefers one that serves wants it to go.
-fn is_preferred(sight: &Sight, machine: &Value) -> bool {
+fn is_preferred(context: &CheckContext, machine: &Value) -> bool {
     let priority = annotation(machine, keys::PRIORITY_ANNOTATION);
     let preferred = priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY);
-    preferred && sight.terms.is_by_user("Machine", name(machine))
+    preferred && context.terms.is_by_user("Machine", name(machine))
 }
 
 /// Whether a person pauses a deployment that may have taken all its machines to make others.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use mcm_api::keys;
 
 use super::Check;
-use super::sight::{Sight, Terms, is_deleting, name, phase, time};
+use super::check_context::{CheckContext, JudgingRules, is_deleting, name, phase, time};
 use crate::engine::world::{WorldState, text};
 
 /// Who waits since when, and for what; by name.
@@ -35,36 +35,36 @@ impl Starvation {
 }
 
 impl Check for Starvation {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(call) = sight.call() {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(call) = context.call() {
             self.waits_no_more(|this| &mut this.begin, &call.machine);
         }
-        if let Some(machine) = sight.deleted("Machine") {
+        if let Some(machine) = context.deleted("Machine") {
             self.waits_no_more(|this| &mut this.begin, name(machine));
             self.waits_no_more(|this| &mut this.end, name(machine));
         }
-        let machine = sight.applied("Machine")?;
+        let machine = context.applied("Machine")?;
         let named = name(machine);
         let begun = !text(machine, "/status/lastOperation/description").is_empty() || is_deleting(machine);
-        if sight.before.is_none() && !begun && text(machine, "/spec/providerID").is_empty() {
-            self.waits(|this| &mut this.begin, named, sight.at());
+        if context.before.is_none() && !begun && text(machine, "/spec/providerID").is_empty() {
+            self.waits(|this| &mut this.begin, named, context.at());
         } else if begun {
             self.waits_no_more(|this| &mut this.begin, named);
         }
         let finalizers = machine["metadata"]["finalizers"].as_array();
         let ours = finalizers.is_some_and(|all| all.iter().any(|finalizer| finalizer == keys::MACHINE_FINALIZER));
         match time(machine, "/metadata/deletionTimestamp").filter(|_| ours && phase(machine) != "Terminating") {
-            Some(_) => self.waits(|this| &mut this.end, named, sight.at()),
+            Some(_) => self.waits(|this| &mut this.end, named, context.at()),
             None => self.waits_no_more(|this| &mut this.end, named),
         }
         None
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         terms.due(self.first?, 2 * terms.pass())
     }
 
-    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &JudgingRules) -> Option<String> {
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
         let begins = self
             .begin

@@ -34,7 +34,7 @@ impl Story {
         let now = Timestamp::UNIX_EPOCH;
         Self {
             world: WorldState::default(),
-            invariants: Invariants::new(Terms::new(Timeouts::production(), now)),
+            invariants: Invariants::new(JudgingRules::new(Timeouts::production(), now)),
             now,
             found: None,
         }

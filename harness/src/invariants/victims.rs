@@ -12,9 +12,11 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
+use super::check_context::{
+    CheckContext, JudgingRules, after, annotation, is_deleting, label, name, owner, phase, time, uid, version,
+};
 use super::named::Lately;
 use super::preservation::limit;
-use super::sight::{Sight, Terms, after, annotation, is_deleting, label, name, owner, phase, time, uid, version};
 use crate::engine::world::WorldState;
 
 /// A set's generation, and how many machines it wants.
@@ -40,62 +42,62 @@ pub(super) struct Victims {
 }
 
 impl Check for Victims {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        if let Some(deployment) = sight.applied("MachineDeployment") {
-            self.deployment(sight, deployment);
-            return released_out_of_turn(sight, deployment);
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(deployment) = context.applied("MachineDeployment") {
+            self.deployment(context, deployment);
+            return released_out_of_turn(context, deployment);
         }
-        if let Some(deployment) = sight.deleted("MachineDeployment") {
+        if let Some(deployment) = context.deleted("MachineDeployment") {
             self.named.retain(|(owner, _), _| owner != name(deployment));
         }
-        if let Some(set) = sight.applied("MachineSet") {
-            self.note(set, sight.at());
-            return released_out_of_turn(sight, set).or_else(|| self.grows_in_vain(sight, set));
+        if let Some(set) = context.applied("MachineSet") {
+            self.note(set, context.at());
+            return released_out_of_turn(context, set).or_else(|| self.grows_in_vain(context, set));
         }
-        if let Some(node) = sight.applied("Node") {
-            return misspelt(sight, node);
+        if let Some(node) = context.applied("Node") {
+            return misspelt(context, node);
         }
-        if let Some(machine) = sight.deleted("Machine") {
+        if let Some(machine) = context.deleted("Machine") {
             self.made.remove(uid(machine));
             self.priorities.remove(uid(machine));
         }
-        let machine = sight.applied("Machine")?;
+        let machine = context.applied("Machine")?;
         let now = priority(machine);
         let known = self.priorities.get(uid(machine)).filter(|(known, _)| *known == now);
         if known.is_none() {
-            self.priorities.insert(uid(machine).to_owned(), (now, sight.at()));
+            self.priorities.insert(uid(machine).to_owned(), (now, context.at()));
         }
-        let set = sight.world.object("MachineSet", owner(machine, "MachineSet")?)?;
+        let set = context.world.object("MachineSet", owner(machine, "MachineSet")?)?;
         let generation = set["metadata"]["generation"].as_i64().unwrap_or_default();
         let replicas = set["spec"]["replicas"].as_i64().unwrap_or_default();
-        if sight.before.is_none() {
-            let made_under = self.spec_at(sight, set, machine).unwrap_or((generation, replicas));
+        if context.before.is_none() {
+            let made_under = self.spec_at(context, set, machine).unwrap_or((generation, replicas));
             self.made.insert(uid(machine).to_owned(), made_under);
-            return made_for_nobody(sight, machine, set);
+            return made_for_nobody(context, machine, set);
         }
-        let removed = is_deleting(machine) && !sight.before.is_some_and(is_deleting);
-        let asked = is_deleting(set) || sight.terms.is_deleted_by_user(machine) || is_replaced(machine);
+        let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
+        let asked = is_deleting(set) || context.terms.is_deleted_by_user(machine) || is_replaced(machine);
         if !removed {
             return None;
         }
         let lost = self.lost.entry(name(set).to_owned()).or_default();
-        lost.retain(|at| sight.at() <= after(*at, sight.terms.pass()));
-        let leapt = sight.terms.leapt.get(name(set)) == Some(&sight.at());
-        if asked || leapt || is_without_vm(sight.world, machine) {
-            lost.push_back(sight.at());
+        lost.retain(|at| context.at() <= after(*at, context.terms.pass()));
+        let leapt = context.terms.leapt.get(name(set)) == Some(&context.at());
+        if asked || leapt || is_without_vm(context.world, machine) {
+            lost.push_back(context.at());
             return None;
         }
         // Who does not know yet that others went counts them.
-        let left = siblings(sight.world, machine, set).count() as i64 + lost.len() as i64;
-        let named = self.is_named(sight, machine);
+        let left = siblings(context.world, machine, set).count() as i64 + lost.len() as i64;
+        let named = self.is_named(context, machine);
         let others_went = self
             .unnamed
             .get(uid(set))
-            .is_some_and(|(known, at)| *known == generation && sight.at() <= after(*at, sight.terms.pass()));
+            .is_some_and(|(known, at)| *known == generation && context.at() <= after(*at, context.terms.pass()));
         if !named {
-            self.unnamed.insert(uid(set).to_owned(), (generation, sight.at()));
+            self.unnamed.insert(uid(set).to_owned(), (generation, context.at()));
         }
-        let wanted = self.fewest(sight, set, replicas);
+        let wanted = self.fewest(context, set, replicas);
         if left < wanted && (!named || others_went) {
             return Some(format!(
                 "machine {} of set {} was removed beyond the request: {left} are left of {wanted}",
@@ -103,7 +105,7 @@ impl Check for Victims {
                 name(set)
             ));
         }
-        if let Some(better) = self.better(sight, machine, set) {
+        if let Some(better) = self.better(context, machine, set) {
             return Some(better);
         }
         let made_under = self.made.get(uid(machine))?;
@@ -116,14 +118,14 @@ impl Check for Victims {
         })
     }
 
-    fn due(&self, terms: &Terms) -> Option<Timestamp> {
+    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
         self.named
             .values()
             .filter_map(|since| terms.due(*since, 2 * terms.pass()))
             .min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &Terms) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
         self.named
             .retain(|(deployment, machine), _| may_go(world, deployment, machine));
         let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
@@ -150,34 +152,34 @@ impl Victims {
 
     /// What the set wanted when the machine was asked for: the two are told of side by side. While requests may take long
     /// one of before a change may be answered after it.
-    fn spec_at(&self, sight: &Sight, set: &Value, machine: &Value) -> Option<Wanted> {
+    fn spec_at(&self, context: &CheckContext, set: &Value, machine: &Value) -> Option<Wanted> {
         let made = version(machine)?;
         let mut specs = self.specs.get(name(set))?.iter().rev();
         let (_, spec, since) = specs.find(|(version, ..)| *version <= made)?;
-        let under_way = sight.terms.calm_since.is_none() && sight.at() <= after(*since, sight.terms.pass());
+        let under_way = context.terms.calm_since.is_none() && context.at() <= after(*since, context.terms.pass());
         let before = specs.next().filter(|_| under_way);
         Some(before.map_or(*spec, |(_, before, _)| *before))
     }
 
     /// The smallest number that was asked for, now or until a pass ago while watches may lag: whoever has not heard of the
     /// new one goes by that.
-    fn fewest(&self, sight: &Sight, set: &Value, now: i64) -> i64 {
-        let lagging = sight.terms.calm_since.is_none();
+    fn fewest(&self, context: &CheckContext, set: &Value, now: i64) -> i64 {
+        let lagging = context.terms.calm_since.is_none();
         let specs = self.specs.get(name(set)).map(Vec::as_slice).unwrap_or_default();
         let replaced = specs.iter().zip(specs.iter().skip(1).map(|(_, _, since)| *since));
-        let lately = replaced.filter(|(_, until)| lagging && sight.at() <= after(*until, sight.terms.pass()));
+        let lately = replaced.filter(|(_, until)| lagging && context.at() <= after(*until, context.terms.pass()));
         let before = lately.map(|((_, (_, replicas), _), _)| *replicas);
         before.fold(now, i64::min)
     }
 
-    fn deployment(&mut self, sight: &Sight, deployment: &Value) {
+    fn deployment(&mut self, context: &CheckContext, deployment: &Value) {
         let called = name(deployment);
         let template = |deployment: &Value| deployment["spec"]["template"].clone();
-        if sight
+        if context
             .before
             .is_some_and(|before| template(before) != template(deployment))
         {
-            self.templates.insert(called.to_owned(), sight.at());
+            self.templates.insert(called.to_owned(), context.at());
         }
         let list = annotation(deployment, keys::TRIGGER_DELETION_ANNOTATION).unwrap_or_default();
         let scaled = annotation(deployment, keys::LAST_SCALE_ANNOTATION).and_then(|time| time.parse().ok());
@@ -194,36 +196,36 @@ impl Victims {
         // Whoever puts the list in order drops those that go.
         self.named
             .retain(|(owner, machine), _| owner != called || listed.contains(&machine.as_str()));
-        self.lately.note(sight);
+        self.lately.note(context);
         for machine in listed {
             let key = (called.to_owned(), machine.to_owned());
-            self.named.entry(key).or_insert(sight.at());
+            self.named.entry(key).or_insert(context.at());
         }
     }
 
     /// Whether the machine is on a list, or was a moment ago.
-    fn is_named(&self, sight: &Sight, machine: &Value) -> bool {
-        self.lately.has(sight, machine) || self.named.keys().any(|(_, named)| named == name(machine))
+    fn is_named(&self, context: &CheckContext, machine: &Value) -> bool {
+        self.lately.has(context, machine) || self.named.keys().any(|(_, named)| named == name(machine))
     }
 
     /// More machines are ordered of a template that is to vanish.
-    fn grows_in_vain(&self, sight: &Sight, set: &Value) -> Option<String> {
+    fn grows_in_vain(&self, context: &CheckContext, set: &Value) -> Option<String> {
         let replicas = |set: &Value| set["spec"]["replicas"].as_i64().unwrap_or_default();
         // A step that asks for a set may be told of it before the watch is.
         let in_order = |before: &Value| version(before) <= version(set);
-        let before = sight
+        let before = context
             .before
             .filter(|before| replicas(before) < replicas(set) && in_order(before))?;
-        let deployment = sight
+        let deployment = context
             .world
             .object("MachineDeployment", owner(set, "MachineDeployment")?)?;
         let class = |object: &Value| object["spec"]["template"]["spec"]["class"]["name"].clone();
         let since = self.templates.get(name(deployment)).copied().unwrap_or(Timestamp::MIN);
-        let settled = sight
+        let settled = context
             .terms
-            .due(since, sight.terms.pass())
-            .is_some_and(|due| due <= sight.at());
-        let by_hand = sight.terms.is_by_user("MachineSet", name(set));
+            .due(since, context.terms.pass())
+            .is_some_and(|due| due <= context.at());
+        let by_hand = context.terms.is_by_user("MachineSet", name(set));
         let excused = deployment["spec"]["paused"] == true || is_deleting(deployment) || by_hand || !settled;
         (!excused && class(set) != class(deployment)).then(|| {
             format!(
@@ -238,15 +240,15 @@ impl Victims {
     }
 
     /// A sibling that ranks before the machine that was removed.
-    fn better(&self, sight: &Sight, machine: &Value, set: &Value) -> Option<String> {
+    fn better(&self, context: &CheckContext, machine: &Value, set: &Value) -> Option<String> {
         let joined = |machine: &Value| matches!(phase(machine), "Running" | "Unknown");
-        let before = sight.before?;
+        let before = context.before?;
         let own = priority(before);
         let settled = |since: Timestamp| {
-            let due = sight.terms.due(since, sight.terms.pass());
-            due.is_some_and(|due| due <= sight.at())
+            let due = context.terms.due(since, context.terms.pass());
+            due.is_some_and(|due| due <= context.at())
         };
-        siblings(sight.world, machine, set)
+        siblings(context.world, machine, set)
             .filter(|sibling| !is_excepted(sibling))
             .find_map(|sibling| {
                 let (others, since) = *self.priorities.get(uid(sibling))?;
@@ -272,12 +274,12 @@ impl Victims {
 
 /// When a maximum is lowered, of the failed machines that are kept automatically those end that were created first, and no
 /// more than must.
-fn released_out_of_turn(sight: &Sight, owner: &Value) -> Option<String> {
+fn released_out_of_turn(context: &CheckContext, owner: &Value) -> Option<String> {
     let entries = |object: &Value| -> Vec<Value> {
         let list = object.pointer("/status/preservations").and_then(Value::as_array);
         list.cloned().unwrap_or_default()
     };
-    let known = entries(sight.before?);
+    let known = entries(context.before?);
     let all = entries(owner);
     let is_released = |entry: &Value| entry["released"] == true;
     let was_released = |entry: &&Value| known.iter().any(|one| one["uid"] == entry["uid"] && is_released(one));
@@ -348,8 +350,8 @@ fn may_go(world: &WorldState, deployment: &str, machine: &str) -> bool {
 }
 
 /// Nobody needs machines of an owner that is to go.
-fn made_for_nobody(sight: &Sight, machine: &Value, set: &Value) -> Option<String> {
-    let deployment = owner(set, "MachineDeployment").and_then(|owner| sight.world.object("MachineDeployment", owner));
+fn made_for_nobody(context: &CheckContext, machine: &Value, set: &Value) -> Option<String> {
+    let deployment = owner(set, "MachineDeployment").and_then(|owner| context.world.object("MachineDeployment", owner));
     let owners = [Some(set), deployment];
     let leaving = owners.into_iter().flatten().find(|owner| is_deleting(owner))?;
     Some(format!(
@@ -367,10 +369,10 @@ fn is_replaced(machine: &Value) -> bool {
 }
 
 /// What cluster-autoscaler does not read does not keep it away, unless the machine's template says so.
-fn misspelt(sight: &Sight, node: &Value) -> Option<String> {
+fn misspelt(context: &CheckContext, node: &Value) -> Option<String> {
     annotation(node, keys::SCALE_DOWN_DISABLED_BY_US_ANNOTATION)?;
     let value = annotation(node, keys::SCALE_DOWN_DISABLED_ANNOTATION)?;
-    let machine = sight.world.object("Machine", label(node, keys::MACHINE_NAME_LABEL));
+    let machine = context.world.object("Machine", label(node, keys::MACHINE_NAME_LABEL));
     let template = machine.and_then(|machine| machine.pointer("/spec/nodeTemplate"));
     let wanted = template.and_then(|template| annotation(template, keys::SCALE_DOWN_DISABLED_ANNOTATION));
     (value != "true" && wanted != Some(value)).then(|| {

@@ -97,9 +97,9 @@ pub enum Condition {
     /// So many volumes were made for a claim and are still there.
     VolumesOf(VolumesOf),
     /// Events told of an object.
-    Told(Told),
+    Told(EventCount),
     /// A fault rule has struck.
-    Struck(Struck),
+    Struck(FaultHits),
     /// All of them.
     All(Vec<Condition>),
     /// One of them at least.
@@ -296,7 +296,7 @@ pub struct VolumesOf {
 /// So many Kubernetes Events tell of an object; one that counts repetitions counts as often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Told {
+pub struct EventCount {
     /// The object's kind.
     pub kind: String,
     /// Its name.
@@ -314,7 +314,7 @@ pub struct Told {
 /// A fault rule, of the cloud's or of the API server's, has struck.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Struck {
+pub struct FaultHits {
     /// The rule's name.
     pub fault: String,
     /// So often or more.
@@ -430,7 +430,7 @@ impl fmt::Display for Condition {
                 bounds(f, told.at_least, told.at_most)?;
                 write!(f, "event(s) {} tell of {} {}", told.reason, told.kind, told.name)
             }
-            Self::Struck(Struck { fault, at_least }) => write!(f, "fault {fault} struck at least {at_least} times"),
+            Self::Struck(FaultHits { fault, at_least }) => write!(f, "fault {fault} struck at least {at_least} times"),
             Self::All(list) => join(f, list, " and "),
             Self::Any(list) => join(f, list, " or "),
             Self::Not(condition) => write!(f, "not ({condition})"),

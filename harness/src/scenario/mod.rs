@@ -5,12 +5,12 @@
 //! does what it is asked (`stage`).
 
 pub mod builder;
+pub mod deferred_target;
 pub mod disturb;
 pub mod duration;
 pub mod expect;
 pub mod fixtures;
 mod length;
-pub mod someone;
 pub mod step;
 pub mod workload;
 

@@ -6,11 +6,11 @@ use mcm_api::Code;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::deferred_target::DeferredTarget;
 use super::disturb::{ApiFault, Autoscaler, Flap, Keep, Pause, QuietEnd, SlowCreation, Strip};
 use super::duration::{DurationExpression, Timeouts};
 use super::expect::Expectation;
 use super::fixtures;
-use super::someone::Someone;
 use super::workload::{self, Budget, Kind, Priority, Workload};
 
 /// One step. Steps are performed in order; an expectation holds the next one up unless it is made `meanwhile`.
@@ -70,7 +70,7 @@ pub enum Step {
     /// A zone is back.
     MendZone(String),
     /// Something happens to a machine that is chosen when its turn comes.
-    Someone(Someone),
+    Someone(DeferredTarget),
     /// Something that must be seen.
     Expect(Expectation),
 }

@@ -204,7 +204,7 @@ impl CloudClient {
     /// When the stream cannot be opened.
     pub async fn watch(&self, after: u64) -> Result<BoxStream<'static, Result<(u64, CloudEvent), String>>, String> {
         let records = limited(self.0.clone().watch(proto::WatchRequest { after })).await?;
-        let told = Told {
+        let told = RecordReader {
             cloud: self.clone(),
             known: BTreeMap::new(),
         };
@@ -427,12 +427,12 @@ impl CloudClient {
 }
 
 /// Turns records into events; a VM's machine is asked for once.
-struct Told {
+struct RecordReader {
     cloud: CloudClient,
     known: BTreeMap<String, Vm>,
 }
 
-impl Told {
+impl RecordReader {
     /// What a record tells: all of it or, with an error, nothing.
     async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, String> {
         let mut events = Vec::new();

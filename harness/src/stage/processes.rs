@@ -29,7 +29,7 @@ use super::supervised::tell_of_process;
 use super::{Stage, setup};
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::observe::Request;
-use crate::engine::{Told, perform};
+use crate::engine::{ScenarioOutcome, perform};
 use crate::plan::{self, Disturbance, effects, hits, schedule};
 use crate::runner::{Job, Ran};
 use crate::scenario::step::{Crash, Process, ProcessAction};
@@ -200,7 +200,7 @@ impl ProcessStage {
     }
 
     /// Adds to a run what disturbed it; how often each disturbance struck.
-    fn tell(&self, told: &mut Told, disturbances: &[Disturbance]) -> Vec<u64> {
+    fn tell(&self, told: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
         self.schedule.tell(&mut told.narrative);
         let group = match &self.mcm {
             Acting::Gated(gated) => {

@@ -128,7 +128,7 @@ pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
     options.safety.apiserver_check_timeout = GoDuration(timeouts.api_timeout);
     options.safety.apiserver_check_period = GoDuration(timeouts.api_timeout * 2);
     // In production both are looked at once a minute.
-    options.brake.overshooting_period = options.safety.apiserver_check_period;
+    options.overshoot.overshooting_period = options.safety.apiserver_check_period;
     let lease = timeouts.lease_duration;
     options.leader_election.lease_duration = GoDuration(lease);
     options.leader_election.renew_deadline = GoDuration(lease * 2 / 3);
@@ -159,7 +159,7 @@ pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
         ),
         format!(
             "--machine-safety-overshooting-period={}",
-            options.brake.overshooting_period
+            options.overshoot.overshooting_period
         ),
         format!("--short-retry={}", options.retry.short),
         format!("--medium-retry={}", options.retry.medium),

@@ -35,7 +35,7 @@ use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, pulses, setup};
 use crate::deploy::{self, FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::engine::evaluate::short;
 use crate::engine::observe::Request;
-use crate::engine::{Told, perform};
+use crate::engine::{ScenarioOutcome, perform};
 use crate::plan::{Limits, effects, hits, is_disturbing, schedule};
 use crate::runner::{Job, Ran, TraceSummary};
 use crate::scenario::step::{Crash, Process, ProcessAction};
@@ -97,7 +97,7 @@ pub fn run(job: &Job) -> Ran {
 }
 
 /// Performs the job's scenario unless it runs away.
-async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -> Result<Told, String> {
+async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -> Result<ScenarioOutcome, String> {
     let Limits {
         virtual_time, events, ..
     } = job.plan.limits;
@@ -139,13 +139,13 @@ struct SimStage {
     disturbed: bool,
     /// Of mcm.
     beats: Option<Pulses>,
-    calm: Calm,
+    calm: CalmWatch,
     parts: JoinSet<String>,
 }
 
 /// When nothing disturbs the world any more, and what is spared from then on.
 #[derive(Clone)]
-struct Calm {
+struct CalmWatch {
     clock: Clock,
     faults: Faults,
     pulses: [Option<Pulses>; 2],
@@ -153,7 +153,7 @@ struct Calm {
     undisturbed: Arc<AtomicBool>,
 }
 
-impl Calm {
+impl CalmWatch {
     /// Looks until it is calm; never ends.
     async fn watch(self) -> String {
         while !self.clock.is_calm() && !self.has_come() {
@@ -305,7 +305,7 @@ impl SimStage {
             });
             parts.spawn(async move { format!("{NEIGHBOUR} ended: {}", process.run().await) });
         }
-        let calm = Calm {
+        let calm = CalmWatch {
             clock: clock.clone(),
             faults: server.faults(),
             pulses: [pulses, beats.clone()],

@@ -10,7 +10,7 @@ use mcm_core::machine::{CallKind, CloudCall};
 use mcm_driver::MachineRequest;
 use serde_json::json;
 
-use super::Hands;
+use super::ActionExecutor;
 
 /// What is remembered of the creation of a machine.
 #[derive(Clone, Copy, Default)]
@@ -57,7 +57,7 @@ fn of_creation<T>(name: &str, look: impl FnOnce(&mut Creation) -> T) -> T {
     CREATIONS.with_borrow_mut(|creations| look(creations.entry(name.to_owned()).or_default()))
 }
 
-impl Hands {
+impl ActionExecutor {
     /// The first write of a preservation brings back a young machine's spec from before it had a VM, whoever wrote it since.
     pub(super) async fn with_old_copy(
         &self,

@@ -44,19 +44,22 @@ impl Controllers {
     /// One pass, or as many as a drain takes: its worker is one of those for deletions alone, or one of all.
     pub(super) async fn machine_to_its_end(&self, key: &Key, hurry: bool) -> Outcome {
         let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
-        let own = defect!(DrainKeepsDeletionWorker) && self.hands.world.machines.get(key).is_some_and(deleted);
+        let own = defect!(DrainKeepsDeletionWorker) && self.executor.world.machines.get(key).is_some_and(deleted);
         let permit = own.then(|| self.slots.enter("deletions", Work::Machine(key.clone())));
         if matches!(permit, Some(None)) {
             return Outcome::default();
         }
         let mut outcome = self.machine(key, hurry).await;
         let drains = || {
-            let machine = self.hands.world.machines.get(key);
+            let machine = self.executor.world.machines.get(key);
             machine.is_some_and(|machine| Stage::of(&machine.status) == Some(Stage::Drain))
         };
-        while drains() && self.hands.may_act() {
+        while drains() && self.executor.may_act() {
             let short = self.settings.retry.short;
-            self.hands.clock.sleep(outcome.wake.unwrap_or(short).min(short)).await;
+            self.executor
+                .clock
+                .sleep(outcome.wake.unwrap_or(short).min(short))
+                .await;
             outcome = self.machine(key, false).await;
         }
         drop(permit);
@@ -68,25 +71,25 @@ impl Controllers {
         if machine.metadata.deletion_timestamp.is_none() {
             return Vec::new();
         }
-        let work = Work::Class(Key::new(&self.hands.world.namespace, &machine.spec.class.name));
+        let work = Work::Class(Key::new(&self.executor.world.namespace, &machine.spec.class.name));
         vec![Trigger { work, hurry: false }]
     }
 
     /// Performs an action; `None`: it is a creation, and is not awaited any longer as its machine is being deleted.
     pub(super) async fn perform_unless_deleted(&self, action: &Action, view: &mut View) -> Option<kube::Result<Done>> {
         if !matches!(action, Action::Call(call) if call.kind == CallKind::Create) {
-            return Some(self.hands.perform(action, view).await);
+            return Some(self.executor.perform(action, view).await);
         }
         let key = Key::of(&view.machine);
         let deleted = async {
             let deleted = |machine: Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
-            while !self.hands.world.machines.get(&key).is_none_or(deleted) {
-                self.hands.clock.sleep(Duration::from_secs(1)).await;
+            while !self.executor.world.machines.get(&key).is_none_or(deleted) {
+                self.executor.clock.sleep(Duration::from_secs(1)).await;
             }
         };
         tokio::select! {
             biased;
-            performed = self.hands.perform(action, view) => Some(performed),
+            performed = self.executor.perform(action, view) => Some(performed),
             () = deleted => None,
         }
     }

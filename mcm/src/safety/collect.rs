@@ -40,7 +40,7 @@ impl Memory {
 impl Safety {
     /// Answers when another pass is needed before the regular one.
     pub(super) async fn collect(&self, memory: &mut Memory) -> Option<Duration> {
-        let world = &self.hands().world;
+        let world = &self.executor().world;
         let mut wake = None;
         let mut listings = Vec::new();
         for class in world.classes.all() {
@@ -93,7 +93,7 @@ impl Safety {
     }
 
     fn refused(&self, candidate: &Candidate, reason: &str) {
-        self.hands().metrics.count_orphan("refused");
+        self.executor().metrics.count_orphan("refused");
         tracing::warn!(
             vm = candidate.provider_id,
             machine = candidate.machine,
@@ -104,9 +104,9 @@ impl Safety {
 
     /// The VMs of a class; `None`: its driver lists none. A class that cannot be asked about is told of in the log.
     async fn list(&self, class: &MachineClass) -> Result<Option<Listing>, ()> {
-        let hands = self.hands();
+        let executor = self.executor();
         let name = class.name_any();
-        let secret = secret(&hands.world, class);
+        let secret = secret(&executor.world, class);
         if let Some(missing) = secret.missing.first() {
             tracing::warn!(
                 class = name,
@@ -115,8 +115,8 @@ impl Safety {
             );
             return Err(());
         }
-        let listed = hands.driver.list_machines(class.clone(), secret.data.0);
-        match hands.timed_call(class, "ListMachines", listed).await {
+        let listed = executor.driver.list_machines(class.clone(), secret.data.0);
+        match executor.timed_call(class, "ListMachines", listed).await {
             Ok(vms) => Ok(Some(Listing { class: name, vms })),
             Err(error) if error.code == Code::Unimplemented => Ok(None),
             Err(error) => {
@@ -130,8 +130,8 @@ impl Safety {
         if !self.may_collect() {
             return Verdict::Stop("an API server is away, or another process leads".to_owned());
         }
-        let hands = self.hands();
-        let api: Api<Machine> = Api::namespaced(hands.control.clone(), &hands.world.namespace);
+        let executor = self.executor();
+        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.world.namespace);
         let truth = match api.get_opt(&candidate.machine).await {
             Ok(None) => Truth::Absent,
             Ok(Some(machine)) => Truth::Present(Known::of(&machine)),
@@ -148,9 +148,9 @@ impl Safety {
 
     /// Deletes a VM on behalf of a machine that stands for this VM only: it has its provider id, and no uid.
     async fn take_away(&self, candidate: &Candidate) -> bool {
-        let hands = self.hands();
-        let key = Key::new(&hands.world.namespace, &candidate.class);
-        let Some(class) = hands.world.classes.get(&key) else {
+        let executor = self.executor();
+        let key = Key::new(&executor.world.namespace, &candidate.class);
+        let Some(class) = executor.world.classes.get(&key) else {
             return false;
         };
         // Afterwards nobody would know that the Node was ours.
@@ -166,12 +166,12 @@ impl Safety {
         let request = MachineRequest {
             machine,
             class: MachineClass::clone(&class),
-            secret: secret(&hands.world, &class).data.0,
+            secret: secret(&executor.world, &class).data.0,
         };
         let collecting = &self.guard().0.collecting;
         collecting.store(true, Ordering::Relaxed);
-        let deleted = hands
-            .timed_call(&class, "DeleteMachine", hands.driver.delete_machine(request))
+        let deleted = executor
+            .timed_call(&class, "DeleteMachine", executor.driver.delete_machine(request))
             .await;
         collecting.store(false, Ordering::Relaxed);
         let Candidate {
@@ -187,13 +187,13 @@ impl Safety {
                 format!("the VM {provider_id}, which nobody needs ({evidence}), cannot be deleted: {error}"),
             ),
         };
-        hands
+        executor
             .metrics
             .count_orphan(if deleted.is_ok() { "collected" } else { "failed" });
         tracing::warn!(machine = candidate.machine, "{message}");
-        let event = hands
+        let event = executor
             .recorder
-            .record(&hands.control, &*class, EventType::Warning, reason, &message);
+            .record(&executor.control, &*class, EventType::Warning, reason, &message);
         if let Err(error) = event.await {
             tracing::debug!(error = brief(&error), "the event was not recorded");
         }

@@ -17,7 +17,7 @@ pub(super) fn without_reset(before: ApiHealth, next: Next) -> Next {
 impl Safety {
     /// Returns when a part of the caches is filled, and, without the API servers, whatever they answer.
     pub(super) async fn partly_filled(&self) {
-        let world = &self.hands().world;
+        let world = &self.executor().world;
         let behind = || {
             if defect!(OrphansCollectedBeforeMachinesAreListed) {
                 self.guard().health() != ApiHealth::Up
@@ -26,7 +26,7 @@ impl Safety {
             }
         };
         while behind() || !world.classes.synced() || !world.secrets.synced() {
-            self.hands().clock.sleep(Duration::from_secs(1)).await;
+            self.executor().clock.sleep(Duration::from_secs(1)).await;
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::error::{brief, is_conflict, is_not_found};
 impl Safety {
     /// `listed` are the provider ids of VMs that have our tags. Answers when another pass is needed before the regular one.
     pub(super) async fn mark_nodes(&self, listed: &BTreeSet<String>) -> Option<Duration> {
-        let target = self.hands().world.target.as_ref()?;
+        let target = self.executor().world.target.as_ref()?;
         let settings = &self.controllers.settings;
         let patience = Patience {
             creation: settings.creation_timeout,
@@ -54,7 +54,7 @@ impl Safety {
 
     /// Marks the Nodes on a VM that is about to go, and releases them; answers whether that is done.
     pub(super) async fn let_node_go(&self, provider_id: &str) -> bool {
-        let nodes = self.hands().world.target.as_ref().map(|target| target.nodes.all());
+        let nodes = self.executor().world.target.as_ref().map(|target| target.nodes.all());
         let on_it = |node: &Arc<Node>| {
             let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
             named == Some(provider_id) && self.machines_behind(node) == 0
@@ -70,16 +70,16 @@ impl Safety {
 
     /// Writes a mark; when that fails: when to try again.
     async fn write_node(&self, node: &Node, patch: Value) -> Result<(), Duration> {
-        let hands = self.hands();
+        let executor = self.executor();
         let retry = &self.controllers.settings.retry;
-        let Some((target, client)) = hands.world.target.as_ref().zip(hands.target.clone()) else {
+        let Some((target, client)) = executor.world.target.as_ref().zip(executor.target.clone()) else {
             return Ok(());
         };
         let name = node.name_any();
         let api: Api<Node> = Api::all(client);
         match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
             Ok(written) => {
-                drop(hands.wrote(&target.nodes, written));
+                drop(executor.wrote(&target.nodes, written));
                 Ok(())
             }
             Err(error) if is_not_found(&error) => Ok(()),
@@ -102,7 +102,7 @@ impl Safety {
 
     /// How many machines name the Node, or are named by it.
     fn machines_behind(&self, node: &Node) -> usize {
-        let world = &self.hands().world;
+        let world = &self.executor().world;
         let naming = world.machines_of_node(&node.name_any());
         if defect!(OlderNodeIsUnclaimed) {
             let older = |machine: &&Arc<Machine>| machine.creation_timestamp() <= node.creation_timestamp();

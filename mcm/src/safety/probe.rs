@@ -23,7 +23,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 impl Safety {
     /// Asks for ever.
     pub(super) async fn probe(&self) -> Infallible {
-        let clock = &self.hands().clock;
+        let clock = &self.executor().clock;
         loop {
             let asked = self.now();
             let problem = if self.would_be_answered() {
@@ -57,7 +57,7 @@ impl Safety {
     }
 
     fn tell(&self, before: ApiHealth, after: ApiHealth, problem: Option<&str>) {
-        self.hands().metrics.set_frozen(after.is_frozen());
+        self.executor().metrics.set_frozen(after.is_frozen());
         match (before.is_frozen(), after.is_frozen()) {
             (false, true) => tracing::warn!(
                 problem,
@@ -75,19 +75,19 @@ impl Safety {
 
     /// Whether the API servers answer for certain, in a simulated world.
     fn would_be_answered(&self) -> bool {
-        let hands = self.hands();
-        hands.clock.is_calm() && self.guard().health() == ApiHealth::Up && hands.tenure.is_unheard()
+        let executor = self.executor();
+        executor.clock.is_calm() && self.guard().health() == ApiHealth::Up && executor.tenure.is_unheard()
     }
 
     /// What is wrong with an API server; `None`: both answer.
     async fn ask(&self) -> Option<String> {
-        let hands = self.hands();
-        let machines: Api<Machine> = Api::namespaced(hands.control.clone(), &hands.world.namespace);
+        let executor = self.executor();
+        let machines: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.world.namespace);
         let control = Box::pin(async move { machines.get_metadata(NOBODY).await.map(|_| ()) });
         if let Some(problem) = self.ask_one("control", control).await {
             return Some(problem);
         }
-        let nodes: Api<Node> = Api::all(hands.target.clone()?);
+        let nodes: Api<Node> = Api::all(executor.target.clone()?);
         let target = Box::pin(async move { nodes.get_metadata(NOBODY).await.map(|_| ()) });
         self.ask_one("target", target).await
     }
@@ -104,10 +104,10 @@ impl Safety {
 
     /// Has the machines that became Unknown begin anew; answers whether all did.
     async fn thaw(&self) -> bool {
-        let hands = self.hands();
-        let api: Api<Machine> = Api::namespaced(hands.control.clone(), &hands.world.namespace);
-        for known in hands.world.machines.all() {
-            if !hands.tenure.holds(self.now()) {
+        let executor = self.executor();
+        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.world.namespace);
+        for known in executor.world.machines.all() {
+            if !executor.tenure.holds(self.now()) {
                 return false;
             }
             if begun_anew(&known, self.now()).is_none() {
@@ -121,10 +121,11 @@ impl Safety {
                 let Some(status) = begun_anew(&machine, self.now()) else {
                     return Ok(());
                 };
-                hands.write_status(&machine, &status).await?;
-                let event = hands
-                    .recorder
-                    .record(&hands.control, &machine, EventType::Normal, "Unfrozen", RESET_TEXT);
+                executor.write_status(&machine, &status).await?;
+                let event =
+                    executor
+                        .recorder
+                        .record(&executor.control, &machine, EventType::Normal, "Unfrozen", RESET_TEXT);
                 if let Err(error) = event.await {
                     tracing::debug!(error = brief(&error), "the event was not recorded");
                 }

@@ -10,13 +10,13 @@ impl Controllers {
     /// A set that selects nothing sees all that nobody has; or the preservation of a machine whose Node is not found is not
     /// seen.
     pub(super) fn misseen_machines(&self, set: &MachineSet) -> Vec<std::sync::Arc<Machine>> {
-        let mut machines = self.hands.world.machines_for(set);
+        let mut machines = self.executor.world.machines_for(set);
         if defect!(EmptySelectorTakesAll) {
-            let all = self.hands.world.machines.all().into_iter();
+            let all = self.executor.world.machines.all().into_iter();
             machines.extend(all.filter(|machine| mcm_core::ownership::controller(&machine.metadata).is_none()));
         }
         let blind = defect!(FailedMachinesKeptWithNodeOnly);
-        let Some(target) = self.hands.world.target.as_ref().filter(|_| blind) else {
+        let Some(target) = self.executor.world.target.as_ref().filter(|_| blind) else {
             return machines;
         };
         for machine in &mut machines {

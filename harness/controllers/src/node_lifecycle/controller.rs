@@ -12,7 +12,7 @@ use serde_json::json;
 use super::decide::readiness;
 use super::decide::taints::drives_pods_away;
 use super::observe::ready_condition;
-use super::zones::{self, Sight, Verdict, Zone, Zones};
+use super::zones::{self, NodeLook, Verdict, Zone, Zones};
 use super::{Decision, Observations, Settings, Silence, decide};
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, View};
 
@@ -70,7 +70,7 @@ impl NodeLifecycle {
             let Some(seen) = self.observations.view(node, view.now) else {
                 continue;
             };
-            sights.push(Sight {
+            sights.push(NodeLook {
                 name: &key.name,
                 zone: Zone::of(node),
                 readiness: readiness(&seen, view.now, &self.settings),

@@ -111,7 +111,7 @@ pub enum Permission {
 
 /// What a look at a node shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sight<'a> {
+pub struct NodeLook<'a> {
     /// The node.
     pub name: &'a str,
     /// Where it is.
@@ -155,7 +155,7 @@ struct Known {
 
 impl Zones {
     /// Looks at every node of the cluster.
-    pub fn look(&mut self, sights: &[Sight<'_>], now: Timestamp, limits: &Limits) -> Verdict {
+    pub fn look(&mut self, sights: &[NodeLook<'_>], now: Timestamp, limits: &Limits) -> Verdict {
         let (counts, present) = count(sights);
         self.known.retain(|zone, _| present.contains(&zone));
         for zone in present {
@@ -232,7 +232,7 @@ impl Zones {
 }
 
 /// What a node may have before anybody who waits is given anything.
-fn after(sight: &Sight<'_>) -> Permission {
+fn after(sight: &NodeLook<'_>) -> Permission {
     match (sight.permission, sight.readiness) {
         (Permission::Unsettled | Permission::Withheld, _) | (_, Readiness::Good) => Permission::Withheld,
         // Somebody took the taint away: it comes back, in its turn.
@@ -244,7 +244,7 @@ fn after(sight: &Sight<'_>) -> Permission {
 type Counts<'a> = BTreeMap<&'a Zone, (usize, usize)>;
 
 /// The good and bad nodes of each zone that has any that count, and every zone.
-fn count<'a>(sights: &'a [Sight<'_>]) -> (Counts<'a>, std::collections::BTreeSet<&'a Zone>) {
+fn count<'a>(sights: &'a [NodeLook<'_>]) -> (Counts<'a>, std::collections::BTreeSet<&'a Zone>) {
     let mut counts = Counts::new();
     for sight in sights.iter().filter(|sight| sight.counts) {
         let (good, bad) = counts.entry(&sight.zone).or_default();

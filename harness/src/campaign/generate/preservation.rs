@@ -25,7 +25,7 @@ use crate::plan::{CloudFault, Disturbance, Limits, Plan};
 use crate::scenario::builder::{
     budget, creation_timeout, deployment, health_timeout, node_grace, seconds, slack, wait, workload,
 };
-use crate::scenario::someone::{Deed, Request, Someone};
+use crate::scenario::deferred_target::{DeferredTarget, Request, UserAction};
 use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
 use crate::scenario::{DurationExpression, Scenario, Step};
 
@@ -211,8 +211,8 @@ fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> Deeds {
     deeds
 }
 
-fn someone(called: &str, nth: u64, deed: Deed) -> Step {
-    Step::Someone(Someone {
+fn someone(called: &str, nth: u64, deed: UserAction) -> Step {
+    Step::Someone(DeferredTarget {
         called: called.to_owned(),
         among: format!("{NAME}-*"),
         nth,
@@ -221,8 +221,8 @@ fn someone(called: &str, nth: u64, deed: Deed) -> Step {
 }
 
 /// A request to keep a machine, on its Node or on itself; `None` takes it back.
-fn request(node: bool, value: Option<&str>) -> Deed {
-    Deed::Preserve(Request {
+fn request(node: bool, value: Option<&str>) -> UserAction {
+    UserAction::Preserve(Request {
         node,
         value: value.map(str::to_owned),
         ..Request::default()
@@ -231,10 +231,13 @@ fn request(node: bool, value: Option<&str>) -> Deed {
 
 /// Whether a machine fails by it.
 fn fails(step: &Step) -> bool {
-    let Step::Someone(someone) = step else { return false };
+    let Step::Someone(someone) = step else {
+        return false;
+    };
     matches!(
         someone.deed,
-        Deed::Vm(VmAction::Kill | VmAction::Stop) | Deed::Kubelet(KubeletAction::Stop | KubeletAction::FillDisk)
+        UserAction::Vm(VmAction::Kill | VmAction::Stop)
+            | UserAction::Kubelet(KubeletAction::Stop | KubeletAction::FillDisk)
     )
 }
 

@@ -12,7 +12,7 @@ use crate::campaign::suite::Suite;
 use crate::scenario::builder::{
     all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack,
 };
-use crate::scenario::someone::{Deed, Someone};
+use crate::scenario::deferred_target::{DeferredTarget, UserAction};
 use crate::scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// The deployment.
@@ -72,9 +72,9 @@ fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64,
             6 => spec(json!({ "paused": users.chance(0.5) })),
             7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
             8 => spec(json!({ "strategy": strategy(users, in_place) })),
-            9 | 10 => pick(deeds.len(), size, Deed::Prefer, users),
-            _ if users.chance(0.5) => pick(deeds.len(), size, Deed::Cordon, users),
-            _ => pick(deeds.len(), size, Deed::Uncordon, users),
+            9 | 10 => pick(deeds.len(), size, UserAction::Prefer, users),
+            _ if users.chance(0.5) => pick(deeds.len(), size, UserAction::Cordon, users),
+            _ => pick(deeds.len(), size, UserAction::Uncordon, users),
         };
         deeds.push((at, deed));
     }
@@ -82,8 +82,8 @@ fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64,
 }
 
 /// Something that a person does to any of the machines.
-fn pick(number: usize, size: u64, deed: Deed, users: &mut Stream) -> Step {
-    Step::Someone(Someone {
+fn pick(number: usize, size: u64, deed: UserAction, users: &mut Stream) -> Step {
+    Step::Someone(DeferredTarget {
         called: format!("picked-{number}"),
         among: format!("{NAME}-*"),
         nth: users.below(size),

@@ -23,7 +23,7 @@ use kube::api::{Api, ListParams};
 
 use self::faults::FaultArguments;
 use self::table::Row;
-use super::here::{Controls, Where, World};
+use super::running_world::{Controls, Where, World};
 use super::{Ended, Outcome, Usage, block_on};
 use crate::cli::output::{print, say};
 

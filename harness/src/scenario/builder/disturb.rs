@@ -7,7 +7,7 @@ use crate::scenario::disturb::{
     ApiFault, Autoscaler, Client, Flap, Keep, Keeper, Pause, QuietEnd, SlowCreation, Strip,
 };
 use crate::scenario::duration::DurationExpression;
-use crate::scenario::expect::{Condition, Struck, Told};
+use crate::scenario::expect::{Condition, EventCount, FaultHits};
 use crate::scenario::step::{FailZone, MakeVm, Patch, Process, Step, ZoneFailure};
 use crate::scenario::{DuplicateCreates, Scenario};
 
@@ -146,7 +146,7 @@ pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
 
 /// Events of that reason told of an object so often or more.
 pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
-    Condition::Told(Told {
+    Condition::Told(EventCount {
         kind: kind.to_owned(),
         name: name.to_owned(),
         reason: reason.to_owned(),
@@ -157,7 +157,7 @@ pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition 
 
 /// A fault rule has struck so often or more.
 pub fn struck(fault: &str, at_least: u64) -> Condition {
-    Condition::Struck(Struck {
+    Condition::Struck(FaultHits {
         fault: fault.to_owned(),
         at_least,
     })

@@ -14,7 +14,7 @@ use super::collect::collect;
 use super::nodes;
 use super::progress::step;
 use super::world::{Plan, RUN_LABEL, World};
-use crate::engine::{Told, perform};
+use crate::engine::{ScenarioOutcome, perform};
 use crate::runner::{Job, Ran};
 use crate::scenario::Cloud;
 use crate::stage::{NAMESPACE, Stage, setup};
@@ -48,7 +48,7 @@ impl Cluster {
         Ran::new(told, logs).tidied(tidied)
     }
 
-    async fn perform(&self, namespace: &str, job: &Job) -> Result<Told, String> {
+    async fn perform(&self, namespace: &str, job: &Job) -> Result<ScenarioOutcome, String> {
         let cloud = &job.plan.scenario.world.cloud;
         let replicas = job.plan.scenario.world.replicas;
         let mut world = self.deploy(namespace, cloud, replicas, job.plan.seed).await?;

@@ -8,7 +8,7 @@ use mcm_api::deployment::MachineDeploymentStatus;
 use mcm_api::{MachineSet, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, RECREATE};
-use super::desk::Desk;
+use super::rollout_draft::RolloutDraft;
 use super::{
     Reason, Settings, View, history, in_place, nodes, problems, recreate, revision, rollback, rolling, scale, status,
     template_hash, trigger,
@@ -47,18 +47,18 @@ pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {
     if !plan.steps.is_empty() {
         return plan;
     }
-    let mut desk = Desk::new(view, settings, now, sets);
+    let mut rollout = RolloutDraft::new(view, settings, now, sets);
     if leaving {
-        return leave(desk);
+        return leave(rollout);
     }
     if deployment.spec.strategy.type_.is_empty() {
         // What the definition's default says, for an object that is older than it.
-        super::bounds::ROLLING_UPDATE.clone_into(&mut desk.deployment.spec.strategy.type_);
+        super::bounds::ROLLING_UPDATE.clone_into(&mut rollout.deployment.spec.strategy.type_);
     }
-    let observed = work(&mut desk);
-    desk.deployment.spec.strategy.type_ = deployment.spec.strategy.type_.clone();
+    let observed = work(&mut rollout);
+    rollout.deployment.spec.strategy.type_ = deployment.spec.strategy.type_.clone();
     let (status, wake) = observed;
-    let mut plan = desk.finish(Some(status));
+    let mut plan = rollout.finish(Some(status));
     if let Some(wake) = wake {
         plan.wake_within(wake);
     }
@@ -77,72 +77,77 @@ fn usable(view: &View) -> Vec<String> {
     problems
 }
 
-/// What is changed is in the desk's drafts; what is observed is the answer.
-fn work(desk: &mut Desk) -> (MachineDeploymentStatus, Option<std::time::Duration>) {
-    let found = revision::newest(desk);
-    let mut observed = status::compute(desk, found);
-    status::pause(desk, &mut observed);
-    if let Some(error) = &desk.view.failure {
-        status::not_created(desk, &mut observed, error);
+/// What is changed is in the rollout's drafts; what is observed is the answer.
+fn work(rollout: &mut RolloutDraft) -> (MachineDeploymentStatus, Option<std::time::Duration>) {
+    let found = revision::newest(rollout);
+    let mut observed = status::compute(rollout, found);
+    status::pause(rollout, &mut observed);
+    if let Some(error) = &rollout.view.failure {
+        status::not_created(rollout, &mut observed, error);
         return (observed, None);
     }
-    if is_frozen(desk) {
+    if is_frozen(rollout) {
         return (observed, None);
     }
-    trigger::mark(desk);
-    if revision::label_adopted(desk) {
+    trigger::mark(rollout);
+    if revision::label_adopted(rollout) {
         return (observed, None);
     }
-    revision::note_last_scale(desk);
+    revision::note_last_scale(rollout);
     if let Some(newest) = found {
-        revision::sync(desk, newest);
+        revision::sync(rollout, newest);
     }
-    if desk.deployment.spec.paused {
-        if scale::is_due(desk, found) {
-            scale::scale(desk, found);
+    if rollout.deployment.spec.paused {
+        if scale::is_due(rollout, found) {
+            scale::scale(rollout, found);
         }
-        history::clean_up(desk, found);
+        history::clean_up(rollout, found);
         return (observed, None);
     }
-    if let Some(rollback) = desk.deployment.spec.rollback_to.clone() {
-        rollback::roll_back(desk, rollback.revision);
+    if let Some(rollback) = rollout.deployment.spec.rollback_to.clone() {
+        rollback::roll_back(rollout, rollback.revision);
         return (observed, None);
     }
-    if scale::is_due(desk, found) {
-        scale::scale(desk, found);
+    if scale::is_due(rollout, found) {
+        scale::scale(rollout, found);
         return (observed, None);
     }
-    let Some(newest) = with_newest(desk, found, &mut observed) else {
+    let Some(newest) = with_newest(rollout, found, &mut observed) else {
         return (observed, None);
     };
-    roll_out(desk, newest);
-    let wake = status::progress(desk, Some(newest), &mut observed);
-    let complete = status::is_complete(desk, &observed);
+    roll_out(rollout, newest);
+    let wake = status::progress(rollout, Some(newest), &mut observed);
+    let complete = status::is_complete(rollout, &observed);
     if complete {
-        observed.rolled_out = template_hash(&desk.deployment.spec.template);
-        history::clean_up(desk, Some(newest));
+        observed.rolled_out = template_hash(&rollout.deployment.spec.template);
+        history::clean_up(rollout, Some(newest));
     }
-    if complete || status::misses_only_what_is_kept(desk, &observed) {
-        nodes::let_autoscaler_back(desk);
+    if complete || status::misses_only_what_is_kept(rollout, &observed) {
+        nodes::let_autoscaler_back(rollout);
     }
     (observed, wake)
 }
 
 /// The newest set. Where there is none it is made, and counts with the next decision.
-fn with_newest(desk: &mut Desk, found: Option<usize>, observed: &mut MachineDeploymentStatus) -> Option<usize> {
+fn with_newest(
+    rollout: &mut RolloutDraft,
+    found: Option<usize>,
+    observed: &mut MachineDeploymentStatus,
+) -> Option<usize> {
     if found.is_some() {
         return found;
     }
-    let recreated = desk.deployment.spec.strategy.type_ == RECREATE;
-    if recreated && !recreate::empty(desk, None) {
-        status::progress(desk, None, observed);
+    let recreated = rollout.deployment.spec.strategy.type_ == RECREATE;
+    if recreated && !recreate::empty(rollout, None) {
+        status::progress(rollout, None, observed);
         return None;
     }
-    if let Some(taken) = revision::create(desk) {
+    if let Some(taken) = revision::create(rollout) {
         observed.collision_count = Some(observed.collision_count.unwrap_or_default() + 1);
         let mut plan = Plan::default();
-        desk.write_status(&mut plan, observed);
-        desk.plan
+        rollout.write_status(&mut plan, observed);
+        rollout
+            .plan
             .steps
             .extend(plan.steps.into_iter().map(|step| crate::steps::Step {
                 reason: Reason::Collision(taken.clone()),
@@ -152,38 +157,38 @@ fn with_newest(desk: &mut Desk, found: Option<usize>, observed: &mut MachineDepl
     None
 }
 
-fn roll_out(desk: &mut Desk, newest: usize) {
-    let old = revision::old_ones(desk, Some(newest));
-    let under_way = old.iter().any(|position| desk.sets[*position].size() > 0);
+fn roll_out(rollout: &mut RolloutDraft, newest: usize) {
+    let old = revision::old_ones(rollout, Some(newest));
+    let under_way = old.iter().any(|position| rollout.sets[*position].size() > 0);
     if !defect!(OldSetTaintStays) {
-        nodes::untaint(desk, newest);
+        nodes::untaint(rollout, newest);
     }
-    if under_way && desk.settings.keep_autoscaler_away {
-        nodes::keep_autoscaler_away(desk);
-    } else if desk.settings.keep_autoscaler_away && !defect!(AutoscalerReturnsWhileDraining) {
-        nodes::reserve(desk);
+    if under_way && rollout.settings.keep_autoscaler_away {
+        nodes::keep_autoscaler_away(rollout);
+    } else if rollout.settings.keep_autoscaler_away && !defect!(AutoscalerReturnsWhileDraining) {
+        nodes::reserve(rollout);
     }
-    match desk.deployment.spec.strategy.type_.as_str() {
+    match rollout.deployment.spec.strategy.type_.as_str() {
         RECREATE => {
-            if recreate::empty(desk, Some(newest)) {
-                recreate::refill(desk, newest);
+            if recreate::empty(rollout, Some(newest)) {
+                recreate::refill(rollout, newest);
             }
         }
         IN_PLACE_UPDATE => {
-            in_place::taint(desk, &old);
-            in_place::update(desk, newest);
+            in_place::taint(rollout, &old);
+            in_place::update(rollout, newest);
         }
         _ => {
             for position in old {
-                nodes::taint(desk, position);
+                nodes::taint(rollout, position);
             }
-            rolling::roll(desk, newest);
+            rolling::roll(rollout, newest);
         }
     }
 }
 
-fn is_frozen(desk: &Desk) -> bool {
-    let labels = desk.deployment.metadata.labels.as_ref();
+fn is_frozen(rollout: &RolloutDraft) -> bool {
+    let labels = rollout.deployment.metadata.labels.as_ref();
     labels
         .and_then(|labels| labels.get(keys::FREEZE_LABEL))
         .is_some_and(|value| value == keys::TRUE)
@@ -223,31 +228,31 @@ fn claims(view: &View, plan: &mut Plan<Reason>) -> Vec<Arc<MachineSet>> {
 }
 
 /// A deployment that is being deleted takes its sets with it.
-fn leave(mut desk: Desk) -> Plan<Reason> {
-    let view = desk.view;
+fn leave(mut rollout: RolloutDraft) -> Plan<Reason> {
+    let view = rollout.view;
     if !has_finalizer(&view.deployment.metadata, keys::MACHINE_FINALIZER) {
         return Plan::default();
     }
-    if desk.sets.is_empty() {
+    if rollout.sets.is_empty() {
         let patch = finalizer_patch(&view.deployment.metadata, keys::MACHINE_FINALIZER, false);
         let mut plan = Plan::default();
         plan.push(own(view, patch), Reason::Released);
         return plan;
     }
-    let found = revision::newest(&desk);
-    let observed = status::compute(&desk, found);
-    for set in desk.sets.iter().filter(|set| !set.is_leaving()) {
+    let found = revision::newest(&rollout);
+    let observed = status::compute(&rollout, found);
+    for set in rollout.sets.iter().filter(|set| !set.is_leaving()) {
         let name = set.name().to_owned();
         let act = Act::deletion(Kind::Set, &set.set.metadata);
-        desk.plan.push(act, Reason::DeploymentDeleted(name));
+        rollout.plan.push(act, Reason::DeploymentDeleted(name));
     }
-    desk.finish(Some(observed))
+    rollout.finish(Some(observed))
 }
 
 fn refuse(view: &View, settings: Settings, text: &str, now: Timestamp) -> Plan<Reason> {
-    let desk = Desk::new(view, settings, now, Vec::new());
+    let rollout = RolloutDraft::new(view, settings, now, Vec::new());
     let mut plan = Plan::default();
-    desk.write_status(&mut plan, &status::invalid(&view.deployment, text, now));
+    rollout.write_status(&mut plan, &status::invalid(&view.deployment, text, now));
     let reason = Reason::Invalid(text.to_owned());
     if !plan.steps.is_empty() {
         let act = Act::RecordEvent {

@@ -4,21 +4,25 @@ use std::sync::Arc;
 
 use mcm_api::Machine;
 
-use super::desk::{Desk, SetDraft};
+use super::rollout_draft::{RolloutDraft, SetDraft};
 
 /// What is available, what is ordered, and what the newest set lacks.
 pub(super) fn miscounted(
-    desk: &Desk,
+    rollout: &RolloutDraft,
     newest: usize,
     (available, ordered, missing): (i64, i64, i64),
 ) -> (i64, i64, i64) {
     if defect!(DeletedMachinesCountAsAvailable) {
-        let there = desk.sets.iter().map(|set| set.available_of(i64::MAX, desk.now)).sum();
-        let active = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
+        let there = rollout
+            .sets
+            .iter()
+            .map(|set| set.available_of(i64::MAX, rollout.now))
+            .sum();
+        let active = rollout.sets.iter().map(SetDraft::size_without_leaving).sum();
         (there, active, missing)
     } else if defect!(BootingMachinesCountAsAvailable) {
         let boots = |machine: &&Arc<Machine>| machine.status.current_status.phase == Some(mcm_api::Phase::Pending);
-        let booting = desk
+        let booting = rollout
             .sets
             .get(newest)
             .map_or(0, |set| set.machines.iter().filter(boots).count()) as i64;

@@ -1,29 +1,29 @@
 //! Old sets that are kept for a rollback, and those that are beyond the limit.
 
-use super::desk::Desk;
+use super::rollout_draft::RolloutDraft;
 use super::{Reason, revision};
 use crate::steps::{Act, Kind};
 
 /// Deletes the oldest empty sets beyond the limit.
-pub(super) fn clean_up(desk: &mut Desk, newest: Option<usize>) {
-    let Some(limit) = desk.deployment.spec.revision_history_limit else {
+pub(super) fn clean_up(rollout: &mut RolloutDraft, newest: Option<usize>) {
+    let Some(limit) = rollout.deployment.spec.revision_history_limit else {
         return;
     };
-    let old = revision::old_ones(desk, newest);
+    let old = revision::old_ones(rollout, newest);
     let mut kept: Vec<usize> = old
         .into_iter()
-        .filter(|position| !desk.sets[*position].is_leaving())
+        .filter(|position| !rollout.sets[*position].is_leaving())
         .collect();
-    kept.sort_by_key(|position| revision::revision(&desk.sets[*position]));
+    kept.sort_by_key(|position| revision::revision(&rollout.sets[*position]));
     let excess = kept.len().saturating_sub(usize::try_from(limit).unwrap_or_default());
     for position in kept.into_iter().take(excess) {
-        let set = &desk.sets[position];
+        let set = &rollout.sets[position];
         let observed = set.set.status.observed_generation >= set.set.metadata.generation.unwrap_or_default();
         if set.size() > 0 || set.set.status.replicas != 0 || !observed {
             continue;
         }
         let name = set.name().to_owned();
         let act = Act::deletion(Kind::Set, &set.set.metadata);
-        desk.plan.push(act, Reason::Forgotten(name));
+        rollout.plan.push(act, Reason::Forgotten(name));
     }
 }

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use mcm_api::{Machine, Phase, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, MANUAL};
-use super::desk::{Desk, is_updated};
 use super::nodes::machines;
+use super::rollout_draft::{RolloutDraft, is_updated};
 use super::{Reason, nodes, revision, rolling};
 use crate::ownership::{controller, reference};
 use crate::steps::Kind;
@@ -19,8 +19,8 @@ use crate::steps::Kind;
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Whether a person selects the nodes.
-pub(super) fn is_manual(desk: &Desk) -> bool {
-    let strategy = &desk.deployment.spec.strategy;
+pub(super) fn is_manual(rollout: &RolloutDraft) -> bool {
+    let strategy = &rollout.deployment.spec.strategy;
     let how = strategy
         .in_place_update
         .as_ref()
@@ -29,23 +29,23 @@ pub(super) fn is_manual(desk: &Desk) -> bool {
 }
 
 /// One step of an update in place.
-pub(super) fn update(desk: &mut Desk, newest: usize) {
-    let old = revision::old_ones(desk, Some(newest));
+pub(super) fn update(rollout: &mut RolloutDraft, newest: usize) {
+    let old = revision::old_ones(rollout, Some(newest));
     for position in &old {
-        hold_back(desk, *position);
-        mark_candidates(desk, *position);
+        hold_back(rollout, *position);
+        mark_candidates(rollout, *position);
     }
-    unmark(desk, newest);
-    let followed = follow(desk, newest, &old);
-    if followed || replace_kept(desk, &old) || fill(desk, newest, &old) {
+    unmark(rollout, newest);
+    let followed = follow(rollout, newest, &old);
+    if followed || replace_kept(rollout, &old) || fill(rollout, newest, &old) {
         return;
     }
-    select(desk, newest, &old);
+    select(rollout, newest, &old);
 }
 
 /// An old set makes no machines in the place of those that leave it.
-fn hold_back(desk: &mut Desk, position: usize) {
-    let Some(draft) = desk.sets.get_mut(position).filter(|set| set.size() > 0) else {
+fn hold_back(rollout: &mut RolloutDraft, position: usize) {
+    let Some(draft) = rollout.sets.get_mut(position).filter(|set| set.size() > 0) else {
         return;
     };
     let name = draft.name().to_owned();
@@ -54,40 +54,42 @@ fn hold_back(desk: &mut Desk, position: usize) {
         .insert(keys::SCALE_UP_DISABLED_LABEL.to_owned(), "true".to_owned())
         .is_none()
     {
-        desk.because(Kind::Set, &name, Reason::ScaleUpDisabled(name.clone()));
+        rollout.because(Kind::Set, &name, Reason::ScaleUpDisabled(name.clone()));
     }
 }
 
-fn mark_candidates(desk: &mut Desk, position: usize) {
-    for machine in machines(desk, position) {
-        let Some(node) = desk.node_of(&machine) else { continue };
+fn mark_candidates(rollout: &mut RolloutDraft, position: usize) {
+    for machine in machines(rollout, position) {
+        let Some(node) = rollout.node_of(&machine) else {
+            continue;
+        };
         let name = node.metadata.name.clone().unwrap_or_default();
         let labels = node.metadata.labels.get_or_insert_default();
         if labels
             .insert(keys::CANDIDATE_FOR_UPDATE_LABEL.to_owned(), "true".to_owned())
             .is_none()
         {
-            desk.because(Kind::Node, &name, Reason::Candidate(name.clone()));
+            rollout.because(Kind::Node, &name, Reason::Candidate(name.clone()));
         }
     }
 }
 
 /// Nodes of the newest set are no candidates: it may have been an old one before. One that was selected is left as it is: its
 /// drain may have begun, and only a node with its labels gets to the end of its update and is used again.
-fn unmark(desk: &mut Desk, newest: usize) {
-    for machine in machines(desk, newest) {
+fn unmark(rollout: &mut RolloutDraft, newest: usize) {
+    for machine in machines(rollout, newest) {
         let phase = machine.status.current_status.phase.as_ref();
         let busy = matches!(phase, Some(Phase::InPlaceUpdating | Phase::InPlaceUpdateSuccessful));
         let begun =
             |node: &Node| busy || result(node).is_some() || label(node, keys::SELECTED_FOR_UPDATE_LABEL).is_some();
-        let Some(node) = desk.node_of(&machine).filter(|node| !begun(node)) else {
+        let Some(node) = rollout.node_of(&machine).filter(|node| !begun(node)) else {
             continue;
         };
         let name = node.metadata.name.clone().unwrap_or_default();
         if let Some(labels) = &mut node.metadata.labels
             && labels.remove(keys::CANDIDATE_FOR_UPDATE_LABEL).is_some()
         {
-            desk.because(Kind::Node, &name, Reason::Untainted(name.clone()));
+            rollout.because(Kind::Node, &name, Reason::Untainted(name.clone()));
         }
     }
 }
@@ -111,51 +113,51 @@ fn is_handed_over(machine: &Machine) -> bool {
 
 /// Sizes follow machines that were handed over, whoever died in between; then their nodes are used again. Answers whether
 /// a size changed.
-fn follow(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
+fn follow(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
     let mut changed = false;
     for position in old {
-        let count = machines(desk, *position).len() as i32;
-        let from = desk.sets.get(*position).map_or(0, |set| set.replicas());
+        let count = machines(rollout, *position).len() as i32;
+        let from = rollout.sets.get(*position).map_or(0, |set| set.replicas());
         if count < from {
-            changed |= resize(desk, *position, count);
+            changed |= resize(rollout, *position, count);
         }
     }
-    let there = machines(desk, newest);
+    let there = machines(rollout, newest);
     let handed_over: Vec<_> = there
         .iter()
         .filter(|machine| is_handed_over(machine))
         .cloned()
         .collect();
-    let from = desk.sets.get(newest).map_or(0, |set| set.replicas());
+    let from = rollout.sets.get(newest).map_or(0, |set| set.replicas());
     let uncounted = (there.len() as i32 - from).min(handed_over.len() as i32);
     if uncounted > 0 {
-        return resize(desk, newest, from + uncounted) | changed;
+        return resize(rollout, newest, from + uncounted) | changed;
     }
     for machine in handed_over {
         let name = machine.metadata.name.clone().unwrap_or_default();
-        if let Some(labels) = &mut desk.machine(&machine).metadata.labels {
+        if let Some(labels) = &mut rollout.machine(&machine).metadata.labels {
             labels.remove(keys::UPDATE_RESULT_LABEL);
         }
-        desk.because(Kind::Machine, &name, Reason::Counted(name.clone()));
+        rollout.because(Kind::Machine, &name, Reason::Counted(name.clone()));
     }
     for machine in there {
-        reopen(desk, &machine);
+        reopen(rollout, &machine);
     }
     changed
 }
 
-fn resize(desk: &mut Desk, position: usize, to: i32) -> bool {
-    let Some(set) = desk.sets.get(position) else {
+fn resize(rollout: &mut RolloutDraft, position: usize, to: i32) -> bool {
+    let Some(set) = rollout.sets.get(position) else {
         return false;
     };
     let (set, from) = (set.name().to_owned(), set.replicas());
-    desk.resize(position, to, Reason::Followed { set, from, to })
+    rollout.resize(position, to, Reason::Followed { set, from, to })
 }
 
 /// The node of an updated machine takes pods again, once those that it cannot do without are there.
-fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
+fn reopen(rollout: &mut RolloutDraft, machine: &Arc<Machine>) {
     let updated = is_updated(machine) || defect!(SetChangedOnNodeWordAlone);
-    let Some(node) = desk.node_of(machine) else { return };
+    let Some(node) = rollout.node_of(machine) else { return };
     let updated = updated && result(node) == Some(keys::UPDATE_SUCCESSFUL);
     if !updated {
         return;
@@ -190,87 +192,87 @@ fn reopen(desk: &mut Desk, machine: &Arc<Machine>) {
             ..Taint::default()
         });
     }
-    desk.because(Kind::Node, &name, Reason::Reopened(name.clone()));
+    rollout.because(Kind::Node, &name, Reason::Reopened(name.clone()));
 }
 
 /// Failed machines that are kept cannot be updated, nor can a person choose them for it. When none but they are left in the old
 /// sets they go, and new ones come in their place. Answers whether a size changed.
-fn replace_kept(desk: &mut Desk, old: &[usize]) -> bool {
-    let left: Vec<_> = old.iter().flat_map(|position| machines(desk, *position)).collect();
+fn replace_kept(rollout: &mut RolloutDraft, old: &[usize]) -> bool {
+    let left: Vec<_> = old.iter().flat_map(|position| machines(rollout, *position)).collect();
     if left.is_empty() || !left.iter().all(|machine| machine.status.is_kept_failed()) {
         return false;
     }
     let mut changed = false;
     for position in old {
-        let Some(set) = desk.sets.get(*position).filter(|set| set.replicas() > 0) else {
+        let Some(set) = rollout.sets.get(*position).filter(|set| set.replicas() > 0) else {
             continue;
         };
         let (set, from) = (set.name().to_owned(), set.replicas());
-        changed |= desk.resize(*position, 0, Reason::KeptReplaced { set, from });
+        changed |= rollout.resize(*position, 0, Reason::KeptReplaced { set, from });
     }
     changed
 }
 
 /// Brings the newest set nearer to its size. Answers whether anything changed.
-fn fill(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
-    let wanted = desk.replicas();
-    let now = desk.sets.get(newest).map_or(0, |set| set.replicas());
+fn fill(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
+    let wanted = rollout.replicas();
+    let now = rollout.sets.get(newest).map_or(0, |set| set.replicas());
     if now == wanted {
         return false;
     }
     if now > wanted {
-        return resize(desk, newest, wanted);
+        return resize(rollout, newest, wanted);
     }
     let others: i32 = old
         .iter()
-        .filter_map(|position| desk.sets.get(*position))
+        .filter_map(|position| rollout.sets.get(*position))
         .map(|set| set.replicas())
         .sum();
-    let to = (wanted - others).min(rolling::next_size(desk, now));
+    let to = (wanted - others).min(rolling::next_size(rollout, now));
     if now < to {
-        return resize(desk, newest, to);
+        return resize(rollout, newest, to);
     }
-    hand_over(desk, newest, old, wanted - now) || (!is_manual(desk) && now == 0 && rolling::grow(desk, newest))
+    hand_over(rollout, newest, old, wanted - now) || (!is_manual(rollout) && now == 0 && rolling::grow(rollout, newest))
 }
 
 /// Updated machines change their set, as many as it lacks.
-fn hand_over(desk: &mut Desk, newest: usize, old: &[usize], most: i32) -> bool {
+fn hand_over(rollout: &mut RolloutDraft, newest: usize, old: &[usize], most: i32) -> bool {
     let mut moved = 0;
     for position in old {
         let mut left = 0;
-        for machine in machines(desk, *position) {
+        for machine in machines(rollout, *position) {
             let busy = machine.status.current_status.phase == Some(Phase::InPlaceUpdating);
             let ready = is_updated(&machine) && !busy || defect!(SetChangedOnNodeWordAlone);
-            let successful = desk
+            let successful = rollout
                 .node_of(&machine)
                 .is_some_and(|node| result(node) == Some(keys::UPDATE_SUCCESSFUL));
             if ready && successful && moved + left < most {
-                give(desk, &machine, *position, newest);
+                give(rollout, &machine, *position, newest);
                 left += 1;
             }
         }
         if left > 0 {
-            let from = desk.sets.get(*position).map_or(0, |set| set.replicas());
-            resize(desk, *position, (from - left).max(0));
+            let from = rollout.sets.get(*position).map_or(0, |set| set.replicas());
+            resize(rollout, *position, (from - left).max(0));
             moved += left;
         }
     }
-    let from = desk.sets.get(newest).map_or(0, |set| set.replicas());
-    moved > 0 && resize(desk, newest, from + moved)
+    let from = rollout.sets.get(newest).map_or(0, |set| set.replicas());
+    moved > 0 && resize(rollout, newest, from + moved)
 }
 
-fn give(desk: &mut Desk, machine: &Arc<Machine>, from: usize, to: usize) {
-    let selected = |desk: &Desk, position: usize| -> BTreeMap<String, String> {
-        let selector = desk.sets.get(position).and_then(|set| set.set.spec.selector.clone());
+fn give(rollout: &mut RolloutDraft, machine: &Arc<Machine>, from: usize, to: usize) {
+    let selected = |rollout: &RolloutDraft, position: usize| -> BTreeMap<String, String> {
+        let selector = rollout.sets.get(position).and_then(|set| set.set.spec.selector.clone());
         selector.and_then(|selector| selector.match_labels).unwrap_or_default()
     };
-    let (old, new) = (selected(desk, from), selected(desk, to));
-    let Some(owner) = desk.sets.get(to).map(|set| set.set.metadata.clone()) else {
+    let (old, new) = (selected(rollout, from), selected(rollout, to));
+    let Some(owner) = rollout.sets.get(to).map(|set| set.set.metadata.clone()) else {
         return;
     };
     let name = machine.metadata.name.clone().unwrap_or_default();
     let before = controller(&machine.metadata).map(|reference| reference.uid.clone());
-    let draft = desk.machine(machine);
+    let draft = rollout.machine(machine);
     let references = draft.metadata.owner_references.get_or_insert_default();
     references.retain(|reference| Some(&reference.uid) != before.as_ref());
     references.push(reference("MachineSet", &owner));
@@ -279,7 +281,7 @@ fn give(desk: &mut Desk, machine: &Arc<Machine>, from: usize, to: usize) {
     labels.extend(new);
     labels.insert(keys::UPDATE_RESULT_LABEL.to_owned(), keys::UPDATE_SUCCESSFUL.to_owned());
     let set = owner.name.unwrap_or_default();
-    desk.because(
+    rollout.because(
         Kind::Machine,
         &name,
         Reason::HandedOver {
@@ -290,45 +292,46 @@ fn give(desk: &mut Desk, machine: &Arc<Machine>, from: usize, to: usize) {
 }
 
 /// Chooses the nodes that are updated next.
-fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
-    let wanted = i64::from(desk.replicas());
-    let size = |desk: &Desk, position: usize| desk.sets.get(position).map_or(0, |set| i64::from(set.replicas()));
-    let others: i64 = old.iter().map(|position| size(desk, *position)).sum();
+fn select(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) {
+    let wanted = i64::from(rollout.replicas());
+    let size =
+        |rollout: &RolloutDraft, position: usize| rollout.sets.get(position).map_or(0, |set| i64::from(set.replicas()));
+    let others: i64 = old.iter().map(|position| size(rollout, *position)).sum();
     if others == 0 {
         return;
     }
-    let new = size(desk, newest);
+    let new = size(rollout, newest);
     if new == wanted {
-        rolling::shrink(desk, newest, old);
+        rolling::shrink(rollout, newest, old);
         return;
     }
-    if is_manual(desk) {
+    if is_manual(rollout) {
         return;
     }
     // One that failed and is kept is updated no more: it is replaced at the end.
     let chosen = |position: &usize| {
-        let machines = machines(desk, *position).into_iter();
+        let machines = machines(rollout, *position).into_iter();
         machines
-            .filter(|machine| desk.sets[*position].is_chosen(machine) && !machine.status.is_kept_failed())
+            .filter(|machine| rollout.sets[*position].is_chosen(machine) && !machine.status.is_kept_failed())
             .count() as i64
     };
     let busy: i64 = old.iter().map(chosen).sum();
     if busy + new >= wanted {
         return;
     }
-    let least = (wanted - desk.bounds().unavailable - desk.kept_failed()).max(0);
+    let least = (wanted - rollout.bounds().unavailable - rollout.kept_failed()).max(0);
     // A selected machine that still serves will not for long; after a template came back the newest set has such, too.
-    let serving = |position: &usize| desk.sets[*position].serving(desk.now);
+    let serving = |position: &usize| rollout.sets[*position].serving(rollout.now);
     let (serving_new, serving_old): (i64, i64) = (serving(&newest), old.iter().map(serving).sum());
     let possible = others + new - least - (new - serving_new).max(0) - busy;
     let mut budget = possible.min(serving_old + serving_new - least).min(wanted - new - busy);
     if budget <= 0 && busy == 0 {
         // Nothing may be missed: as at the beginning, a machine beyond the number is needed. Scaling may have taken it.
-        rolling::grow(desk, newest);
+        rolling::grow(rollout, newest);
         return;
     }
     for position in old {
-        for machine in machines(desk, *position) {
+        for machine in machines(rollout, *position) {
             if budget <= 0 {
                 return;
             }
@@ -337,7 +340,9 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
             if phase != Some(&Phase::Running) {
                 continue;
             }
-            let Some(node) = desk.node_of(&machine) else { continue };
+            let Some(node) = rollout.node_of(&machine) else {
+                continue;
+            };
             let name = node.metadata.name.clone().unwrap_or_default();
             let labels = node.metadata.labels.get_or_insert_default();
             if !labels.contains_key(keys::CANDIDATE_FOR_UPDATE_LABEL)
@@ -346,15 +351,15 @@ fn select(desk: &mut Desk, newest: usize, old: &[usize]) {
                 continue;
             }
             labels.insert(keys::SELECTED_FOR_UPDATE_LABEL.to_owned(), "true".to_owned());
-            desk.because(Kind::Node, &name, Reason::Selected(name.clone()));
+            rollout.because(Kind::Node, &name, Reason::Selected(name.clone()));
             budget -= 1;
         }
     }
 }
 
 /// Marks nodes of old sets so that pods go elsewhere, as in a rolling update.
-pub(super) fn taint(desk: &mut Desk, old: &[usize]) {
+pub(super) fn taint(rollout: &mut RolloutDraft, old: &[usize]) {
     for position in old {
-        nodes::taint(desk, *position);
+        nodes::taint(rollout, *position);
     }
 }

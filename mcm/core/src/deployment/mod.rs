@@ -6,7 +6,6 @@
 mod bounds;
 mod decide;
 mod defects;
-mod desk;
 mod history;
 mod in_place;
 mod nodes;
@@ -15,6 +14,7 @@ mod recreate;
 mod revision;
 mod rollback;
 mod rolling;
+mod rollout_draft;
 mod scale;
 mod status;
 mod template;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mcm_api::{MachineSet, keys};
 
-use super::desk::{Desk, SetDraft};
+use super::rollout_draft::{RolloutDraft, SetDraft};
 use super::template::{hash, same_template, set_name, without_hash};
 use super::{Reason, rolling};
 use crate::ownership::reference;
@@ -25,16 +25,16 @@ pub(super) const NOT_COPIED: [&str; 8] = [
 
 /// Position of the set that has the deployment's template: the oldest of them. Sets that are being deleted are no choice
 /// while there is another.
-pub(super) fn newest(desk: &Desk) -> Option<usize> {
-    let template = &desk.deployment.spec.template;
+pub(super) fn newest(rollout: &RolloutDraft) -> Option<usize> {
+    let template = &rollout.deployment.spec.template;
     let same = |set: &SetDraft| same_template(&set.set.spec.template, template);
-    let position = |wanted: &dyn Fn(&SetDraft) -> bool| desk.sets.iter().position(wanted);
+    let position = |wanted: &dyn Fn(&SetDraft) -> bool| rollout.sets.iter().position(wanted);
     position(&|set| same(set) && !set.is_leaving()).or_else(|| position(&|set| same(set)))
 }
 
 /// Positions of all other sets, the oldest first.
-pub(super) fn old_ones(desk: &Desk, newest: Option<usize>) -> Vec<usize> {
-    (0..desk.sets.len())
+pub(super) fn old_ones(rollout: &RolloutDraft, newest: Option<usize>) -> Vec<usize> {
+    (0..rollout.sets.len())
         .filter(|position| Some(*position) != newest)
         .collect()
 }
@@ -46,17 +46,22 @@ pub(super) fn revision(set: &SetDraft) -> i64 {
         .unwrap_or_default()
 }
 
-fn next_revision(desk: &Desk, newest: Option<usize>) -> i64 {
-    let old = old_ones(desk, newest);
-    let numbers = old.iter().filter_map(|position| desk.sets.get(*position)).map(revision);
+fn next_revision(rollout: &RolloutDraft, newest: Option<usize>) -> i64 {
+    let old = old_ones(rollout, newest);
+    let numbers = old
+        .iter()
+        .filter_map(|position| rollout.sets.get(*position))
+        .map(revision);
     numbers.max().unwrap_or_default() + 1
 }
 
 /// Hands on to the newest set what needs no new machines, and gives it its number.
-pub(super) fn sync(desk: &mut Desk, newest: usize) {
-    let next = next_revision(desk, Some(newest));
-    let deployment = desk.deployment.clone();
-    let Some(draft) = desk.sets.get_mut(newest) else { return };
+pub(super) fn sync(rollout: &mut RolloutDraft, newest: usize) {
+    let next = next_revision(rollout, Some(newest));
+    let deployment = rollout.deployment.clone();
+    let Some(draft) = rollout.sets.get_mut(newest) else {
+        return;
+    };
     let before = draft.set.clone();
     let mut what = Vec::new();
     for (key, value) in copied(&deployment.metadata.annotations) {
@@ -97,9 +102,9 @@ pub(super) fn sync(desk: &mut Desk, newest: usize) {
         } else {
             what.join(" and ")
         };
-        desk.because(Kind::Set, &name.clone(), Reason::Synced { set: name, what });
+        rollout.because(Kind::Set, &name.clone(), Reason::Synced { set: name, what });
     }
-    note_revision(desk, newest);
+    note_revision(rollout, newest);
 }
 
 fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineSet, what: &mut Vec<&'static str>) {
@@ -133,9 +138,9 @@ fn hand_on(spec: &mcm_api::deployment::MachineDeploymentSpec, set: &mut MachineS
 }
 
 /// The autoscaler's time goes to every set: machines of old ones may be chosen, too.
-pub(super) fn note_last_scale(desk: &mut Desk) {
+pub(super) fn note_last_scale(rollout: &mut RolloutDraft) {
     let key = keys::LAST_SCALE_ANNOTATION;
-    let Some(time) = desk
+    let Some(time) = rollout
         .deployment
         .metadata
         .annotations
@@ -145,23 +150,23 @@ pub(super) fn note_last_scale(desk: &mut Desk) {
     else {
         return;
     };
-    for set in desk.sets.iter_mut().filter(|set| !set.machines.is_empty()) {
+    for set in rollout.sets.iter_mut().filter(|set| !set.machines.is_empty()) {
         if set.annotation(key) != Some(time.as_str()) {
             set.annotate(key, time.clone());
         }
     }
 }
 
-fn note_revision(desk: &mut Desk, newest: usize) {
-    let Some(number) = desk.sets.get(newest).map(revision).filter(|number| *number > 0) else {
+fn note_revision(rollout: &mut RolloutDraft, newest: usize) {
+    let Some(number) = rollout.sets.get(newest).map(revision).filter(|number| *number > 0) else {
         return;
     };
-    let annotations = desk.deployment.metadata.annotations.get_or_insert_default();
+    let annotations = rollout.deployment.metadata.annotations.get_or_insert_default();
     let text = number.to_string();
     if annotations.get(keys::REVISION_ANNOTATION) != Some(&text) {
         annotations.insert(keys::REVISION_ANNOTATION.to_owned(), text);
-        let name = desk.name().to_owned();
-        desk.because(Kind::Deployment, &name, Reason::Revision(number));
+        let name = rollout.name().to_owned();
+        rollout.because(Kind::Deployment, &name, Reason::Revision(number));
     }
 }
 
@@ -173,17 +178,17 @@ fn copied(annotations: &Option<BTreeMap<String, String>>) -> BTreeMap<String, St
 }
 
 /// Makes the set of the deployment's template. Answers its name if that is another set's already.
-pub(super) fn create(desk: &mut Desk) -> Option<String> {
-    let deployment = &desk.deployment;
+pub(super) fn create(rollout: &mut RolloutDraft) -> Option<String> {
+    let deployment = &rollout.deployment;
     let hash = hash(&deployment.spec.template, deployment.status.collision_count);
     let hash = if defect!(SetNamedByChance) {
-        hash ^ u32::try_from(desk.now.as_millisecond() % 1_000_000).unwrap_or_default()
+        hash ^ u32::try_from(rollout.now.as_millisecond() % 1_000_000).unwrap_or_default()
     } else {
         hash
     };
-    let name = set_name(desk.name(), hash);
-    let taken = desk.view.taken.as_ref() == Some(&name);
-    let known = desk
+    let name = set_name(rollout.name(), hash);
+    let taken = rollout.view.taken.as_ref() == Some(&name);
+    let known = rollout
         .view
         .sets
         .iter()
@@ -193,7 +198,7 @@ pub(super) fn create(desk: &mut Desk) -> Option<String> {
     }
     let replicas = match deployment.spec.strategy.type_.as_str() {
         super::bounds::RECREATE => deployment.spec.replicas,
-        _ => rolling::first_size(desk),
+        _ => rolling::first_size(rollout),
     };
     let mut set = MachineSet::default();
     let hash = hash.to_string();
@@ -211,13 +216,13 @@ pub(super) fn create(desk: &mut Desk) -> Option<String> {
     let mut annotations = copied(&deployment.metadata.annotations);
     annotations.insert(
         keys::REVISION_ANNOTATION.to_owned(),
-        next_revision(desk, None).to_string(),
+        next_revision(rollout, None).to_string(),
     );
     annotations.insert(
         keys::DESIRED_REPLICAS_ANNOTATION.to_owned(),
         deployment.spec.replicas.to_string(),
     );
-    annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), desk.limit().to_string());
+    annotations.insert(keys::MAX_REPLICAS_ANNOTATION.to_owned(), rollout.limit().to_string());
     set.metadata.name = Some(name.clone());
     set.metadata.namespace = deployment.metadata.namespace.clone();
     set.metadata.labels = template.metadata.labels.clone();
@@ -233,21 +238,21 @@ pub(super) fn create(desk: &mut Desk) -> Option<String> {
         name: name.clone(),
         replicas,
     };
-    desk.plan.push(Act::CreateSet(Box::new(set)), reason.clone());
+    rollout.plan.push(Act::CreateSet(Box::new(set)), reason.clone());
     if replicas > 0 {
         let message = format!("Scaled up machine set {name} to {replicas}");
-        desk.event(crate::machine::EventType::Normal, "ScalingMachineSet", message, reason);
+        rollout.event(crate::machine::EventType::Normal, "ScalingMachineSet", message, reason);
     }
     None
 }
 
 /// Gives sets that were made by hand the label that tells templates apart: first the template and the machines, then, when
 /// those carry it, the set and its selector. Answers whether one is not there yet.
-pub(super) fn label_adopted(desk: &mut Desk) -> bool {
-    let collisions = desk.deployment.status.collision_count;
+pub(super) fn label_adopted(rollout: &mut RolloutDraft) -> bool {
+    let collisions = rollout.deployment.status.collision_count;
     let mut waiting = false;
-    for position in 0..desk.sets.len() {
-        let Some(draft) = desk.sets.get_mut(position) else {
+    for position in 0..rollout.sets.len() {
+        let Some(draft) = rollout.sets.get_mut(position) else {
             continue;
         };
         let selector = draft
@@ -288,12 +293,12 @@ pub(super) fn label_adopted(desk: &mut Desk) -> bool {
                 .get_or_insert_default()
                 .insert(key.to_owned(), value.clone());
         }
-        desk.because(Kind::Set, &name, Reason::Hashed(name.clone()));
+        rollout.because(Kind::Set, &name, Reason::Hashed(name.clone()));
         for machine in bare {
             let called = machine.metadata.name.clone().unwrap_or_default();
-            let labels = desk.machine(machine).metadata.labels.get_or_insert_default();
+            let labels = rollout.machine(machine).metadata.labels.get_or_insert_default();
             labels.insert(key.to_owned(), value.clone());
-            desk.because(Kind::Machine, &called, Reason::Hashed(name.clone()));
+            rollout.because(Kind::Machine, &called, Reason::Hashed(name.clone()));
         }
     }
     waiting

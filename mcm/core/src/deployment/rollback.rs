@@ -3,35 +3,35 @@
 use mcm_api::keys;
 
 use super::Reason;
-use super::desk::Desk;
 use super::revision::{NOT_COPIED, revision};
+use super::rollout_draft::RolloutDraft;
 use super::template::{same_template, without_hash};
 use crate::machine::EventType;
 use crate::steps::Kind;
 
 /// Does what `spec.rollbackTo` asks for, and takes the request away.
-pub(super) fn roll_back(desk: &mut Desk, asked: i64) {
-    desk.deployment.spec.rollback_to = None;
-    let name = desk.name().to_owned();
-    let revision = if asked == 0 { previous(desk) } else { Some(asked) };
+pub(super) fn roll_back(rollout: &mut RolloutDraft, asked: i64) {
+    rollout.deployment.spec.rollback_to = None;
+    let name = rollout.name().to_owned();
+    let revision = if asked == 0 { previous(rollout) } else { Some(asked) };
     let Some(revision) = revision else {
         return refuse(
-            desk,
+            rollout,
             "DeploymentRollbackRevisionNotFound",
             "Unable to find last revision.".to_owned(),
         );
     };
-    let Some(position) = desk.sets.iter().position(|set| self::revision(set) == revision) else {
+    let Some(position) = rollout.sets.iter().position(|set| self::revision(set) == revision) else {
         let text = "Unable to find the revision to rollback to.".to_owned();
-        return refuse(desk, "DeploymentRollbackRevisionNotFound", text);
+        return refuse(rollout, "DeploymentRollbackRevisionNotFound", text);
     };
-    let set = desk.sets[position].set.clone();
-    if same_template(&set.spec.template, &desk.deployment.spec.template) {
+    let set = rollout.sets[position].set.clone();
+    if same_template(&set.spec.template, &rollout.deployment.spec.template) {
         let text = format!("The rollback revision contains the same template as current deployment {name:?}");
-        return refuse(desk, "DeploymentRollbackTemplateUnchanged", text);
+        return refuse(rollout, "DeploymentRollbackTemplateUnchanged", text);
     }
-    desk.deployment.spec.template = without_hash(&set.spec.template);
-    let annotations = desk.deployment.metadata.annotations.get_or_insert_default();
+    rollout.deployment.spec.template = without_hash(&set.spec.template);
+    let annotations = rollout.deployment.metadata.annotations.get_or_insert_default();
     annotations.retain(|key, _| NOT_COPIED.contains(&key.as_str()) || key == keys::LAST_SCALE_ANNOTATION);
     for (key, value) in set.metadata.annotations.iter().flatten() {
         if !NOT_COPIED.contains(&key.as_str()) && key != keys::LAST_SCALE_ANNOTATION {
@@ -39,21 +39,21 @@ pub(super) fn roll_back(desk: &mut Desk, asked: i64) {
         }
     }
     let reason = Reason::RolledBack(revision);
-    desk.because(Kind::Deployment, &name, reason.clone());
+    rollout.because(Kind::Deployment, &name, reason.clone());
     let message = format!("Rolled back deployment {name:?} to revision {revision}");
-    desk.event(EventType::Normal, "DeploymentRollback", message, reason);
+    rollout.event(EventType::Normal, "DeploymentRollback", message, reason);
 }
 
 /// The second highest number.
-fn previous(desk: &Desk) -> Option<i64> {
-    let mut numbers: Vec<i64> = desk.sets.iter().map(revision).collect();
+fn previous(rollout: &RolloutDraft) -> Option<i64> {
+    let mut numbers: Vec<i64> = rollout.sets.iter().map(revision).collect();
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     numbers.get(1).copied().filter(|number| *number > 0)
 }
 
-fn refuse(desk: &mut Desk, word: &'static str, text: String) {
-    let name = desk.name().to_owned();
+fn refuse(rollout: &mut RolloutDraft, word: &'static str, text: String) {
+    let name = rollout.name().to_owned();
     let reason = Reason::NoRollback(text.clone());
-    desk.because(Kind::Deployment, &name, reason.clone());
-    desk.event(EventType::Warning, word, text, reason);
+    rollout.because(Kind::Deployment, &name, reason.clone());
+    rollout.event(EventType::Warning, word, text, reason);
 }

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use mcm_api::Machine;
 
 use super::defects;
-use super::desk::{Desk, SetDraft};
+use super::rollout_draft::{RolloutDraft, SetDraft};
 use super::{Reason, revision};
 
 /// One step of a rolling update. Answers whether a size changed.
-pub(super) fn roll(desk: &mut Desk, newest: usize) -> bool {
-    let old = revision::old_ones(desk, Some(newest));
-    grow(desk, newest) || shrink(desk, newest, &old)
+pub(super) fn roll(rollout: &mut RolloutDraft, newest: usize) -> bool {
+    let old = revision::old_ones(rollout, Some(newest));
+    grow(rollout, newest) || shrink(rollout, newest, &old)
 }
 
 /// Machines of all sets: those that are there, being deleted or not, and those that are ordered.
-fn total(desk: &Desk) -> i64 {
+fn total(rollout: &RolloutDraft) -> i64 {
     let of = if defect!(TerminatingMachinesTakeNoRoom) {
         SetDraft::size_without_leaving
     } else if defect!(SurgeIgnoresOrderedMachines) {
@@ -24,42 +24,44 @@ fn total(desk: &Desk) -> i64 {
     } else {
         SetDraft::size
     };
-    desk.sets.iter().map(of).sum()
+    rollout.sets.iter().map(of).sum()
 }
 
 /// How many machines a set that does not exist yet starts with.
-pub(super) fn first_size(desk: &Desk) -> i32 {
-    if super::in_place::is_manual(desk) {
+pub(super) fn first_size(rollout: &RolloutDraft) -> i32 {
+    if super::in_place::is_manual(rollout) {
         return 0;
     }
-    more(desk, 0)
+    more(rollout, 0)
 }
 
 /// The next size of the newest set, which has `now` machines: smaller at once, larger as there is room.
-pub(super) fn next_size(desk: &Desk, now: i32) -> i32 {
-    if now > desk.replicas() {
-        desk.replicas()
+pub(super) fn next_size(rollout: &RolloutDraft, now: i32) -> i32 {
+    if now > rollout.replicas() {
+        rollout.replicas()
     } else {
-        more(desk, now)
+        more(rollout, now)
     }
 }
 
 /// The size of the newest set, which has `now` machines, as far as the surge allows.
-fn more(desk: &Desk, now: i32) -> i32 {
-    let wanted = i64::from(desk.replicas());
-    let room = (desk.limit() - total(desk)).min(wanted - i64::from(now)).max(0);
+fn more(rollout: &RolloutDraft, now: i32) -> i32 {
+    let wanted = i64::from(rollout.replicas());
+    let room = (rollout.limit() - total(rollout)).min(wanted - i64::from(now)).max(0);
     now.saturating_add(i32::try_from(room).unwrap_or(i32::MAX))
 }
 
 /// Brings the newest set nearer to its size.
-pub(super) fn grow(desk: &mut Desk, newest: usize) -> bool {
-    let Some(set) = desk.sets.get(newest) else { return false };
+pub(super) fn grow(rollout: &mut RolloutDraft, newest: usize) -> bool {
+    let Some(set) = rollout.sets.get(newest) else {
+        return false;
+    };
     let (name, from) = (set.name().to_owned(), set.replicas());
-    let to = next_size(desk, from);
+    let to = next_size(rollout, from);
     if to == from {
         return false;
     }
-    let (total, limit) = (total(desk), desk.limit());
+    let (total, limit) = (total(rollout), rollout.limit());
     let reason = Reason::Grown {
         set: name,
         from,
@@ -67,7 +69,7 @@ pub(super) fn grow(desk: &mut Desk, newest: usize) -> bool {
         total,
         limit,
     };
-    desk.resize(newest, to, reason)
+    rollout.resize(newest, to, reason)
 }
 
 /// Old machines that stay, in the order in which they go, and how many of them are to go.
@@ -88,25 +90,25 @@ impl Leaving {
 }
 
 /// Takes old machines away as far as availability allows. Answers whether a size changed.
-pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
-    let now = desk.now;
-    let available: i64 = desk.sets.iter().map(|set| set.serving(now)).sum();
-    let ordered: i64 = desk.sets.iter().map(|set| i64::from(set.replicas())).sum();
-    let missing = desk
+pub(super) fn shrink(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
+    let now = rollout.now;
+    let available: i64 = rollout.sets.iter().map(|set| set.serving(now)).sum();
+    let ordered: i64 = rollout.sets.iter().map(|set| i64::from(set.replicas())).sum();
+    let missing = rollout
         .sets
         .get(newest)
         .map_or(0, |set| i64::from(set.replicas()) - set.serving(now));
     let (mut available, mut ordered, missing) =
         if defect!(DeletedMachinesCountAsAvailable | BootingMachinesCountAsAvailable) {
-            defects::miscounted(desk, newest, (available, ordered, missing))
+            defects::miscounted(rollout, newest, (available, ordered, missing))
         } else {
             (available, ordered, missing)
         };
     // Failed machines that are kept lower what is enough until they go: in old sets after those that nobody keeps; in the
     // newest one, kept in a pause or before a rollback, they stay to their end.
-    let (replicas, unavailable) = (i64::from(desk.replicas()), desk.bounds().unavailable);
+    let (replicas, unavailable) = (i64::from(rollout.replicas()), rollout.bounds().unavailable);
     let enough = |kept: i64| (replicas - unavailable - kept).max(0);
-    let mut kept = desk.kept_failed();
+    let mut kept = rollout.kept_failed();
     let least = enough(kept);
     let told = available;
     if ordered - least - missing <= 0 {
@@ -115,7 +117,7 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     let mut leaving: Vec<Leaving> = old
         .iter()
         .filter_map(|position| {
-            let set = desk.sets.get(*position).filter(|set| set.replicas() > 0)?;
+            let set = rollout.sets.get(*position).filter(|set| set.replicas() > 0)?;
             let staying = set.staying().into_iter().cloned().collect();
             Some(Leaving {
                 position: *position,
@@ -124,15 +126,15 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
             })
         })
         .collect();
-    let serves = |desk: &Desk, position: usize, machine: &Machine| {
-        let set = desk.sets.get(position);
+    let serves = |rollout: &RolloutDraft, position: usize, machine: &Machine| {
+        let set = rollout.sets.get(position);
         set.is_some_and(|set| set.serves(machine, now))
     };
 
     // First those that serve nobody: they would be missed by none.
     for set in &mut leaving {
         let next =
-            |set: &Leaving| set.size as usize > set.staying.len() || !serves(desk, set.position, &set.staying[0]);
+            |set: &Leaving| set.size as usize > set.staying.len() || !serves(rollout, set.position, &set.staying[0]);
         while ordered - enough(kept) - missing > 0 && set.size > 0 && next(set) {
             kept -= i64::from(set.pop().is_some_and(|machine| machine.status.is_kept_failed()));
             ordered -= 1;
@@ -143,13 +145,13 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
     for set in &mut leaving {
         while available > enough(kept) && set.size > 0 {
             let Some(machine) = set.pop() else { continue };
-            available -= i64::from(serves(desk, set.position, &machine));
+            available -= i64::from(serves(rollout, set.position, &machine));
             kept -= i64::from(machine.status.is_kept_failed());
         }
     }
     let mut changed = false;
     for (set, cleaned) in leaving.iter().zip(cleaned) {
-        let Some((name, from)) = desk
+        let Some((name, from)) = rollout
             .sets
             .get(set.position)
             .map(|set| (set.name().to_owned(), set.replicas()))
@@ -171,7 +173,7 @@ pub(super) fn shrink(desk: &mut Desk, newest: usize, old: &[usize]) -> bool {
                 least,
             }
         };
-        changed |= desk.resize(set.position, to, reason);
+        changed |= rollout.resize(set.position, to, reason);
     }
     changed
 }

@@ -6,24 +6,24 @@ use std::sync::Arc;
 use mcm_api::{Machine, PreservedBy, keys};
 
 use super::bounds::{IN_PLACE_UPDATE, ROLLING_UPDATE};
-use super::desk::{Desk, SetDraft};
+use super::rollout_draft::{RolloutDraft, SetDraft};
 use super::{Reason, revision};
 
 /// Whether the sets were sized for another number of replicas. Without a set of the newest template a rollout comes first,
 /// unless it is paused.
-pub(super) fn is_due(desk: &Desk, newest: Option<usize>) -> bool {
-    let paused = desk.deployment.spec.paused;
+pub(super) fn is_due(rollout: &RolloutDraft, newest: Option<usize>) -> bool {
+    let paused = rollout.deployment.spec.paused;
     if newest.is_none() && !paused {
         return false;
     }
-    let wanted = desk.replicas();
-    let active = active(desk);
+    let wanted = rollout.replicas();
+    let active = active(rollout);
     if active.is_empty() {
         return wanted > 0 && paused;
     }
     active
         .iter()
-        .filter_map(|position| desk.sets.get(*position))
+        .filter_map(|position| rollout.sets.get(*position))
         .any(|set| {
             let noted = set.annotation(keys::DESIRED_REPLICAS_ANNOTATION);
             noted
@@ -32,93 +32,93 @@ pub(super) fn is_due(desk: &Desk, newest: Option<usize>) -> bool {
         })
 }
 
-fn active(desk: &Desk) -> Vec<usize> {
-    (0..desk.sets.len())
-        .filter(|position| desk.sets[*position].replicas() > 0)
+fn active(rollout: &RolloutDraft) -> Vec<usize> {
+    (0..rollout.sets.len())
+        .filter(|position| rollout.sets[*position].replicas() > 0)
         .collect()
 }
 
 /// Sizes the sets for the deployment's replicas.
-pub(super) fn scale(desk: &mut Desk, newest: Option<usize>) {
-    let active = active(desk);
-    let wanted = desk.replicas();
+pub(super) fn scale(rollout: &mut RolloutDraft, newest: Option<usize>) {
+    let active = active(rollout);
+    let wanted = rollout.replicas();
     let only = active
         .first()
         .copied()
         .or(newest)
-        .or_else(|| desk.sets.len().checked_sub(1));
+        .or_else(|| rollout.sets.len().checked_sub(1));
     if let Some(only) = only.filter(|only| active.len() <= 1 && newest.is_none_or(|newest| newest == *only)) {
-        let from = desk.sets.get(only).map_or(0, SetDraft::replicas);
+        let from = rollout.sets.get(only).map_or(0, SetDraft::replicas);
         let to = from
-            .saturating_add(i32::try_from(room(desk)).unwrap_or(i32::MAX))
+            .saturating_add(i32::try_from(room(rollout)).unwrap_or(i32::MAX))
             .min(wanted);
         if to < wanted {
-            grow_partly(desk, only, to)
+            grow_partly(rollout, only, to)
         } else {
-            set_size(desk, only, wanted)
+            set_size(rollout, only, wanted)
         }
         return;
     }
-    if let Some(newest) = newest.filter(|newest| is_saturated(desk, *newest)) {
+    if let Some(newest) = newest.filter(|newest| is_saturated(rollout, *newest)) {
         for position in active.into_iter().filter(|position| *position != newest) {
-            set_size(desk, position, 0);
+            set_size(rollout, position, 0);
         }
         return;
     }
-    let sizes = match desk.deployment.spec.strategy.type_.as_str() {
-        ROLLING_UPDATE | "" => proportional(desk, &active, newest),
+    let sizes = match rollout.deployment.spec.strategy.type_.as_str() {
+        ROLLING_UPDATE | "" => proportional(rollout, &active, newest),
         _ if defect!(SizeIgnoredWithSeveralSets) => return,
-        _ => in_order(desk, &active, newest, i64::from(wanted)),
+        _ => in_order(rollout, &active, newest, i64::from(wanted)),
     };
     for (position, size) in sizes {
-        set_size(desk, position, size);
+        set_size(rollout, position, size);
     }
 }
 
 /// How many more machines there may be: those that were to go before, and are still there, take up room until they do.
-fn room(desk: &Desk) -> i64 {
-    let there: i64 = desk.sets.iter().map(SetDraft::size_without_leaving).sum();
-    (desk.limit() - there).max(0)
+fn room(rollout: &RolloutDraft) -> i64 {
+    let there: i64 = rollout.sets.iter().map(SetDraft::size_without_leaving).sum();
+    (rollout.limit() - there).max(0)
 }
 
 /// A step towards the size. The set does not note the deployment's yet, so that scaling goes on.
-fn grow_partly(desk: &mut Desk, position: usize, to: i32) {
-    let noted = desk
+fn grow_partly(rollout: &mut RolloutDraft, position: usize, to: i32) {
+    let noted = rollout
         .sets
         .get(position)
         .and_then(|set| set.annotation(keys::DESIRED_REPLICAS_ANNOTATION));
     let noted = noted.map(str::to_owned);
-    if desk.sets.get(position).is_some_and(|set| set.replicas() < to) {
-        set_size(desk, position, to);
+    if rollout.sets.get(position).is_some_and(|set| set.replicas() < to) {
+        set_size(rollout, position, to);
     }
-    if let (Some(set), Some(noted)) = (desk.sets.get_mut(position), noted) {
+    if let (Some(set), Some(noted)) = (rollout.sets.get_mut(position), noted) {
         set.annotate(keys::DESIRED_REPLICAS_ANNOTATION, noted);
     }
 }
 
-fn set_size(desk: &mut Desk, position: usize, to: i32) {
-    let Some(set) = desk.sets.get(position) else { return };
+fn set_size(rollout: &mut RolloutDraft, position: usize, to: i32) {
+    let Some(set) = rollout.sets.get(position) else { return };
     let (set, from) = (set.name().to_owned(), set.replicas());
-    desk.resize(position, to, Reason::Scaled { set, from, to });
+    rollout.resize(position, to, Reason::Scaled { set, from, to });
 }
 
-fn is_saturated(desk: &Desk, newest: usize) -> bool {
-    let wanted = desk.replicas();
-    desk.sets.get(newest).is_some_and(|set| {
+fn is_saturated(rollout: &RolloutDraft, newest: usize) -> bool {
+    let wanted = rollout.replicas();
+    rollout.sets.get(newest).is_some_and(|set| {
         set.replicas() == wanted
             && set.annotation(keys::DESIRED_REPLICAS_ANNOTATION) == Some(wanted.to_string().as_str())
-            && set.available(desk.now) == i64::from(wanted)
+            && set.available(rollout.now) == i64::from(wanted)
     })
 }
 
 /// More machines go to the newest set alone; fewer are taken from all sets by their share, and what rounding leaves from
 /// the largest.
-fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(usize, i32)> {
-    let wanted = desk.replicas();
-    let allowed = desk.limit();
+fn proportional(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>) -> Vec<(usize, i32)> {
+    let wanted = rollout.replicas();
+    let allowed = rollout.limit();
     let mut order: Vec<usize> = active.to_vec();
     order.extend(newest.filter(|newest| !active.contains(newest)));
-    let size = |position: &usize| i64::from(desk.sets[*position].replicas());
+    let size = |position: &usize| i64::from(rollout.sets[*position].replicas());
     let total: i64 = order.iter().map(size).sum();
     let delta = allowed - total;
     let mut sizes: Vec<(usize, i64)> = order.iter().map(|position| (*position, size(position))).collect();
@@ -130,7 +130,7 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
             *size += delta * *size / total.max(1);
         }
     } else if delta >= 0 {
-        let room = delta.min(room(desk));
+        let room = delta.min(room(rollout));
         let grows = newest.or_else(|| active.last().copied());
         if let Some((_, size)) = sizes.iter_mut().find(|(position, _)| Some(*position) == grows) {
             *size = (*size + room).min(i64::from(wanted).max(*size));
@@ -140,7 +140,7 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
         sizes.sort_by_key(|(position, size)| (-*size, *position));
         let mut added = 0;
         for (position, size) in &mut sizes {
-            let share = share(&desk.sets[*position], *size, desk, allowed)
+            let share = share(&rollout.sets[*position], *size, rollout, allowed)
                 .max(delta - added)
                 .min(0);
             *size += share;
@@ -149,30 +149,30 @@ fn proportional(desk: &Desk, active: &[usize], newest: Option<usize>) -> Vec<(us
         if let Some((_, first)) = sizes.first_mut() {
             *first = (*first + delta - added).max(0);
         }
-        spare_available(desk, &mut sizes);
-        spare_preserved(desk, &mut sizes);
+        spare_available(rollout, &mut sizes);
+        spare_preserved(rollout, &mut sizes);
     }
     numbers(sizes)
 }
 
 /// Neither rounding nor age takes machines that are needed while others are there that serve nobody. Those come next that
 /// are available, and chosen for an update: they serve again when it has ended.
-fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
-    let least = i64::from(desk.replicas()) - desk.bounds().unavailable;
+fn spare_available(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
+    let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable;
     let kept = |position: usize, size: i64| {
-        let set = &desk.sets[position];
-        (set.serving_of(size, desk.now), set.available_of(size, desk.now))
+        let set = &rollout.sets[position];
+        (set.serving_of(size, rollout.now), set.available_of(size, rollout.now))
     };
     // What the next places give, as few as give anything: failed machines that are kept stay longer than those that serve.
     let gain = |(position, size): &(usize, i64)| {
         let now = kept(*position, *size);
-        (1..=i64::from(desk.sets[*position].replicas()) - size).find_map(|places| {
+        (1..=i64::from(rollout.sets[*position].replicas()) - size).find_map(|places| {
             let then = kept(*position, size + places);
             let gain = (then.0 - now.0, then.1 - now.1);
             (gain > (0, 0)).then_some((gain, Reverse(places)))
         })
     };
-    for _ in 0..desk.replicas() {
+    for _ in 0..rollout.replicas() {
         let serving: i64 = sizes.iter().map(|(position, size)| kept(*position, *size).0).sum();
         let gains = (0..sizes.len()).rev().filter_map(|to| Some((gain(&sizes[to])?, to)));
         let most = gains.max_by_key(|(gain, _)| *gain).filter(|_| serving < least);
@@ -188,7 +188,7 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
             match (0..changed.len()).find(loses_nothing) {
                 Some(from) => changed[from].1 -= 1,
                 // All others serve, or will when their update has ended: until then this one stays beside them.
-                None if gained.0 > 0 && serving < least - desk.kept_failed() => {}
+                None if gained.0 > 0 && serving < least - rollout.kept_failed() => {}
                 None => return,
             }
             changed[to].1 += 1;
@@ -200,9 +200,9 @@ fn spare_available(desk: &Desk, sizes: &mut [(usize, i64)]) {
 /// Of fewer machines the preserved ones go last, whichever set they are of: before those that somebody asked for the automatic
 /// ones. Failed ones lower what has to serve. A rollout that is under way takes them with their set, but for those that serve and
 /// are updated in place.
-fn spare_preserved(desk: &Desk, sizes: &mut [(usize, i64)]) {
-    let paused = desk.deployment.spec.paused;
-    if !paused && desk.deployment.spec.strategy.type_ != IN_PLACE_UPDATE {
+fn spare_preserved(rollout: &RolloutDraft, sizes: &mut [(usize, i64)]) {
+    let paused = rollout.deployment.spec.paused;
+    if !paused && rollout.deployment.spec.strategy.type_ != IN_PLACE_UPDATE {
         return;
     }
     let worth = |machine: Option<&Arc<Machine>>| match machine.map(|machine| &machine.status) {
@@ -213,17 +213,17 @@ fn spare_preserved(desk: &Desk, sizes: &mut [(usize, i64)]) {
         _ => 0,
     };
     let serves = |set: &SetDraft, machine: Option<&Arc<Machine>>| {
-        i64::from(machine.is_some_and(|machine| set.serves(machine, desk.now)))
+        i64::from(machine.is_some_and(|machine| set.serves(machine, rollout.now)))
     };
-    let least = i64::from(desk.replicas()) - desk.bounds().unavailable - desk.kept_failed();
+    let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - rollout.kept_failed();
     loop {
         let serving: i64 = sizes
             .iter()
-            .map(|(position, size)| desk.sets[*position].serving_of(*size, desk.now))
+            .map(|(position, size)| rollout.sets[*position].serving_of(*size, rollout.now))
             .sum();
         // What one place more gives, and what one less takes.
         let swap = |to: usize, from: usize| {
-            let (taker, giver) = (&desk.sets[sizes[to].0], &desk.sets[sizes[from].0]);
+            let (taker, giver) = (&rollout.sets[sizes[to].0], &rollout.sets[sizes[from].0]);
             let (gained, lost) = (taker.last_of(sizes[to].1 + 1), giver.last_of(sizes[from].1));
             let (gained, lost) = (gained.as_ref(), lost.as_ref());
             let served = serves(taker, gained) - serves(giver, lost);
@@ -244,24 +244,24 @@ fn spare_preserved(desk: &Desk, sizes: &mut [(usize, i64)]) {
 }
 
 /// What a set gives away; zero or less.
-fn share(set: &SetDraft, size: i64, desk: &Desk, allowed: i64) -> i64 {
-    if size == 0 || desk.replicas() == 0 {
+fn share(set: &SetDraft, size: i64, rollout: &RolloutDraft, allowed: i64) -> i64 {
+    if size == 0 || rollout.replicas() == 0 {
         return -size;
     }
     let noted = set
         .annotation(keys::MAX_REPLICAS_ANNOTATION)
         .and_then(|text| text.parse::<i64>().ok());
-    let of = noted.unwrap_or(i64::from(desk.deployment.status.replicas)).max(1);
+    let of = noted.unwrap_or(i64::from(rollout.deployment.status.replicas)).max(1);
     let rounded = (2 * size * allowed + of).div_euclid(2 * of);
     rounded - size
 }
 
 /// More machines go to the newest set; fewer are taken from the oldest sets first, unless theirs are needed in an update in
 /// place and others serve nobody.
-fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -> Vec<(usize, i32)> {
-    let size = |position: &usize| desk.sets[*position].replicas();
+fn in_order(rollout: &RolloutDraft, active: &[usize], newest: Option<usize>, wanted: i64) -> Vec<(usize, i32)> {
+    let size = |position: &usize| rollout.sets[*position].replicas();
     let total: i64 = active.iter().map(|position| i64::from(size(position))).sum();
-    let mut order: Vec<usize> = revision::old_ones(desk, newest)
+    let mut order: Vec<usize> = revision::old_ones(rollout, newest)
         .into_iter()
         .filter(|one| active.contains(one))
         .collect();
@@ -275,16 +275,16 @@ fn in_order(desk: &Desk, active: &[usize], newest: Option<usize>, wanted: i64) -
             to -= gone;
             surplus -= gone;
         } else if surplus < 0 && Some(position) == newest {
-            to += room(desk).min(-surplus);
+            to += room(rollout).min(-surplus);
             surplus = 0;
         }
         sizes.push((position, to));
     }
-    if desk.deployment.spec.strategy.type_ == IN_PLACE_UPDATE && total > wanted {
-        spare_available(desk, &mut sizes);
+    if rollout.deployment.spec.strategy.type_ == IN_PLACE_UPDATE && total > wanted {
+        spare_available(rollout, &mut sizes);
     }
     if total > wanted {
-        spare_preserved(desk, &mut sizes);
+        spare_preserved(rollout, &mut sizes);
     }
     numbers(sizes)
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mcm_api::MachineDeployment;
 use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
 
-use super::desk::Desk;
+use super::rollout_draft::RolloutDraft;
 use super::template_hash;
 use crate::preservation::{Ledger, sweep};
 use crate::set::{INVALID, is_active, stamp};
@@ -21,21 +21,21 @@ const PAUSED: &str = "DeploymentPaused";
 const RESUMED: &str = "DeploymentResumed";
 
 /// The numbers, and whether enough machines are available.
-pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentStatus {
-    let known = &desk.view.deployment.status;
-    let sets = || desk.sets.iter().map(|set| &set.set.status);
+pub(super) fn compute(rollout: &RolloutDraft, newest: Option<usize>) -> MachineDeploymentStatus {
+    let known = &rollout.view.deployment.status;
+    let sets = || rollout.sets.iter().map(|set| &set.set.status);
     let available: i32 = sets().map(|status| status.available_replicas).sum();
     let preserved: i32 = sets().map(|status| status.preserved_failed_replicas).sum();
-    let ordered: i32 = desk.sets.iter().map(|set| set.replicas()).sum();
+    let ordered: i32 = rollout.sets.iter().map(|set| set.replicas()).sum();
     let mut failed: Vec<_> = sets()
         .flat_map(|status| status.failed_machines.iter().flatten().cloned())
         .collect();
     failed.sort_by(|a, b| a.name.cmp(&b.name));
     let mut status = MachineDeploymentStatus {
-        observed_generation: desk.view.deployment.metadata.generation.unwrap_or_default(),
+        observed_generation: rollout.view.deployment.metadata.generation.unwrap_or_default(),
         replicas: sets().map(|status| status.replicas).sum(),
         updated_replicas: newest
-            .and_then(|newest| desk.sets.get(newest))
+            .and_then(|newest| rollout.sets.get(newest))
             .map_or(0, |set| set.set.status.replicas),
         ready_replicas: sets().map(|status| status.ready_replicas).sum(),
         available_replicas: available,
@@ -44,10 +44,10 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
         failed_machines: (!failed.is_empty()).then_some(failed),
         ..known.clone()
     };
-    preservation(desk, newest, &mut status);
+    preservation(rollout, newest, &mut status);
     remove(&mut status, INVALID);
     let spared = if defect!(PreservedCountAsMissing) { 0 } else { preserved };
-    let least = i64::from(desk.replicas()) - desk.bounds().unavailable - i64::from(spared);
+    let least = i64::from(rollout.replicas()) - rollout.bounds().unavailable - i64::from(spared);
     let (value, reason, message) = if i64::from(available) >= least.max(0) {
         (
             "True",
@@ -61,19 +61,21 @@ pub(super) fn compute(desk: &Desk, newest: Option<usize>) -> MachineDeploymentSt
             "Deployment does not have minimum availability.",
         )
     };
-    put(&mut status, AVAILABLE, value, reason, message, desk.now);
+    put(&mut status, AVAILABLE, value, reason, message, rollout.now);
     status
 }
 
 /// What preservation goes by: which template was rolled out last, and the failed machines that are kept.
-fn preservation(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
-    let deployment = &desk.view.deployment;
+fn preservation(rollout: &RolloutDraft, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
+    let deployment = &rollout.view.deployment;
     if status.rolled_out.is_empty() {
-        let set = newest.and_then(|newest| desk.sets.get(newest)).or(desk.sets.last());
+        let set = newest
+            .and_then(|newest| rollout.sets.get(newest))
+            .or(rollout.sets.last());
         let template = set.map_or(&deployment.spec.template, |set| &set.set.spec.template);
         status.rolled_out = template_hash(template);
     }
-    let machines = desk.view.machines.iter().filter(|machine| is_active(machine));
+    let machines = rollout.view.machines.iter().filter(|machine| is_active(machine));
     let there = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let known = deployment.status.observed_auto_preserve_failed_max;
     let swept = sweep(Ledger::Deployment(deployment), known, &there);
@@ -87,15 +89,19 @@ fn preservation(desk: &Desk, newest: Option<usize>, status: &mut MachineDeployme
 }
 
 /// How the rollout stands, and when its deadline passes.
-pub(super) fn progress(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) -> Option<Duration> {
-    let now = desk.now;
-    let known = &desk.view.deployment.status;
+pub(super) fn progress(
+    rollout: &RolloutDraft,
+    newest: Option<usize>,
+    status: &mut MachineDeploymentStatus,
+) -> Option<Duration> {
+    let now = rollout.now;
+    let known = &rollout.view.deployment.status;
     let current = known.conditions.iter().find(|condition| condition.type_ == PROGRESSING);
-    let what = match newest.and_then(|newest| desk.sets.get(newest)) {
+    let what = match newest.and_then(|newest| rollout.sets.get(newest)) {
         Some(set) => format!("MachineSet {:?}", set.name()),
-        None => format!("Machine Deployment {:?}", desk.name()),
+        None => format!("Machine Deployment {:?}", rollout.name()),
     };
-    let complete = is_complete(desk, status);
+    let complete = is_complete(rollout, status);
     let settled = current.is_some_and(|current| current.reason == DONE) && status.replicas == status.updated_replicas;
     if settled {
         // Machines that fail later do not open the rollout again.
@@ -109,11 +115,11 @@ pub(super) fn progress(desk: &Desk, newest: Option<usize>, status: &mut MachineD
             now,
         );
     } else if current.is_none_or(|current| current.reason == DONE) {
-        begun(desk, newest, status);
+        begun(rollout, newest, status);
     } else if is_progressing(known, status) {
         let text = format!("{what} is progressing.");
         progressed(status, &text, now);
-    } else if deadline(desk, status).is_some_and(|left| left.is_zero()) {
+    } else if deadline(rollout, status).is_some_and(|left| left.is_zero()) {
         put(
             status,
             PROGRESSING,
@@ -123,26 +129,26 @@ pub(super) fn progress(desk: &Desk, newest: Option<usize>, status: &mut MachineD
             now,
         );
     }
-    replica_failure(desk, newest, status);
-    deadline(desk, status).filter(|left| !left.is_zero() && !complete)
+    replica_failure(rollout, newest, status);
+    deadline(rollout, status).filter(|left| !left.is_zero() && !complete)
 }
 
 /// Whether every machine is there, of the newest template and available.
-pub(super) fn is_complete(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
-    has_settled(desk, status) && status.available_replicas == desk.replicas()
+pub(super) fn is_complete(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
+    has_settled(rollout, status) && status.available_replicas == rollout.replicas()
 }
 
 /// Whether the template was rolled out before, and all are available but failed machines that are kept.
-pub(super) fn misses_only_what_is_kept(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
-    let rolled_out = status.rolled_out == template_hash(&desk.deployment.spec.template);
-    let there = i64::from(status.available_replicas) + desk.kept_failed();
-    rolled_out && has_settled(desk, status) && there == i64::from(desk.replicas())
+pub(super) fn misses_only_what_is_kept(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
+    let rolled_out = status.rolled_out == template_hash(&rollout.deployment.spec.template);
+    let there = i64::from(status.available_replicas) + rollout.kept_failed();
+    rolled_out && has_settled(rollout, status) && there == i64::from(rollout.replicas())
 }
 
 /// Whether there are as many machines as are wanted, all of the newest template.
-fn has_settled(desk: &Desk, status: &MachineDeploymentStatus) -> bool {
-    let wanted = desk.replicas();
-    let leftover = desk.sets.iter().filter(|set| set.size() > 0).count() > usize::from(wanted > 0);
+fn has_settled(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> bool {
+    let wanted = rollout.replicas();
+    let leftover = rollout.sets.iter().filter(|set| set.size() > 0).count() > usize::from(wanted > 0);
     status.updated_replicas == wanted && status.replicas == wanted && !leftover
 }
 
@@ -154,8 +160,8 @@ fn is_progressing(old: &MachineDeploymentStatus, new: &MachineDeploymentStatus) 
 }
 
 /// The time left until the rollout counts as late; `None`: there is no deadline, or it is over, or late already.
-fn deadline(desk: &Desk, status: &MachineDeploymentStatus) -> Option<Duration> {
-    let seconds = u64::try_from(desk.deployment.spec.progress_deadline_seconds?).unwrap_or_default();
+fn deadline(rollout: &RolloutDraft, status: &MachineDeploymentStatus) -> Option<Duration> {
+    let seconds = u64::try_from(rollout.deployment.spec.progress_deadline_seconds?).unwrap_or_default();
     let current = status
         .conditions
         .iter()
@@ -164,12 +170,12 @@ fn deadline(desk: &Desk, status: &MachineDeploymentStatus) -> Option<Duration> {
         return None;
     }
     let since = current.last_update_time.as_ref()?.0;
-    let passed = Duration::try_from(desk.now.duration_since(since)).unwrap_or_default();
+    let passed = Duration::try_from(rollout.now.duration_since(since)).unwrap_or_default();
     Some(Duration::from_secs(seconds).saturating_sub(passed))
 }
 
 /// Pausing and resuming leave a trace, unless the rollout is late.
-pub(super) fn pause(desk: &Desk, status: &mut MachineDeploymentStatus) {
+pub(super) fn pause(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus) {
     let reason = |status: &MachineDeploymentStatus| {
         let current = status
             .conditions
@@ -181,8 +187,15 @@ pub(super) fn pause(desk: &Desk, status: &mut MachineDeploymentStatus) {
     if current == LATE {
         return;
     }
-    if desk.deployment.spec.paused {
-        put(status, PROGRESSING, "Unknown", PAUSED, "Deployment is paused", desk.now);
+    if rollout.deployment.spec.paused {
+        put(
+            status,
+            PROGRESSING,
+            "Unknown",
+            PAUSED,
+            "Deployment is paused",
+            rollout.now,
+        );
     } else if current == PAUSED {
         put(
             status,
@@ -190,14 +203,14 @@ pub(super) fn pause(desk: &Desk, status: &mut MachineDeploymentStatus) {
             "Unknown",
             RESUMED,
             "Deployment is resumed",
-            desk.now,
+            rollout.now,
         );
     }
 }
 
 /// A rollout begins: from here on its deadline counts.
-fn begun(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
-    let Some(set) = newest.and_then(|newest| desk.sets.get(newest)) else {
+fn begun(rollout: &RolloutDraft, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
+    let Some(set) = newest.and_then(|newest| rollout.sets.get(newest)) else {
         return;
     };
     let name = set.name();
@@ -206,13 +219,20 @@ fn begun(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatu
     } else {
         ("FoundNewMachineSet", format!("Found new machine set {name:?}"))
     };
-    put(status, PROGRESSING, "True", reason, &text, desk.now);
+    put(status, PROGRESSING, "True", reason, &text, rollout.now);
 }
 
 /// The set of a new template could not be made.
-pub(super) fn not_created(desk: &Desk, status: &mut MachineDeploymentStatus, error: &str) {
+pub(super) fn not_created(rollout: &RolloutDraft, status: &mut MachineDeploymentStatus, error: &str) {
     let text = format!("Failed to create new machine set {error}");
-    put(status, PROGRESSING, "False", "MachineSetCreateError", &text, desk.now);
+    put(
+        status,
+        PROGRESSING,
+        "False",
+        "MachineSetCreateError",
+        &text,
+        rollout.now,
+    );
 }
 
 /// The status of a deployment that is not usable.
@@ -232,15 +252,15 @@ pub(super) fn invalid(deployment: &MachineDeployment, message: &str, now: Timest
     status
 }
 
-fn replica_failure(desk: &Desk, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
+fn replica_failure(rollout: &RolloutDraft, newest: Option<usize>, status: &mut MachineDeploymentStatus) {
     let of = |position: usize| {
-        let conditions = desk.sets.get(position).map(|set| set.set.status.conditions.iter());
+        let conditions = rollout.sets.get(position).map(|set| set.set.status.conditions.iter());
         conditions
             .into_iter()
             .flatten()
             .find(|condition| condition.type_ == REPLICA_FAILURE)
     };
-    let failure = newest.and_then(of).or_else(|| (0..desk.sets.len()).find_map(of));
+    let failure = newest.and_then(of).or_else(|| (0..rollout.sets.len()).find_map(of));
     let Some(failure) = failure else {
         return remove(status, REPLICA_FAILURE);
     };

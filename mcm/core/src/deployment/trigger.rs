@@ -7,57 +7,61 @@ use jiff::Timestamp;
 use mcm_api::{Machine, Phase, keys};
 
 use super::Reason;
-use super::desk::Desk;
+use super::rollout_draft::RolloutDraft;
 use crate::machine::EventType;
 use crate::set::{is_active, marked};
 use crate::steps::{Act, Kind};
 
 /// Puts the list in order, marks the machines that it names, and takes the mark from those that it no longer names.
-pub(super) fn mark(desk: &mut Desk) {
-    let named = tidy(desk);
-    let machines: Vec<Arc<Machine>> = desk.sets.iter().flat_map(|set| set.machines.iter().cloned()).collect();
+pub(super) fn mark(rollout: &mut RolloutDraft) {
+    let named = tidy(rollout);
+    let machines: Vec<Arc<Machine>> = rollout
+        .sets
+        .iter()
+        .flat_map(|set| set.machines.iter().cloned())
+        .collect();
     for machine in machines.iter().filter(|machine| is_active(machine)) {
         let name = machine.metadata.name.clone().unwrap_or_default();
         let annotations = machine.metadata.annotations.clone().unwrap_or_default();
         let priority = annotations.get(keys::PRIORITY_ANNOTATION).map(String::as_str);
         match named.get(&name) {
             Some(time) if priority != Some(keys::CHOSEN_PRIORITY) || marked(machine).is_none() => {
-                let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
+                let annotations = rollout.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::CHOSEN_PRIORITY.to_owned());
                 annotations
                     .entry(keys::MARKED_ANNOTATION.to_owned())
                     .or_insert_with(|| time.clone());
-                desk.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
+                rollout.because(Kind::Machine, &name, Reason::Chosen(name.clone()));
             }
             // A priority without a mark is a person's.
             None if annotations.contains_key(keys::MARKED_ANNOTATION) && !defect!(PriorityOutlivesList) => {
-                let annotations = desk.machine(machine).metadata.annotations.get_or_insert_default();
+                let annotations = rollout.machine(machine).metadata.annotations.get_or_insert_default();
                 annotations.remove(keys::MARKED_ANNOTATION);
                 if priority == Some(keys::CHOSEN_PRIORITY) {
                     annotations.insert(keys::PRIORITY_ANNOTATION.to_owned(), keys::DEFAULT_PRIORITY.to_owned());
                 }
-                desk.because(Kind::Machine, &name, Reason::NoLongerChosen(name.clone()));
+                rollout.because(Kind::Machine, &name, Reason::NoLongerChosen(name.clone()));
             }
             _ => {}
         }
     }
-    desk.rank_anew();
+    rollout.rank_anew();
 }
 
 /// The list's machines with their times. Entries without a time get that of the last scaling; those that mean no machine
 /// of the deployment, or one that goes anyway, are dropped. So are preserved ones, and an event says so: another machine
 /// goes instead, and a mark that stayed would take this one as well when its preservation ends.
-fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
-    let annotations = desk.deployment.metadata.annotations.clone().unwrap_or_default();
+fn tidy(rollout: &mut RolloutDraft) -> BTreeMap<String, String> {
+    let annotations = rollout.deployment.metadata.annotations.clone().unwrap_or_default();
     let Some(list) = annotations.get(keys::TRIGGER_DELETION_ANNOTATION) else {
         return BTreeMap::new();
     };
     let scaled_at = annotations.get(keys::LAST_SCALE_ANNOTATION).cloned();
     let fallback = scaled_at
         .clone()
-        .unwrap_or_else(|| crate::set::stamp(desk.now).0.to_string());
+        .unwrap_or_else(|| crate::set::stamp(rollout.now).0.to_string());
     let goes_on = |name: &str| {
-        let machines = desk.sets.iter().flat_map(|set| &set.machines);
+        let machines = rollout.sets.iter().flat_map(|set| &set.machines);
         let mut named = machines.filter(|machine| machine.metadata.name.as_deref() == Some(name));
         let stays =
             |machine: &Machine| machine.status.current_status.phase != Some(Phase::Failed) || machine.status.is_kept();
@@ -70,7 +74,7 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
         match goes_on(name).filter(|_| time.parse::<Timestamp>().is_ok()) {
             Some(machine) if machine.status.is_kept() => kept.push(Reason::ChosenAndPreserved(name.to_owned())),
             Some(_) => named.push((name.to_owned(), time.to_owned())),
-            None if defect!(ScaleDownRepeatedLowersAgain) => desk.deployment.spec.replicas -= 1,
+            None if defect!(ScaleDownRepeatedLowersAgain) => rollout.deployment.spec.replicas -= 1,
             None => {}
         }
     }
@@ -81,15 +85,15 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
             reason: "PreservedMachineStays",
             message: reason.to_string(),
         };
-        desk.plan.push(told, reason);
+        rollout.plan.push(told, reason);
     }
     let text = named
         .iter()
         .map(|(name, time)| format!("{name}~{time}"))
         .collect::<Vec<_>>()
         .join(",");
-    let name = desk.name().to_owned();
-    let annotations = desk.deployment.metadata.annotations.get_or_insert_default();
+    let name = rollout.name().to_owned();
+    let annotations = rollout.deployment.metadata.annotations.get_or_insert_default();
     if text.is_empty() {
         annotations.remove(keys::TRIGGER_DELETION_ANNOTATION);
     } else if text != *list {
@@ -98,8 +102,8 @@ fn tidy(desk: &mut Desk) -> BTreeMap<String, String> {
     if scaled_at.is_none() && !named.is_empty() {
         annotations.insert(keys::LAST_SCALE_ANNOTATION.to_owned(), fallback);
     }
-    if desk.deployment.metadata.annotations != desk.view.deployment.metadata.annotations {
-        desk.because(Kind::Deployment, &name, Reason::TriggerList);
+    if rollout.deployment.metadata.annotations != rollout.view.deployment.metadata.annotations {
+        rollout.because(Kind::Deployment, &name, Reason::TriggerList);
     }
     named.into_iter().collect()
 }

@@ -32,7 +32,7 @@ pub fn decide(view: &View, settings: &Settings, now: Timestamp) -> Plan {
         settings,
         now,
     };
-    preserve::weave(&pass, look(&pass), view.machine.status.current_status.phase.as_ref())
+    preserve::combine_with_preservation(&pass, look(&pass), view.machine.status.current_status.phase.as_ref())
 }
 
 /// The view without a Node that has turned out not to exist, or that is another machine's, and

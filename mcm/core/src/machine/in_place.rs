@@ -195,14 +195,14 @@ fn over(pass: &Pass, node: &Node) -> Plan {
     }
 }
 
-struct Terms {
+struct DrainLimit {
     forced: bool,
     limit: drain::Limit,
 }
 
 /// A drain that takes longer than it may since the Node was selected, or whose machine says so, or of a node that ends no
 /// pods any more, goes by force.
-fn limit(pass: &Pass, node: &Node) -> Terms {
+fn limit(pass: &Pass, node: &Node) -> DrainLimit {
     let timeout = pass.settings.drain_timeout_of(pass.machine());
     let selected = condition(node).and_then(|condition| condition.last_transition_time.as_ref());
     let elapsed = selected.map_or(Duration::ZERO, |time| since(time.0, pass.now));
@@ -213,7 +213,7 @@ fn limit(pass: &Pass, node: &Node) -> Terms {
         == Some("True");
     let left = timeout.saturating_sub(elapsed);
     let forced = wanted || left.is_zero() || drain::is_dead(pass);
-    Terms {
+    DrainLimit {
         forced,
         limit: drain::Limit {
             left: if forced { FORCED } else { left },

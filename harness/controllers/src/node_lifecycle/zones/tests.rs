@@ -120,10 +120,10 @@ impl Cluster {
     }
 
     fn look(&mut self, second: i64) -> Option<Timestamp> {
-        let sights: Vec<Sight<'_>> = self
+        let sights: Vec<NodeLook<'_>> = self
             .nodes
             .iter()
-            .map(|(name, (readiness, permission))| Sight {
+            .map(|(name, (readiness, permission))| NodeLook {
                 name,
                 zone: zone(name.split('-').next().unwrap()),
                 readiness: *readiness,
@@ -248,7 +248,7 @@ fn a_taint_that_somebody_took_away_comes_back_in_its_turn() {
     cluster.run(0..=4);
     cluster.turn(Readiness::Bad, "a", 1);
     cluster.run(5..=30);
-    let sight = Sight {
+    let sight = NodeLook {
         name: "a-00",
         zone: zone("a"),
         readiness: Readiness::Bad,
@@ -257,7 +257,7 @@ fn a_taint_that_somebody_took_away_comes_back_in_its_turn() {
         is_tainted: false,
     };
     assert_eq!(after(&sight), Permission::Withheld);
-    let on_its_way = Sight {
+    let on_its_way = NodeLook {
         permission: Permission::Granted,
         ..sight
     };

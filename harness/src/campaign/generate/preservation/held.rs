@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::rollout::CLASSES;
 use super::pool::Pool;
 use super::{Deeds, MINUTE, SETTLED, index, request, someone};
-use crate::scenario::someone::Deed;
+use crate::scenario::deferred_target::UserAction;
 use crate::scenario::step::{KubeletAction, VmAction};
 
 /// How long a machine may be unhealthy.
@@ -92,7 +92,7 @@ impl Held {
     /// What happens, of so many replicas.
     pub(super) fn deeds(&self, replicas: u64, pool: &Pool, stream: &mut Stream) -> Deeds {
         let (nth, node) = (stream.below(8), stream.chance(0.5));
-        let held = |deed: Deed| someone("held", nth, deed);
+        let held = |deed: UserAction| someone("held", nth, deed);
         let asked = match self.interruption {
             Interruption::UnderWay => "now",
             _ => "when-failed",
@@ -103,13 +103,13 @@ impl Held {
         let scale = |replicas: u64| pool.spec(json!({ "replicas": replicas }));
         let mut deeds = vec![
             (self.ill - 1 - stream.below(MINUTE), held(request(node, Some(asked)))),
-            (self.ill, held(Deed::Kubelet(KubeletAction::FillDisk))),
+            (self.ill, held(UserAction::Kubelet(KubeletAction::FillDisk))),
         ];
         deeds.extend(match self.interruption {
             Interruption::Rollout => vec![(then, rollout)],
             Interruption::ScaleDown => vec![(then, scale(0)), (then + SMALL, scale(replicas))],
-            Interruption::NodeGone => vec![(then, held(Deed::DeleteNode))],
-            Interruption::VmGone => vec![(then, held(Deed::Vm(VmAction::Delete)))],
+            Interruption::NodeGone => vec![(then, held(UserAction::DeleteNode))],
+            Interruption::VmGone => vec![(then, held(UserAction::Vm(VmAction::Delete)))],
             Interruption::Removed => vec![(then, held(request(node, None)))],
             Interruption::Refused => vec![(then, held(request(node, Some("false"))))],
             Interruption::UnderWay => vec![(self.ill + HEALTH - 1 - stream.below(MINUTE), rollout)],

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::pool::Pool;
 use super::{Deeds, MINUTE, SETTLED, request, someone};
 use crate::scenario::builder::seconds;
-use crate::scenario::someone::{Deed, Request};
+use crate::scenario::deferred_target::{Request, UserAction};
 use crate::scenario::step::{KubeletAction, VmAction};
 
 /// For how long machines are kept at least when people change that.
@@ -20,13 +20,13 @@ const LEAST: u64 = 10 * MINUTE;
 pub(super) fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &mut Stream) -> Deeds {
     let called = format!("machine-{machine}");
     let nth = users.below(8);
-    let someone = |deed: Deed| someone(&called, nth, deed);
+    let someone = |deed: UserAction| someone(&called, nth, deed);
     let mut at = from + users.below(span - from);
     let mut deeds = Deeds::new();
     if users.chance(0.2) && from == SETTLED {
         return young(users).map(|(at, deed)| (at, someone(deed))).collect();
     }
-    let mut then = |at: u64, deed: Deed| {
+    let mut then = |at: u64, deed: UserAction| {
         if at < span {
             deeds.push((at, someone(deed)));
         }
@@ -61,34 +61,34 @@ pub(super) fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &m
         let last = match users.below(13) {
             0..=3 => ask(users),
             4..=6 => expiry(kept, users),
-            7 => Deed::Cordon,
-            8 => Deed::Delete,
-            9 | 10 => Deed::DeleteNode,
-            11 => Deed::Vm(VmAction::Delete),
-            _ => Deed::Uncordon,
+            7 => UserAction::Cordon,
+            8 => UserAction::Delete,
+            9 | 10 => UserAction::DeleteNode,
+            11 => UserAction::Vm(VmAction::Delete),
+            _ => UserAction::Uncordon,
         };
-        let cordoned = last == Deed::Cordon;
+        let cordoned = last == UserAction::Cordon;
         then(at, last);
         if cordoned && users.chance(0.5) {
-            then(at + MINUTE + users.below(30 * MINUTE), Deed::Uncordon);
+            then(at + MINUTE + users.below(30 * MINUTE), UserAction::Uncordon);
         }
     }
     deeds
 }
 
 /// What becomes of a machine that is asked for as soon as it is made: many of them never join.
-fn young(users: &mut Stream) -> impl Iterator<Item = (u64, Deed)> + use<> {
+fn young(users: &mut Stream) -> impl Iterator<Item = (u64, UserAction)> + use<> {
     let asked = 1 + users.below(30);
     let value = if users.chance(0.5) { "now" } else { "when-failed" };
     let request = request(false, Some(value));
     let dies = users
         .chance(0.6)
-        .then(|| (1 + users.below(30), Deed::Vm(VmAction::Kill)));
+        .then(|| (1 + users.below(30), UserAction::Vm(VmAction::Kill)));
     [(asked, request)].into_iter().chain(dies)
 }
 
 /// A request of any kind, those that ask for something more often than others.
-fn ask(users: &mut Stream) -> Deed {
+fn ask(users: &mut Stream) -> UserAction {
     let value = match users.below(12) {
         0..=2 => Some("now"),
         3..=5 => Some("when-failed"),
@@ -102,8 +102,8 @@ fn ask(users: &mut Stream) -> Deed {
     request(users.chance(0.6), value)
 }
 
-fn first_word(node: bool, value: &str) -> Deed {
-    Deed::Preserve(Request {
+fn first_word(node: bool, value: &str) -> UserAction {
+    UserAction::Preserve(Request {
         node,
         first_version: true,
         value: Some(value.to_owned()),
@@ -111,37 +111,37 @@ fn first_word(node: bool, value: &str) -> Deed {
 }
 
 /// Who asked thinks better of it, in the same word.
-fn taken_back(asked: &Deed, users: &mut Stream) -> Deed {
-    let Deed::Preserve(asked) = asked else {
+fn taken_back(asked: &UserAction, users: &mut Stream) -> UserAction {
+    let UserAction::Preserve(asked) = asked else {
         return asked.clone();
     };
-    Deed::Preserve(Request {
+    UserAction::Preserve(Request {
         value: users.chance(0.5).then(|| "false".to_owned()),
         ..asked.clone()
     })
 }
 
 /// An operator edits the end of a preservation: it is moved ahead, or into the past, or removed.
-fn expiry(kept: u64, users: &mut Stream) -> Deed {
+fn expiry(kept: u64, users: &mut Stream) -> UserAction {
     match users.below(4) {
-        0 => Deed::ExpireAgo(seconds(users.below(kept))),
-        1 => Deed::RemoveExpiry,
-        _ => Deed::Expire(seconds(MINUTE + users.below(kept))),
+        0 => UserAction::ExpireAgo(seconds(users.below(kept))),
+        1 => UserAction::RemoveExpiry,
+        _ => UserAction::Expire(seconds(MINUTE + users.below(kept))),
     }
 }
 
 /// How a machine fails, and how it recovers, if it can.
-pub(super) fn failure(users: &mut Stream) -> (Deed, Option<Deed>) {
+pub(super) fn failure(users: &mut Stream) -> (UserAction, Option<UserAction>) {
     match users.below(6) {
-        0 => (Deed::Vm(VmAction::Kill), None),
-        1 => (Deed::Vm(VmAction::Stop), Some(Deed::Vm(VmAction::Start))),
+        0 => (UserAction::Vm(VmAction::Kill), None),
+        1 => (UserAction::Vm(VmAction::Stop), Some(UserAction::Vm(VmAction::Start))),
         2 | 3 => (
-            Deed::Kubelet(KubeletAction::FillDisk),
-            Some(Deed::Kubelet(KubeletAction::FreeDisk)),
+            UserAction::Kubelet(KubeletAction::FillDisk),
+            Some(UserAction::Kubelet(KubeletAction::FreeDisk)),
         ),
         _ => (
-            Deed::Kubelet(KubeletAction::Stop),
-            Some(Deed::Kubelet(KubeletAction::Start)),
+            UserAction::Kubelet(KubeletAction::Stop),
+            Some(UserAction::Kubelet(KubeletAction::Start)),
         ),
     }
 }
@@ -152,9 +152,9 @@ pub(super) fn ended_by_hand((from, span): (u64, u64), operators: &mut Stream) ->
     let at = from + operators.below(span - from);
     let then = at + MINUTE + operators.below(20 * MINUTE);
     let ends = if operators.chance(0.5) {
-        Deed::RemoveExpiry
+        UserAction::RemoveExpiry
     } else {
-        Deed::ExpireAgo(seconds(operators.below(MINUTE)))
+        UserAction::ExpireAgo(seconds(operators.below(MINUTE)))
     };
     let deeds = [(at, request(node, Some("now"))), (then, ends)];
     let deeds = deeds.into_iter().filter(|(at, _)| *at < span);
@@ -168,7 +168,7 @@ pub(super) fn patience((from, span): (u64, u64), kept: u64, pool: &Pool, operato
         let time = LEAST + operators.below(kept - LEAST);
         let step = if operators.chance(0.5) {
             let called = format!("patience-{number}");
-            someone(&called, operators.below(8), Deed::PreserveTimeout(seconds(time)))
+            someone(&called, operators.below(8), UserAction::PreserveTimeout(seconds(time)))
         } else {
             let time = GoDuration(Duration::from_secs(time)).to_string();
             pool.spec(json!({ "template": { "spec": { "machinePreserveTimeout": time } } }))
@@ -193,7 +193,7 @@ pub(super) fn autoscaler((from, span): (u64, u64), scaler: &mut Stream) -> Deeds
             let asked = at.saturating_sub(5 + scaler.below(5 * MINUTE)).max(from);
             deeds.push((asked, someone(&called, nth, request(scaler.chance(0.6), Some("now")))));
         }
-        deeds.push((at, someone(&called, nth, Deed::ScaleDown)));
+        deeds.push((at, someone(&called, nth, UserAction::ScaleDown)));
     }
     deeds
 }

@@ -24,7 +24,7 @@ use crate::preservation::{
 };
 
 /// `plan`, with what preservation makes of it. `written` is the machine's phase as it stands in the API.
-pub(super) fn weave(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
+pub(super) fn combine_with_preservation(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
     let mut plan = if pass.machine().metadata.deletion_timestamp.is_some() || is_deletion(&plan) {
         plan
     } else {

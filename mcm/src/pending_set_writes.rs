@@ -13,22 +13,22 @@ use crate::cache::{Cache, Key};
 
 /// Those sets, and by how many writes each is held. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held(Arc<Mutex<BTreeMap<Key, usize>>>);
+pub(crate) struct PendingSetWrites(Arc<Mutex<BTreeMap<Key, usize>>>);
 
 /// One write; the set is held until this is dropped. What came of the write is in the cache by then.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Hold {
-    held: Held,
+    pending_set_writes: PendingSetWrites,
     set: Key,
 }
 
-impl Held {
+impl PendingSetWrites {
     /// A write begins.
     pub(crate) fn begins(&self, set: &Key) -> Hold {
         *self.lock().entry(set.clone()).or_default() += 1;
         Hold {
-            held: self.clone(),
+            pending_set_writes: self.clone(),
             set: set.clone(),
         }
     }
@@ -48,7 +48,7 @@ impl Held {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let mut held = self.held.lock();
+        let mut held = self.pending_set_writes.lock();
         if let Some(writes) = held.get_mut(&self.set) {
             *writes -= 1;
             if *writes == 0 {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_set_makes_nothing_from_the_decision_to_freeze_it_on() {
-        let (held, sets) = (Held::default(), Cache::new(&[]));
+        let (held, sets) = (PendingSetWrites::default(), Cache::new(&[]));
         let key = Key::new("default", "ms");
         sets.apply(Event::Apply(set(json!({}))));
         assert!(!held.holds(&key, &sets));
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_set_that_is_written_twice_is_held_until_both_are_answered() {
-        let (held, sets) = (Held::default(), Cache::new(&[]));
+        let (held, sets) = (PendingSetWrites::default(), Cache::new(&[]));
         let key = Key::new("default", "ms");
         let (first, second) = (held.begins(&key), held.begins(&key));
         drop(first);

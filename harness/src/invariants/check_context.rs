@@ -17,7 +17,7 @@ use crate::stage::cloud::{Call, CloudEvent, Vm};
 
 /// One event.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct CheckContext<'a> {
     /// The world with the event in it.
     pub world: &'a WorldState,
     /// What was seen, and when.
@@ -27,12 +27,12 @@ pub struct Sight<'a> {
     /// Of a call about a machine: the Machine as the server has it now, where that was read; `None`: not read.
     pub truth: Option<Option<&'a Value>>,
     /// The terms.
-    pub terms: &'a Terms,
+    pub terms: &'a JudgingRules,
 }
 
 /// Under what an invariant is judged.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct JudgingRules {
     /// What timeouts are worth on the stage.
     pub timeouts: Timeouts,
     /// Faults in force by which the cloud or the API server breaks its own contract: weak forms hold, where there are any.
@@ -68,7 +68,7 @@ pub struct Terms {
     pub edits: BTreeMap<(String, String), u64>,
 }
 
-impl Terms {
+impl JudgingRules {
     /// Of a run that begins calmly.
     pub fn new(timeouts: Timeouts, started: Timestamp) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Terms {
     }
 }
 
-impl<'a> Sight<'a> {
+impl<'a> CheckContext<'a> {
     /// The object that was written, if it is of that kind.
     pub fn applied(&self, kind: &str) -> Option<&'a Value> {
         match &self.observation.what {

@@ -9,24 +9,27 @@ use mcm_api::keys;
 use serde_json::Value;
 
 use super::Check;
-use super::sight::{Sight, after, label, machines_of, name, phase, time};
+use super::check_context::{CheckContext, after, label, machines_of, name, phase, time};
 
 /// Times of objects have whole seconds.
 const MOMENT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub(super) struct Brake;
+pub(super) struct OneReplacementAtATime;
 
-impl Check for Brake {
-    fn see(&mut self, sight: &Sight) -> Option<String> {
-        let machine = sight.applied("Machine").filter(|machine| phase(machine) == "Failed")?;
+impl Check for OneReplacementAtATime {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        let machine = context
+            .applied("Machine")
+            .filter(|machine| phase(machine) == "Failed")?;
         let deployment = label(machine, keys::DEPLOYMENT_LABEL);
-        if deployment.is_empty() || sight.before.is_none_or(|before| phase(before) != "Unknown") {
+        if deployment.is_empty() || context.before.is_none_or(|before| phase(before) != "Unknown") {
             return None;
         }
-        let other =
-            |sibling: &&Value| name(sibling) != name(machine) && !is_settled(sibling) && !is_unheard_of(sight, sibling);
-        let others: Vec<String> = machines_of(sight.world, deployment)
+        let other = |sibling: &&Value| {
+            name(sibling) != name(machine) && !is_settled(sibling) && !is_unheard_of(context, sibling)
+        };
+        let others: Vec<String> = machines_of(context.world, deployment)
             .filter(other)
             .map(|sibling| format!("{} is {:?}", name(sibling), phase(sibling)))
             .collect();
@@ -42,9 +45,9 @@ impl Check for Brake {
 
 /// Whether the machine was made in this moment, by a rollout or in another one's place: nobody can have heard of it who was
 /// about to write.
-fn is_unheard_of(sight: &Sight, machine: &Value) -> bool {
+fn is_unheard_of(context: &CheckContext, machine: &Value) -> bool {
     let made = time(machine, "/metadata/creationTimestamp");
-    phase(machine).is_empty() && made.is_some_and(|made| sight.at() <= after(made, MOMENT))
+    phase(machine).is_empty() && made.is_some_and(|made| context.at() <= after(made, MOMENT))
 }
 
 fn is_settled(machine: &Value) -> bool {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::world::{WorldState, text};
 use crate::invariants::{annotation, is_deleting, label, owner};
-use crate::scenario::someone::{Deed, Request, Someone};
+use crate::scenario::deferred_target::{DeferredTarget, Request, UserAction};
 use crate::scenario::step::{Annotate, Answer, Deletion, KubeletStep, Patch, VmStep};
 use crate::scenario::{Step, Timeouts};
 
@@ -17,13 +17,13 @@ const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
 /// Machines that were chosen, by what they are called.
 #[derive(Debug, Default)]
-pub(super) struct Called(BTreeMap<String, String>);
+pub(super) struct TargetBindings(BTreeMap<String, String>);
 
-impl Called {
+impl TargetBindings {
     /// The step; `None`: there is nobody to whom it could happen.
     pub(super) fn resolve(
         &mut self,
-        someone: &Someone,
+        someone: &DeferredTarget,
         world: &WorldState,
         timeouts: &Timeouts,
         now: Timestamp,
@@ -35,49 +35,49 @@ impl Called {
             .map(str::to_owned);
         let has_vm = world.vms_of(&name).next().is_some();
         let step = match &someone.deed {
-            Deed::Preserve(request) => Step::Annotate(Annotate {
+            UserAction::Preserve(request) => Step::Annotate(Annotate {
                 kind: if request.node { "Node" } else { "Machine" }.to_owned(),
                 name: if request.node { node? } else { name },
                 annotations: annotations_of(request),
             }),
-            Deed::Expire(time) => {
+            UserAction::Expire(time) => {
                 let time = SignedDuration::try_from(time.value(timeouts)).ok()?;
                 expire(machine, Some(now.checked_add(time).ok()?))?
             }
-            Deed::ExpireAgo(time) => {
+            UserAction::ExpireAgo(time) => {
                 let time = SignedDuration::try_from(time.value(timeouts)).ok()?;
                 expire(machine, Some(now.checked_sub(time).ok()?))?
             }
-            Deed::RemoveExpiry => expire(machine, None)?,
-            Deed::PreserveTimeout(time) => {
+            UserAction::RemoveExpiry => expire(machine, None)?,
+            UserAction::PreserveTimeout(time) => {
                 let time = GoDuration(time.value(timeouts)).to_string();
                 let change = json!({ "spec": { "machinePreserveTimeout": time } });
                 patch("Machine", name, change, false)
             }
-            Deed::ScaleDown => scale_down(&name, machine, world, now)?,
-            Deed::Cordon => patch("Node", node?, json!({ "spec": { "unschedulable": true } }), false),
-            Deed::Uncordon => patch("Node", node?, json!({ "spec": { "unschedulable": false } }), false),
-            Deed::Prefer => Step::Annotate(Annotate {
+            UserAction::ScaleDown => scale_down(&name, machine, world, now)?,
+            UserAction::Cordon => patch("Node", node?, json!({ "spec": { "unschedulable": true } }), false),
+            UserAction::Uncordon => patch("Node", node?, json!({ "spec": { "unschedulable": false } }), false),
+            UserAction::Prefer => Step::Annotate(Annotate {
                 kind: "Machine".to_owned(),
                 name,
                 annotations: [(keys::PRIORITY_ANNOTATION.to_owned(), Some("1".to_owned()))].into(),
             }),
-            Deed::Kubelet(action) if has_vm => Step::Kubelet(KubeletStep {
+            UserAction::Kubelet(action) if has_vm => Step::Kubelet(KubeletStep {
                 machine: name,
                 action: *action,
             }),
-            Deed::Vm(action) if has_vm => Step::Vm(VmStep {
+            UserAction::Vm(action) if has_vm => Step::Vm(VmStep {
                 machine: name,
                 action: *action,
             }),
-            Deed::Kubelet(_) | Deed::Vm(_) => return None,
-            Deed::Delete => deletion("Machine", name),
-            Deed::DeleteNode => deletion("Node", node?),
+            UserAction::Kubelet(_) | UserAction::Vm(_) => return None,
+            UserAction::Delete => deletion("Machine", name),
+            UserAction::DeleteNode => deletion("Node", node?),
         };
         Some(step)
     }
 
-    fn find(&mut self, someone: &Someone, world: &WorldState) -> Option<String> {
+    fn find(&mut self, someone: &DeferredTarget, world: &WorldState) -> Option<String> {
         if let Some(known) = self.0.get(&someone.called) {
             return Some(known.clone());
         }
@@ -183,12 +183,12 @@ mod tests {
         world
     }
 
-    fn delete(called: &str, nth: u64) -> Someone {
-        Someone {
+    fn delete(called: &str, nth: u64) -> DeferredTarget {
+        DeferredTarget {
             called: called.to_owned(),
             among: "md-*".to_owned(),
             nth,
-            deed: Deed::Delete,
+            deed: UserAction::Delete,
         }
     }
 
@@ -222,10 +222,10 @@ mod tests {
         world
     }
 
-    fn step(deed: Deed, world: &WorldState) -> Option<Step> {
-        let someone = Someone { deed, ..delete("x", 0) };
+    fn step(deed: UserAction, world: &WorldState) -> Option<Step> {
+        let someone = DeferredTarget { deed, ..delete("x", 0) };
         let hour = Timestamp::from_second(3600).unwrap();
-        Called::default().resolve(&someone, world, &Timeouts::production(), hour)
+        TargetBindings::default().resolve(&someone, world, &Timeouts::production(), hour)
     }
 
     fn patched(step: Option<Step>) -> Patch {
@@ -239,7 +239,7 @@ mod tests {
     #[case::nobody_is_named("", "md-a~1970-01-01T01:00:00Z")]
     #[case::others_are("md-b~1970-01-01T00:00:00Z", "md-b~1970-01-01T00:00:00Z,md-a~1970-01-01T01:00:00Z")]
     fn cluster_autoscaler_names_a_machine_and_lowers_the_number(#[case] list: &str, #[case] listed: &str) {
-        let patch = patched(step(Deed::ScaleDown, &pool(Some(list))));
+        let patch = patched(step(UserAction::ScaleDown, &pool(Some(list))));
         assert_eq!((patch.kind.as_str(), patch.name.as_str()), ("MachineDeployment", "md"));
         let annotations = &patch.merge["metadata"]["annotations"];
         assert_eq!(annotations[keys::TRIGGER_DELETION_ANNOTATION], listed);
@@ -250,15 +250,15 @@ mod tests {
     #[test]
     fn cluster_autoscaler_names_nobody_twice_and_nobody_of_a_set_alone() {
         let named = pool(Some("md-a~1970-01-01T00:00:00Z"));
-        assert_eq!(step(Deed::ScaleDown, &named), None);
-        assert_eq!(step(Deed::ScaleDown, &pool(None)), None);
+        assert_eq!(step(UserAction::ScaleDown, &named), None);
+        assert_eq!(step(UserAction::ScaleDown, &pool(None)), None);
     }
 
     #[rstest]
-    #[case::to_come(Deed::Expire(minutes(5)), json!("1970-01-01T01:05:00Z"))]
-    #[case::past(Deed::ExpireAgo(minutes(5)), json!("1970-01-01T00:55:00Z"))]
-    #[case::none(Deed::RemoveExpiry, Value::Null)]
-    fn an_operator_edits_the_expiry_of_what_is_preserved(#[case] deed: Deed, #[case] ends: Value) {
+    #[case::to_come(UserAction::Expire(minutes(5)), json!("1970-01-01T01:05:00Z"))]
+    #[case::past(UserAction::ExpireAgo(minutes(5)), json!("1970-01-01T00:55:00Z"))]
+    #[case::none(UserAction::RemoveExpiry, Value::Null)]
+    fn an_operator_edits_the_expiry_of_what_is_preserved(#[case] deed: UserAction, #[case] ends: Value) {
         let patch = patched(step(deed.clone(), &pool(None)));
         assert!(patch.status);
         let expiry = patch.merge.pointer(EXPIRY);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_operator_says_for_how_long_a_machine_is_kept() {
-        let patch = patched(step(Deed::PreserveTimeout(minutes(90)), &world(&["md-a"])));
+        let patch = patched(step(UserAction::PreserveTimeout(minutes(90)), &world(&["md-a"])));
         assert_eq!(patch.merge, json!({ "spec": { "machinePreserveTimeout": "1h30m0s" } }));
     }
 
@@ -285,7 +285,7 @@ mod tests {
         #[case] first_version: bool,
         #[case] written: &[(&str, Option<&str>)],
     ) {
-        let deed = Deed::Preserve(Request {
+        let deed = UserAction::Preserve(Request {
             first_version,
             value: value.map(str::to_owned),
             ..Request::default()
@@ -301,8 +301,8 @@ mod tests {
 
     #[test]
     fn who_was_chosen_once_is_meant_again_and_nobody_is_chosen_twice() {
-        let mut called = Called::default();
-        let mut deleted = |someone: &Someone, names: &[&str]| {
+        let mut called = TargetBindings::default();
+        let mut deleted = |someone: &DeferredTarget, names: &[&str]| {
             let step = called.resolve(someone, &world(names), &Timeouts::production(), Timestamp::UNIX_EPOCH);
             step.map(|step| match step {
                 Step::Delete(deletion) => deletion.name,

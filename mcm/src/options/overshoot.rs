@@ -7,22 +7,22 @@ use mcm_api::GoDuration;
 
 /// When a MachineSet with too many machines is frozen.
 #[derive(Args, Clone, Debug, PartialEq)]
-#[command(next_help_heading = "Brake against too many machines")]
-pub struct BrakeOptions {
+#[command(next_help_heading = "OvershootGuard against too many machines")]
+pub struct OvershootOptions {
     /// Machines beyond replicas and surge at which a MachineSet is frozen
-    #[arg(long = "safety-up", value_name = "COUNT", default_value_t = BrakeOptions::default().up)]
+    #[arg(long = "safety-up", value_name = "COUNT", default_value_t = OvershootOptions::default().up)]
     pub up: u32,
 
     /// Machines below that number at which it is thawed
-    #[arg(long = "safety-down", value_name = "COUNT", default_value_t = BrakeOptions::default().down)]
+    #[arg(long = "safety-down", value_name = "COUNT", default_value_t = OvershootOptions::default().down)]
     pub down: u32,
 
     /// How often it is looked (duration)
-    #[arg(long = "machine-safety-overshooting-period", value_name = "DURATION", default_value_t = BrakeOptions::default().overshooting_period)]
+    #[arg(long = "machine-safety-overshooting-period", value_name = "DURATION", default_value_t = OvershootOptions::default().overshooting_period)]
     pub overshooting_period: GoDuration,
 }
 
-impl Default for BrakeOptions {
+impl Default for OvershootOptions {
     fn default() -> Self {
         Self {
             up: 2,

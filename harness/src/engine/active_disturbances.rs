@@ -10,13 +10,13 @@ use crate::scenario::step::{Process, ProcessAction, ZoneFailure};
 
 /// What the scenario does to the controller.
 #[derive(Debug, Default)]
-pub(super) struct Calm {
+pub(super) struct ActiveDisturbances {
     /// Fault rules, and how often each strikes at most.
     rules: BTreeMap<String, Option<u64>>,
     down: BTreeSet<Process>,
 }
 
-impl Calm {
+impl ActiveDisturbances {
     /// A step was performed.
     pub(super) fn performed(&mut self, step: &Step) {
         match step {
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_rule_disturbs_until_it_is_spent_or_lifted() {
-        let mut calm = Calm::default();
+        let mut calm = ActiveDisturbances::default();
         calm.performed(&fail_call(
             "once",
             CloudCall::CreateMachine,
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_down_disturbs_until_it_is_started() {
-        let mut calm = Calm::default();
+        let mut calm = ActiveDisturbances::default();
         calm.performed(&mcm(ProcessAction::Kill));
         assert!(!calm.is_calm(&BTreeMap::new()));
         calm.performed(&mcm(ProcessAction::Start));

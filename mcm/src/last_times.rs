@@ -13,9 +13,9 @@ use crate::cache::Key;
 
 /// By machine.
 #[derive(Debug, Default)]
-pub(crate) struct Moments(Mutex<BTreeMap<Key, Timestamp>>);
+pub(crate) struct LastTimes(Mutex<BTreeMap<Key, Timestamp>>);
 
-impl Moments {
+impl LastTimes {
     /// It was done now.
     pub(crate) fn note(&self, key: Key, now: Timestamp) {
         self.lock().insert(key, now);

@@ -12,7 +12,7 @@ use super::step::{KubeletAction, VmAction};
 /// Something happens to a machine that is chosen when its turn comes. Where there is none, or it is gone, nothing does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Someone {
+pub struct DeferredTarget {
     /// What it is called in the scenario: the first step with that name chooses it, and those that follow mean the same.
     pub called: String,
     /// Machines whose names match (`*` and `?`), as far as they stay and are not called otherwise yet.
@@ -22,13 +22,13 @@ pub struct Someone {
     pub nth: u64,
     /// What happens.
     #[serde(rename = "do")]
-    pub deed: Deed,
+    pub deed: UserAction,
 }
 
 /// What happens to a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Deed {
+pub enum UserAction {
     /// A person asks for its preservation, or takes that back.
     Preserve(Request),
     /// An operator says when its preservation ends, from now; if it is preserved.
@@ -72,11 +72,11 @@ pub struct Request {
     pub value: Option<String>,
 }
 
-impl fmt::Display for Someone {
+impl fmt::Display for DeferredTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = &self.called;
         match &self.deed {
-            Deed::Preserve(request) => {
+            UserAction::Preserve(request) => {
                 let kind = if request.node { "the node of" } else { "the machine" };
                 match &request.value {
                     Some(value) if request.first_version => {
@@ -86,18 +86,18 @@ impl fmt::Display for Someone {
                     None => write!(f, "remove the request to preserve {kind} {who}"),
                 }
             }
-            Deed::Expire(time) => write!(f, "let the preservation of {who} end in {time}"),
-            Deed::ExpireAgo(time) => write!(f, "let the preservation of {who} have ended {time} ago"),
-            Deed::RemoveExpiry => write!(f, "remove the end of the preservation of {who}"),
-            Deed::PreserveTimeout(time) => write!(f, "keep {who} for {time} from its next preservation on"),
-            Deed::ScaleDown => write!(f, "let cluster-autoscaler remove {who}"),
-            Deed::Cordon => write!(f, "cordon the node of {who}"),
-            Deed::Uncordon => write!(f, "uncordon the node of {who}"),
-            Deed::Prefer => write!(f, "let the machine {who} go first"),
-            Deed::Kubelet(action) => write!(f, "{} the kubelet of {who}", format!("{action:?}").to_lowercase()),
-            Deed::Vm(action) => write!(f, "{} the VM of {who}", format!("{action:?}").to_lowercase()),
-            Deed::Delete => write!(f, "delete the machine {who}"),
-            Deed::DeleteNode => write!(f, "delete the node of {who}"),
+            UserAction::Expire(time) => write!(f, "let the preservation of {who} end in {time}"),
+            UserAction::ExpireAgo(time) => write!(f, "let the preservation of {who} have ended {time} ago"),
+            UserAction::RemoveExpiry => write!(f, "remove the end of the preservation of {who}"),
+            UserAction::PreserveTimeout(time) => write!(f, "keep {who} for {time} from its next preservation on"),
+            UserAction::ScaleDown => write!(f, "let cluster-autoscaler remove {who}"),
+            UserAction::Cordon => write!(f, "cordon the node of {who}"),
+            UserAction::Uncordon => write!(f, "uncordon the node of {who}"),
+            UserAction::Prefer => write!(f, "let the machine {who} go first"),
+            UserAction::Kubelet(action) => write!(f, "{} the kubelet of {who}", format!("{action:?}").to_lowercase()),
+            UserAction::Vm(action) => write!(f, "{} the VM of {who}", format!("{action:?}").to_lowercase()),
+            UserAction::Delete => write!(f, "delete the machine {who}"),
+            UserAction::DeleteNode => write!(f, "delete the node of {who}"),
         }
     }
 }

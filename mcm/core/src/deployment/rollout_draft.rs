@@ -132,7 +132,7 @@ impl SetDraft {
 }
 
 /// One decision under way.
-pub(super) struct Desk<'a> {
+pub(super) struct RolloutDraft<'a> {
     pub view: &'a View,
     pub settings: Settings,
     pub now: Timestamp,
@@ -148,7 +148,7 @@ pub(super) struct Desk<'a> {
     events: Vec<(EventType, &'static str, String, Reason)>,
 }
 
-impl<'a> Desk<'a> {
+impl<'a> RolloutDraft<'a> {
     pub fn new(view: &'a View, settings: Settings, now: Timestamp, sets: Vec<Arc<MachineSet>>) -> Self {
         let mut sets: Vec<SetDraft> = sets.into_iter().map(|set| draft(view, set)).collect();
         sets.sort_by(|a, b| age(&a.set.metadata).cmp(&age(&b.set.metadata)));

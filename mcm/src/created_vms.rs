@@ -14,9 +14,9 @@ use crate::cache::Key;
 
 /// By machine: its uid, and the VM.
 #[derive(Debug, Default)]
-pub(crate) struct Made(Mutex<BTreeMap<Key, (Option<String>, VmIdentity)>>);
+pub(crate) struct CreatedVms(Mutex<BTreeMap<Key, (Option<String>, VmIdentity)>>);
 
-impl Made {
+impl CreatedVms {
     /// CreateMachine made that VM for the machine.
     pub(crate) fn remember(&self, machine: &Machine, vm: &VmIdentity) {
         self.lock().insert(Key::of(machine), (machine.uid(), vm.clone()));
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_vm_is_remembered_until_its_machine_carries_it() {
-        let made = Made::default();
+        let made = CreatedVms::default();
         made.remember(&machine("u", ""), &vm());
         assert_eq!(made.unrecorded(&machine("u", "")), Some(vm()));
         assert_eq!(made.unrecorded(&machine("u", "cloud:///vm")), None);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_machine_of_the_same_name_is_another_one() {
-        let made = Made::default();
+        let made = CreatedVms::default();
         made.remember(&machine("u", ""), &vm());
         assert_eq!(made.unrecorded(&machine("v", "")), None);
         made.remember(&machine("v", ""), &vm());
