@@ -29,6 +29,14 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
         if path.ends_with(".rs") && !path.starts_with("ci/tidy/") && unfinished(line) {
             findings.push(format!("{place} is unfinished: do it, or open an issue"));
         }
+        if path.ends_with(".rs")
+            && !path.starts_with("ci/tidy/")
+            && let Some((word, standard)) = retired(line)
+        {
+            findings.push(format!(
+                "{place} defines {word}, a retired name: see {standard} in docs/glossary.md"
+            ));
+        }
         if path.ends_with(".rs") && !of_defects(path) && line.contains(DEFECTS) {
             findings.push(format!(
                 "{place} asks for the feature of planted defects: ask defect!(Name)"
@@ -46,6 +54,37 @@ fn machine_path(line: &str) -> Option<&'static str> {
             !before.is_some_and(|c| c.is_alphanumeric() || "_.-}/".contains(c))
         })
     })
+}
+
+/// Names that were replaced by standard ones, and what replaced them.
+const RETIRED: [(&str, &str); 15] = [
+    ("Brake", "overshoot guard"),
+    ("Called", "deferred target"),
+    ("Calm", "calm world"),
+    ("Deed", "deferred target"),
+    ("Desk", "rollout draft"),
+    ("Hands", "action executor"),
+    ("Held", "pending set writes"),
+    ("Made", "created VMs"),
+    ("Moments", "the controller"),
+    ("Sight", "check context"),
+    ("Someone", "deferred target"),
+    ("Struck", "fault"),
+    ("Terms", "check context"),
+    ("Told", "the controller"),
+    ("Weave", "preservation"),
+];
+
+/// The retired name that a line of Rust defines.
+fn retired(line: &str) -> Option<(&'static str, &'static str)> {
+    let code = line.split("//").next().unwrap_or_default();
+    let mut words = code.split_whitespace();
+    let item = words.find(|word| ["struct", "enum", "trait", "type", "union"].contains(word));
+    let name = item.and_then(|_| words.next())?;
+    let name = name
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .next()?;
+    RETIRED.into_iter().find(|(word, _)| *word == name)
 }
 
 /// Whether a file may ask for the feature of planted defects.
@@ -69,6 +108,7 @@ mod tests {
     #[case::too_long("a.rs", "x\n".repeat(MOST_LINES + 1), "one idea a file")]
     #[case::a_home("README.md", format!("see /{}/somebody/notes", "home"), "one machine")]
     #[case::unfinished("src/a.rs", "fn f() { todo!() }".to_owned(), "unfinished")]
+    #[case::a_retired_name("src/a.rs", "pub(crate) struct Hands<T>(T);".to_owned(), "a retired name")]
     #[case::a_defect("mcm/src/a.rs", format!("#[cfg({DEFECTS})]"), "ask defect!(Name)")]
     fn what_is_wrong_is_found(#[case] path: &str, #[case] text: String, #[case] said: &str) {
         let findings = check(path, &text);
@@ -78,6 +118,7 @@ mod tests {
     #[rstest]
     #[case::a_long_table("a.tsv", "x\n".repeat(5000))]
     #[case::a_relative_path("README.md", "see ./work/notes and https://example.com/home/".to_owned())]
+    #[case::a_word("src/a.rs", "// Told apart by type Hands".to_owned())]
     #[case::the_hook_of_defects("mcm/defects/src/lib.rs", format!("#[cfg({DEFECTS})]"))]
     fn what_is_fine_is_left_alone(#[case] path: &str, #[case] text: String) {
         assert_eq!(check(path, &text), Vec::<String>::new());

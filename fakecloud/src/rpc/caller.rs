@@ -22,17 +22,17 @@ pub(crate) struct CallerLayer;
 
 /// See [`CallerLayer`].
 #[derive(Clone, Debug)]
-pub(crate) struct Called<S>(S);
+pub(crate) struct CallerService<S>(S);
 
 impl<S> Layer<S> for CallerLayer {
-    type Service = Called<S>;
+    type Service = CallerService<S>;
 
-    fn layer(&self, inner: S) -> Called<S> {
-        Called(inner)
+    fn layer(&self, inner: S) -> CallerService<S> {
+        CallerService(inner)
     }
 }
 
-impl<S, B> Service<Request<B>> for Called<S>
+impl<S, B> Service<Request<B>> for CallerService<S>
 where
     S: Service<Request<B>, Error = Infallible>,
     S::Future: Send + 'static,

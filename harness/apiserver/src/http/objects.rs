@@ -12,7 +12,7 @@ use super::body::{decode, media_type};
 use super::path::Target;
 use super::watch::Feed;
 use super::{Body, Exchange, json_response, no_such_path};
-use crate::faults::Held;
+use crate::faults::OpenWatch;
 use crate::registry::{
     DeleteOptions, Entry, ListOptions, ListRevision, Part, PatchKind, Payload, Registry, WriteOptions, Written,
 };
@@ -335,7 +335,7 @@ fn watch(exchange: &Exchange<'_>, entry: &Entry, namespace: Option<&str>) -> Res
     };
     let feed = Feed {
         server: server.clone(),
-        held: Held::new(exchange.arrival.facts()),
+        open_watch: OpenWatch::new(exchange.arrival.facts()),
         entry: entry.clone(),
         watch,
         presentation: exchange.presentation,

@@ -10,7 +10,7 @@ use futures::{Stream, stream};
 use jiff::{SignedDuration, Timestamp};
 
 use super::render::{Presentation, error_event};
-use crate::faults::{Held, Weather};
+use crate::faults::{OpenWatch, Weather};
 use crate::life::{Disconnected, Moment};
 use crate::observe::DeliveryRecord;
 use crate::registry::{Entry, Event, Watch};
@@ -25,7 +25,7 @@ const BOOKMARK_LEAD: SignedDuration = SignedDuration::from_secs(2);
 /// One watch connection.
 pub(super) struct Feed {
     pub(super) server: Arc<Inner>,
-    pub(super) held: Held,
+    pub(super) open_watch: OpenWatch,
     pub(super) entry: Entry,
     pub(super) watch: Watch,
     pub(super) presentation: Presentation,
@@ -154,10 +154,10 @@ impl State {
 
     /// What the fault rules make of this watch now.
     fn weather(&mut self, now: Timestamp) -> Weather {
-        let Feed { server, held, .. } = &mut self.feed;
-        let (weather, strikes) = held.weather(&server.faults, now);
+        let Feed { server, open_watch, .. } = &mut self.feed;
+        let (weather, strikes) = open_watch.weather(&server.faults, now);
         for strike in &strikes {
-            server.report(strike, held.facts());
+            server.report(strike, open_watch.facts());
         }
         weather
     }
@@ -274,7 +274,7 @@ impl State {
     fn send(&mut self, event: &Event, now: Timestamp) -> Bytes {
         match event {
             Event::Object { kind, object, revision } => {
-                self.feed.held.sent();
+                self.feed.open_watch.sent();
                 self.deliver(kind.event(), &object.key.namespace, &object.key.name, *revision);
             }
             Event::Bookmark { revision, .. } => self.deliver("BOOKMARK", "", "", *revision),
@@ -300,11 +300,14 @@ impl State {
 
     fn deliver(&self, event: &str, namespace: &str, name: &str, revision: u64) {
         let Feed {
-            server, held, entry, ..
+            server,
+            open_watch,
+            entry,
+            ..
         } = &self.feed;
         if let Some(observer) = &server.observer {
             observer.delivery(&DeliveryRecord {
-                client: &held.facts().client,
+                client: &open_watch.facts().client,
                 resource: &entry.table,
                 event,
                 namespace,

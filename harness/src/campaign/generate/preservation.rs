@@ -5,7 +5,7 @@
 //! In the end nothing is preserved any more, and every machine is of the newest template and available. What must not live
 //! here: faults of processes, of the API server and of the cloud's calls (`faults`).
 
-mod held;
+mod blocked_drain;
 mod people;
 mod pool;
 
@@ -15,7 +15,7 @@ use clock::{Seed, Stream};
 use mcm_api::{Code, GoDuration};
 use serde_json::{Value, json};
 
-use self::held::Held;
+use self::blocked_drain::BlockedDrain;
 use self::people::failure;
 use self::pool::Pool;
 use super::rollout::{self, CLASSES, NAME, class, strategy};
@@ -124,23 +124,33 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     scenario = scenario.steps(CLASSES[1..].iter().map(|name| class(name)));
     let pool = Pool::draw(&mut seed.stream("pool"));
     let mut waves = seed.stream("waves");
-    let held = waves.chance(0.45).then(|| Held::draw(&mut waves));
-    let held = held.map(|held| if pool.rolls() { held } else { held.without_rollouts() });
-    let (from, span) = held
+    let blocked = waves.chance(0.45).then(|| BlockedDrain::draw(&mut waves));
+    let blocked = blocked.map(|blocked| {
+        if pool.rolls() {
+            blocked
+        } else {
+            blocked.without_rollouts()
+        }
+    });
+    let (from, span) = blocked
         .as_ref()
-        .map_or((SETTLED, span), |held| (held.over(), span + held.over()));
+        .map_or((SETTLED, span), |blocked| (blocked.over(), span + blocked.over()));
     let some_pods = (1 + world.below(2 * replicas), u32::from(world.chance(0.5)));
-    let (pods, disrupted) = if held.is_some() { (2 * replicas, 0) } else { some_pods };
-    if held.is_some() || world.chance(0.6) {
+    let (pods, disrupted) = if blocked.is_some() {
+        (2 * replicas, 0)
+    } else {
+        some_pods
+    };
+    if blocked.is_some() || world.chance(0.6) {
         let pods = u32::try_from(pods).unwrap_or(1);
         scenario = scenario.steps([deployment(workload("web").replicas(pods)), budget("web", disrupted)]);
     }
     let mut maximum = world.below(4);
     let mut strategy = strategy(world, false);
     let mut deeds = Deeds::new();
-    if let Some(held) = held {
-        strategy = held.strategy().unwrap_or(strategy);
-        deeds.extend(held.deeds(replicas, &pool, &mut waves));
+    if let Some(blocked) = blocked {
+        strategy = blocked.strategy().unwrap_or(strategy);
+        deeds.extend(blocked.deeds(replicas, &pool, &mut waves));
     } else if waves.chance(0.4) {
         maximum = 2 + waves.below(2);
         deeds.extend(wave(maximum, span, &pool, &mut waves));

@@ -40,13 +40,13 @@ enum Interruption {
 
 /// One such machine.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct BlockedDrain {
     /// When it becomes unhealthy.
     ill: u64,
     interruption: Interruption,
 }
 
-impl Held {
+impl BlockedDrain {
     pub(super) fn draw(stream: &mut Stream) -> Self {
         let ill = SETTLED + stream.below(2 * MINUTE);
         let interruption = match stream.below(10) {
@@ -92,7 +92,7 @@ impl Held {
     /// What happens, of so many replicas.
     pub(super) fn deeds(&self, replicas: u64, pool: &Pool, stream: &mut Stream) -> Deeds {
         let (nth, node) = (stream.below(8), stream.chance(0.5));
-        let held = |deed: UserAction| someone("held", nth, deed);
+        let blocked = |deed: UserAction| someone("held", nth, deed);
         let asked = match self.interruption {
             Interruption::UnderWay => "now",
             _ => "when-failed",
@@ -102,16 +102,16 @@ impl Held {
         let rollout = pool.spec(json!({ "template": { "spec": { "class": { "name": class } } } }));
         let scale = |replicas: u64| pool.spec(json!({ "replicas": replicas }));
         let mut deeds = vec![
-            (self.ill - 1 - stream.below(MINUTE), held(request(node, Some(asked)))),
-            (self.ill, held(UserAction::Kubelet(KubeletAction::FillDisk))),
+            (self.ill - 1 - stream.below(MINUTE), blocked(request(node, Some(asked)))),
+            (self.ill, blocked(UserAction::Kubelet(KubeletAction::FillDisk))),
         ];
         deeds.extend(match self.interruption {
             Interruption::Rollout => vec![(then, rollout)],
             Interruption::ScaleDown => vec![(then, scale(0)), (then + SMALL, scale(replicas))],
-            Interruption::NodeGone => vec![(then, held(UserAction::DeleteNode))],
-            Interruption::VmGone => vec![(then, held(UserAction::Vm(VmAction::Delete)))],
-            Interruption::Removed => vec![(then, held(request(node, None)))],
-            Interruption::Refused => vec![(then, held(request(node, Some("false"))))],
+            Interruption::NodeGone => vec![(then, blocked(UserAction::DeleteNode))],
+            Interruption::VmGone => vec![(then, blocked(UserAction::Vm(VmAction::Delete)))],
+            Interruption::Removed => vec![(then, blocked(request(node, None)))],
+            Interruption::Refused => vec![(then, blocked(request(node, Some("false"))))],
             Interruption::UnderWay => vec![(self.ill + HEALTH - 1 - stream.below(MINUTE), rollout)],
         });
         deeds

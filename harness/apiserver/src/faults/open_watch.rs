@@ -10,7 +10,7 @@ use super::{Action, Cut, Facts, Faults};
 
 /// A watch, and the rules that took hold of it.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct OpenWatch {
     facts: Box<Facts>,
     /// Rules that the watch has met: each decides once.
     met: BTreeSet<u64>,
@@ -46,7 +46,7 @@ pub(crate) struct Weather {
     pub(crate) until: Option<Timestamp>,
 }
 
-impl Held {
+impl OpenWatch {
     /// A watch that has met no rule.
     pub(crate) fn new(facts: Facts) -> Self {
         Self {
