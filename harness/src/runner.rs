@@ -320,7 +320,7 @@ impl RunResult {
 #[derive(Debug)]
 pub struct Ran {
     /// What happened.
-    pub told: Result<ScenarioOutcome, String>,
+    pub outcome: Result<ScenarioOutcome, String>,
     /// Of a simulated run.
     pub trace: Option<TraceSummary>,
     /// Of a simulated run.
@@ -342,21 +342,21 @@ impl Ran {
     #[must_use]
     pub fn tidied(mut self, tidied: Result<(), String>) -> Self {
         if let Err(reason) = tidied {
-            match &mut self.told {
+            match &mut self.outcome {
                 Ok(ScenarioOutcome {
                     failure: Some(failure), ..
                 }) => failure.reason = format!("{}; then {reason}", failure.reason),
-                Ok(_) => self.told = Err(reason),
-                Err(before) => self.told = Err(format!("{before}; then {reason}")),
+                Ok(_) => self.outcome = Err(reason),
+                Err(before) => self.outcome = Err(format!("{before}; then {reason}")),
             }
         }
         self
     }
 
     /// What every stage knows.
-    pub fn new(told: Result<ScenarioOutcome, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
+    pub fn new(outcome: Result<ScenarioOutcome, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
-            told,
+            outcome,
             trace: None,
             effects: Vec::new(),
             writes: Vec::new(),
@@ -456,8 +456,8 @@ fn note_refusals(result: &mut RunResult, refused: &BTreeSet<String>) {
 
 fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
     let mut result = RunResult::broken(job, String::new());
-    result.failure = match &ran.told {
-        Ok(told) => told.failure.as_ref().map(|failure| FailureResult {
+    result.failure = match &ran.outcome {
+        Ok(outcome) => outcome.failure.as_ref().map(|failure| FailureResult {
             after_seconds: failure.after.as_secs_f64(),
             step: failure.step,
             invariant: failure.invariant.map(str::to_owned),
@@ -472,13 +472,13 @@ fn finish(job: &Job, ran: Ran, wall: Duration) -> RunResult {
             reason: reason.clone(),
         }),
     };
-    if let Ok(told) = &ran.told {
-        result.stage_seconds = told.lasted.as_secs_f64();
-        result.end = told.end.clone();
-        result.faults = told.world.faults.clone();
-        result.occurred = Occurred::in_world(&told.world);
-        if job.narrate || told.failure.is_some() {
-            result.narrative = told.narrative.lines().iter().map(|line| line.what.clone()).collect();
+    if let Ok(outcome) = &ran.outcome {
+        result.stage_seconds = outcome.lasted.as_secs_f64();
+        result.end = outcome.end.clone();
+        result.faults = outcome.world.faults.clone();
+        result.occurred = Occurred::in_world(&outcome.world);
+        if job.narrate || outcome.failure.is_some() {
+            result.narrative = outcome.narrative.lines().iter().map(|line| line.what.clone()).collect();
         }
     }
     result.disturbances = job.struck(&ran.hits);
@@ -514,7 +514,7 @@ mod tests {
     use crate::engine::narrative::Narrative;
     use crate::engine::world::WorldState;
 
-    fn told(reason: Option<&str>) -> ScenarioOutcome {
+    fn outcome(reason: Option<&str>) -> ScenarioOutcome {
         ScenarioOutcome {
             narrative: Narrative::new(Timestamp::UNIX_EPOCH),
             world: WorldState::default(),
@@ -531,23 +531,23 @@ mod tests {
     }
 
     #[rstest]
-    #[case::both_well(Ok(told(None)), Ok(()), None)]
-    #[case::only_the_run(Ok(told(Some("no machine"))), Ok(()), Some("no machine"))]
-    #[case::only_the_tidy_up(Ok(told(None)), Err("a Node is left"), Some("a Node is left"))]
+    #[case::both_well(Ok(outcome(None)), Ok(()), None)]
+    #[case::only_the_run(Ok(outcome(Some("no machine"))), Ok(()), Some("no machine"))]
+    #[case::only_the_tidy_up(Ok(outcome(None)), Err("a Node is left"), Some("a Node is left"))]
     #[case::both(
-        Ok(told(Some("no machine"))),
+        Ok(outcome(Some("no machine"))),
         Err("a Node is left"),
         Some("no machine; then a Node is left")
     )]
     #[case::one_that_did_not_begin(Err("no pod".to_owned()), Err("a Node is left"), Some("no pod; then a Node is left"))]
     fn a_tidy_up_that_fails_is_said_behind_why_the_run_failed(
-        #[case] told: Result<ScenarioOutcome, String>,
+        #[case] outcome: Result<ScenarioOutcome, String>,
         #[case] tidied: Result<(), &str>,
         #[case] said: Option<&str>,
     ) {
-        let ran = Ran::new(told, BTreeMap::new()).tidied(tidied.map_err(str::to_owned));
-        let reason = match ran.told {
-            Ok(told) => told.failure.map(|failure| failure.reason),
+        let ran = Ran::new(outcome, BTreeMap::new()).tidied(tidied.map_err(str::to_owned));
+        let reason = match ran.outcome {
+            Ok(outcome) => outcome.failure.map(|failure| failure.reason),
             Err(reason) => Some(reason),
         };
         assert_eq!(reason.as_deref(), said);

@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 /// The longest wait between two attempts.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The changes of all objects that `api` and `config` select. After a failure it waits for `first`, and twice as long
-/// after each that follows, up to ten seconds; an answer of the server ends that. A process watches few kinds, so there
-/// is no jitter.
+/// Watches all objects that `api` and `config` select. After a failure it waits for `first`, doubles the wait with each
+/// further failure up to ten seconds, and starts over once the server answers. Without jitter, as a process watches few
+/// kinds.
 pub fn watch<K>(api: Api<K>, config: Config, first: Duration) -> impl Stream<Item = Result<Event<K>>> + Send
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,

@@ -34,7 +34,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
             && let Some((word, standard)) = retired(line)
         {
             findings.push(format!(
-                "{place} defines {word}, a retired name: see {standard} in docs/glossary.md"
+                "{place} defines {word}, a retired name: use {standard} (docs/glossary.md)"
             ));
         }
         if path.ends_with(".rs") && !of_defects(path) && line.contains(DEFECTS) {
@@ -56,30 +56,31 @@ fn machine_path(line: &str) -> Option<&'static str> {
     })
 }
 
-/// Names that were replaced by standard ones, and what replaced them.
-const RETIRED: [(&str, &str); 15] = [
-    ("Brake", "overshoot guard"),
-    ("Called", "deferred target"),
-    ("Calm", "calm world"),
-    ("Deed", "deferred target"),
-    ("Desk", "rollout draft"),
-    ("Hands", "action executor"),
-    ("Held", "pending set writes"),
-    ("Made", "created VMs"),
-    ("Moments", "the controller"),
-    ("Sight", "check context"),
-    ("Someone", "deferred target"),
-    ("Struck", "fault"),
-    ("Terms", "check context"),
-    ("Told", "the controller"),
-    ("Weave", "preservation"),
+/// Names that were replaced, and the standard ones.
+const RETIRED: [(&str, &str); 16] = [
+    ("Brake", "OvershootGuard"),
+    ("Called", "TargetBindings"),
+    ("Calm", "ActiveDisturbances"),
+    ("Deed", "UserAction"),
+    ("Desk", "RolloutDraft"),
+    ("Hands", "ActionExecutor"),
+    ("Held", "PendingSetWrites"),
+    ("Made", "CreatedVms"),
+    ("Moments", "LastTimes"),
+    ("Sight", "CheckContext"),
+    ("Someone", "DeferredTarget"),
+    ("Struck", "FaultHits"),
+    ("Terms", "JudgingRules"),
+    ("Told", "the noun for what is observed"),
+    ("here", "running_world"),
+    ("weave", "combine_with_preservation"),
 ];
 
-/// The retired name that a line of Rust defines.
+/// The retired name that a line of Rust defines, and the standard one.
 fn retired(line: &str) -> Option<(&'static str, &'static str)> {
     let code = line.split("//").next().unwrap_or_default();
     let mut words = code.split_whitespace();
-    let item = words.find(|word| ["struct", "enum", "trait", "type", "union"].contains(word));
+    let item = words.find(|word| ["struct", "enum", "trait", "type", "fn", "mod"].contains(word));
     let name = item.and_then(|_| words.next())?;
     let name = name
         .split(|letter: char| !letter.is_alphanumeric() && letter != '_')

@@ -75,7 +75,7 @@ fn ends_in(machine: &str, time: DurationExpression) -> Step {
         called: machine.to_owned(),
         among: machine.to_owned(),
         nth: 0,
-        deed: UserAction::Expire(time),
+        user_action: UserAction::Expire(time),
     })
 }
 

@@ -58,12 +58,12 @@ fn over_two_sets() -> Scenario {
         class: "class-b",
         ..usual.clone()
     };
-    let someone = |deed: UserAction| {
+    let someone = |user_action: UserAction| {
         Step::Someone(DeferredTarget {
             called: "the new one".to_owned(),
             among: format!("{}-*", newest.set()),
             nth: 0,
-            deed,
+            user_action,
         })
     };
     let story = Scenario::new(

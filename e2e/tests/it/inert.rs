@@ -79,8 +79,8 @@ fn of_nobody(seed: u64) -> Plan {
 
 /// Whether somebody asks for a preservation, takes that back, or moves its end.
 fn is_about_preservation(step: &Value) -> bool {
-    let deed = step["someone"]["do"].to_string();
-    deed.contains("preserve") || deed.contains("expire")
+    let user_action = step["someone"]["do"].to_string();
+    user_action.contains("preserve") || user_action.contains("expire")
 }
 
 /// Removes every field and annotation that is about preservation.
@@ -167,12 +167,12 @@ fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
 }
 
 /// Something happens to one of a deployment's machines, which is called that from then on.
-fn someone(called: &str, of: &str, deed: UserAction) -> Step {
+fn someone(called: &str, of: &str, user_action: UserAction) -> Step {
     Step::Someone(DeferredTarget {
         called: called.to_owned(),
         among: format!("{of}-*"),
         nth: 0,
-        deed,
+        user_action,
     })
 }
 

@@ -116,9 +116,9 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
     let deleted = lives
         .iter()
         .filter_map(|life| Some((life.deleted?, delete_machine_if_present(&life.name))));
-    let mut deeds: Vec<_> = made.chain(deleted).collect();
-    deeds.sort_by_key(|(at, _)| *at);
-    let scenario = performed(scenario, deeds, span);
+    let mut user_actions: Vec<_> = made.chain(deleted).collect();
+    user_actions.sort_by_key(|(at, _)| *at);
+    let scenario = performed(scenario, user_actions, span);
     let rest = lives.iter().map(|life| at_rest(life, disturbances));
     // The last fault may show only when a node's grace is over.
     let drain = if pods_run { DRAIN } else { Duration::ZERO };
@@ -126,14 +126,14 @@ fn scenario(suite: &Suite, world: &mut Stream, span: u64, lives: &[Life], distur
 }
 
 /// The story goes on with what happens at which second, in this order, and with nothing until `span`.
-fn performed(mut scenario: Scenario, deeds: Vec<(u64, Step)>, span: u64) -> Scenario {
+fn performed(mut scenario: Scenario, user_actions: Vec<(u64, Step)>, span: u64) -> Scenario {
     let mut now = 0;
-    for (at, deed) in deeds {
+    for (at, user_action) in user_actions {
         if at > now {
             scenario = scenario.step(wait(seconds(at - now)));
             now = at;
         }
-        scenario = scenario.step(deed);
+        scenario = scenario.step(user_action);
     }
     match span.saturating_sub(now) {
         0 => scenario,

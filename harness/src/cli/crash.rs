@@ -294,15 +294,15 @@ fn changed_path(undisturbed: &RunResult, disturbed: &RunResult) -> bool {
             .iter()
             .any(|struck| struck.what.ends_with(&format!("before effect {}", effect.number)))
     };
-    let deeds = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
+    let user_actions = |effects: &[Effect], prevented: &dyn Fn(&Effect) -> bool| -> Vec<String> {
         let kept = effects.iter().filter(|effect| !is_lease(effect) && !prevented(effect));
-        kept.map(deed).collect()
+        kept.map(user_action).collect()
     };
-    deeds(&undisturbed.effects, &|_| false) != deeds(&disturbed.effects, &prevented)
+    user_actions(&undisturbed.effects, &|_| false) != user_actions(&disturbed.effects, &prevented)
 }
 
 /// An effect without the names that are drawn: those of events and of Secrets with tokens.
-fn deed(effect: &Effect) -> String {
+fn user_action(effect: &Effect) -> String {
     let text = effect.description.as_str();
     let collection = ["/events/", "/secrets/"]
         .into_iter()

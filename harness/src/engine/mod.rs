@@ -95,11 +95,11 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOu
     let started = stage.clock().now();
     let scope = Scope::of(scenario, stage.namespace());
     let (keep, observations) = observe_all(stage, scenario);
-    let mut terms = JudgingRules::new(stage.timeouts().clone(), started);
-    terms.keeper = scenario.world.keeper.is_some();
-    terms.dialect = scenario.world.preservation;
+    let mut rules = JudgingRules::new(stage.timeouts().clone(), started);
+    rules.keeper = scenario.world.keeper.is_some();
+    rules.dialect = scenario.world.preservation;
     if stage.is_disturbed() {
-        terms.calm_since = None;
+        rules.calm_since = None;
     }
     let mut engine = Engine {
         clock: stage.clock().clone(),
@@ -109,7 +109,7 @@ pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOu
         scope,
         narrative: Narrative::new(started),
         armed: Vec::new(),
-        invariants: Invariants::new(terms),
+        invariants: Invariants::new(rules),
         calm: ActiveDisturbances::default(),
         keep,
         called: TargetBindings::default(),
@@ -274,7 +274,7 @@ impl<S: Stage> Engine<'_, S> {
                 self.quiet_end(quiet).await
             }
             Step::Someone(someone) => Box::pin(self.happens_to(someone)).await,
-            action => match Box::pin(self.deed(action)).await? {
+            action => match Box::pin(self.user_action(action)).await? {
                 Ok(()) => Ok(()),
                 Err(reason) => Err(self.failed(reason)),
             },
@@ -289,44 +289,44 @@ impl<S: Stage> Engine<'_, S> {
             self.note(format!("step {}: {someone}: there is nobody", self.step));
             return Ok(());
         };
-        if let Err(reason) = self.deed(&step).await? {
+        if let Err(reason) = self.user_action(&step).await? {
             self.note(format!("step {}: it could not be: {reason}", self.step));
         }
         Ok(())
     }
 
     /// What somebody does, or what goes wrong.
-    async fn deed(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
+    async fn user_action(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
         self.note(format!("step {}: {}", self.step, perform::words(action)));
         if let Some((kind, name)) = perform::touches(action) {
-            self.invariants.terms.touched(&kind, &name);
+            self.invariants.rules.touched(&kind, &name);
             if deletes(action) {
-                self.invariants.terms.deleted_by_user.insert((kind, name));
+                self.invariants.rules.deleted_by_user.insert((kind, name));
             }
         }
         if let Step::ForceDelete(object) = action
             && object.kind == "Machine"
         {
-            self.invariants.terms.forced.insert(object.name.clone());
+            self.invariants.rules.forced.insert(object.name.clone());
         }
         match perform::cordons(action) {
             // Who cordons what is cordoned already changes nothing.
             Some((node, true)) if !is_cordoned(&self.world, node) => {
-                self.invariants.terms.cordons.insert(node.to_owned());
+                self.invariants.rules.cordons.insert(node.to_owned());
             }
             Some((_, true)) => {}
-            Some((node, false)) => drop(self.invariants.terms.cordons.remove(node)),
+            Some((node, false)) => drop(self.invariants.rules.cordons.remove(node)),
             None => {}
         }
         if let Some((machine, value)) = perform::asks(action, &self.world) {
-            let requests = &mut self.invariants.terms.requests;
+            let requests = &mut self.invariants.rules.requests;
             requests.insert(machine.to_owned(), value.map(str::to_owned));
         }
         if let Some(machine) = perform::ends(action) {
-            self.invariants.terms.ended_by_user.insert(machine.to_owned());
+            self.invariants.rules.ended_by_user.insert(machine.to_owned());
         }
         if let Step::SlowCreation(slow) = action {
-            self.invariants.terms.late.insert(slow.name.clone());
+            self.invariants.rules.late.insert(slow.name.clone());
         }
         // What disturbs does so from its beginning, and what is mended is so at its end.
         self.calm.performed(action);
@@ -357,11 +357,11 @@ impl<S: Stage> Engine<'_, S> {
             Step::Crash(crash) => return Ok(self.stage.crash(crash)),
             Step::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
-                self.invariants.terms.stood_still = Some(self.later(time));
+                self.invariants.rules.stood_still = Some(self.later(time));
                 return Ok(self.stage.pause(pause.process, time).await);
             }
             Step::Inject(fault) if fault.effect.as_ref().is_some_and(Effect::is_byzantine) => {
-                self.invariants.terms.byzantine.insert(fault.name.clone());
+                self.invariants.rules.byzantine.insert(fault.name.clone());
             }
             Step::ApiFault(fault) => return Ok(self.add_api_fault(fault).await),
             Step::LiftApiFault(rule) => return Ok(self.lift_api_fault(rule)),
@@ -519,8 +519,8 @@ impl<S: Stage> Engine<'_, S> {
 
     /// What became of preservations by it.
     fn count_preservations(&mut self, observation: &Observation, before: Option<&serde_json::Value>) {
-        let terms = &self.invariants.terms;
-        let happened = preserved::happened(observation, before, &self.world, terms);
+        let rules = &self.invariants.rules;
+        let happened = preserved::happened(observation, before, &self.world, rules);
         self.world.count(happened);
         let leads = self.world.leadership.as_ref().map(|leads| leads.holder.as_str());
         let leads = leads.filter(|leads| !leads.is_empty() && *leads != self.leader);

@@ -23,11 +23,11 @@ pub(super) fn happened(
     observation: &Observation,
     before: Option<&Value>,
     world: &WorldState,
-    terms: &JudgingRules,
+    rules: &JudgingRules,
 ) -> Vec<String> {
     match (&observation.what, before) {
         (Seen::Applied(kind, machine), Some(before)) if kind.kind == "Machine" => {
-            let ends = ends_in_a_drain(before, machine, world, terms);
+            let ends = ends_in_a_drain(before, machine, world, rules);
             let told = ends.or_else(|| follows(before, machine, world));
             let words = [by_its_template(before, machine), in_the_first_word(before, machine)];
             told.into_iter().chain(words.into_iter().flatten()).collect()
@@ -50,11 +50,11 @@ pub(super) fn happened(
 
 /// A machine goes whose pods were leaving: for its deployment's rollout or a smaller number alone, and not because a person
 /// deleted it or its Node, or its VM went.
-fn ends_in_a_drain(before: &Value, after: &Value, world: &WorldState, terms: &JudgingRules) -> Option<String> {
+fn ends_in_a_drain(before: &Value, after: &Value, world: &WorldState, rules: &JudgingRules) -> Option<String> {
     let goes = is_deleting(after) && !is_deleting(before) && stage(before) == "Draining";
     let mut vms = world.vms_of(text(after, "/metadata/name"));
     let has_vm = vms.any(|vm| vm.state.is_live());
-    if !goes || !has_vm || terms.is_deleted_by_user(after) {
+    if !goes || !has_vm || rules.is_deleted_by_user(after) {
         return None;
     }
     let why = if is_outdated(after, world) {

@@ -10,7 +10,7 @@ use crate::stage::cloud::{CloudEvent, Vm, VmState};
 /// A world that tells what happened to preservations in it.
 struct ObservedWorld {
     world: WorldState,
-    terms: JudgingRules,
+    rules: JudgingRules,
     told: Vec<String>,
 }
 
@@ -18,7 +18,7 @@ impl ObservedWorld {
     fn new() -> Self {
         Self {
             world: WorldState::default(),
-            terms: JudgingRules::new(Timeouts::production(), Timestamp::UNIX_EPOCH),
+            rules: JudgingRules::new(Timeouts::production(), Timestamp::UNIX_EPOCH),
             told: Vec::new(),
         }
     }
@@ -29,7 +29,7 @@ impl ObservedWorld {
             what,
         };
         let before = self.world.absorb(&observation);
-        let happened = happened(&observation, before.as_ref(), &self.world, &self.terms);
+        let happened = happened(&observation, before.as_ref(), &self.world, &self.rules);
         self.told.extend(happened);
         self
     }
@@ -52,7 +52,7 @@ impl ObservedWorld {
 
     fn deleted_by_user(mut self, kind: &str, name: &str) -> Self {
         let object = (kind.to_owned(), name.to_owned());
-        self.terms.deleted_by_user.insert(object);
+        self.rules.deleted_by_user.insert(object);
         self
     }
 }

@@ -53,10 +53,10 @@ impl<S: Stage> Engine<'_, S> {
             rule.matches.client = Some(Pattern::new(client));
         }
         if rule.class() == Class::Byzantine {
-            self.invariants.terms.byzantine.insert(rule.name.clone());
+            self.invariants.rules.byzantine.insert(rule.name.clone());
         }
         if takes_server_away(&rule) && concerns_mcm(&rule) {
-            self.invariants.terms.away.insert(rule.name.clone(), self.clock.now());
+            self.invariants.rules.away.insert(rule.name.clone(), self.clock.now());
         }
         faults.add(rule).map_err(|invalid| invalid.to_string())
     }
@@ -69,7 +69,7 @@ impl<S: Stage> Engine<'_, S> {
             .api_faults()
             .ok_or("the API server of this stage is not ours to disturb")?;
         let removed = faults.remove(rule);
-        self.invariants.terms.away.remove(rule);
+        self.invariants.rules.away.remove(rule);
         removed
             .map(drop)
             .ok_or_else(|| format!("there is no API fault {rule:?}"))
@@ -86,7 +86,7 @@ impl<S: Stage> Engine<'_, S> {
     /// Notes since when nothing disturbs the controller.
     pub(super) fn look_for_calm(&mut self) {
         let calm = self.calm.is_calm(&self.world.faults) && !self.stage.is_disturbed();
-        let since = &mut self.invariants.terms.calm_since;
+        let since = &mut self.invariants.rules.calm_since;
         match (calm, since.is_some()) {
             (true, false) => *since = Some(self.clock.now()),
             (false, true) => *since = None,

@@ -34,7 +34,7 @@ impl TargetBindings {
             .filter(|node| world.object("Node", node).is_some())
             .map(str::to_owned);
         let has_vm = world.vms_of(&name).next().is_some();
-        let step = match &someone.deed {
+        let step = match &someone.user_action {
             UserAction::Preserve(request) => Step::Annotate(Annotate {
                 kind: if request.node { "Node" } else { "Machine" }.to_owned(),
                 name: if request.node { node? } else { name },
@@ -188,7 +188,7 @@ mod tests {
             called: called.to_owned(),
             among: "md-*".to_owned(),
             nth,
-            deed: UserAction::Delete,
+            user_action: UserAction::Delete,
         }
     }
 
@@ -222,8 +222,11 @@ mod tests {
         world
     }
 
-    fn step(deed: UserAction, world: &WorldState) -> Option<Step> {
-        let someone = DeferredTarget { deed, ..delete("x", 0) };
+    fn step(user_action: UserAction, world: &WorldState) -> Option<Step> {
+        let someone = DeferredTarget {
+            user_action,
+            ..delete("x", 0)
+        };
         let hour = Timestamp::from_second(3600).unwrap();
         TargetBindings::default().resolve(&someone, world, &Timeouts::production(), hour)
     }
@@ -258,12 +261,12 @@ mod tests {
     #[case::to_come(UserAction::Expire(minutes(5)), json!("1970-01-01T01:05:00Z"))]
     #[case::past(UserAction::ExpireAgo(minutes(5)), json!("1970-01-01T00:55:00Z"))]
     #[case::none(UserAction::RemoveExpiry, Value::Null)]
-    fn an_operator_edits_the_expiry_of_what_is_preserved(#[case] deed: UserAction, #[case] ends: Value) {
-        let patch = patched(step(deed.clone(), &pool(None)));
+    fn an_operator_edits_the_expiry_of_what_is_preserved(#[case] user_action: UserAction, #[case] ends: Value) {
+        let patch = patched(step(user_action.clone(), &pool(None)));
         assert!(patch.status);
         let expiry = patch.merge.pointer(EXPIRY);
         assert_eq!(expiry, Some(&ends));
-        assert_eq!(step(deed, &world(&["md-a"])), None);
+        assert_eq!(step(user_action, &world(&["md-a"])), None);
     }
 
     #[test]
@@ -285,12 +288,12 @@ mod tests {
         #[case] first_version: bool,
         #[case] written: &[(&str, Option<&str>)],
     ) {
-        let deed = UserAction::Preserve(Request {
+        let user_action = UserAction::Preserve(Request {
             first_version,
             value: value.map(str::to_owned),
             ..Request::default()
         });
-        let Some(Step::Annotate(annotate)) = step(deed, &world(&["md-a"])) else {
+        let Some(Step::Annotate(annotate)) = step(user_action, &world(&["md-a"])) else {
             panic!("nothing is annotated");
         };
         let written = written

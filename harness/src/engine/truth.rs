@@ -103,7 +103,7 @@ impl<S: Stage> Engine<'_, S> {
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {
             if has_leapt(self.world.objects.get(&world::key(set, &object)), &object) {
-                self.invariants.terms.leapt.insert(owner.to_owned(), observation.at);
+                self.invariants.rules.leapt.insert(owner.to_owned(), observation.at);
             }
             self.world.objects.insert(world::key(set, &object), object);
         }

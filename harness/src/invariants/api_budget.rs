@@ -35,7 +35,7 @@ pub(super) struct ApiBudget {
 
 impl Check for ApiBudget {
     fn see(&mut self, context: &CheckContext) -> Option<String> {
-        let window = (context.terms.timeouts.health / PARTS).min(Duration::from_mins(1));
+        let window = (context.rules.timeouts.health / PARTS).min(Duration::from_mins(1));
         if let Some(machine) = context.applied("Machine").or_else(|| context.deleted("Machine")) {
             let same = |before: &Value| phase(before) == phase(machine) && is_deleting(before) == is_deleting(machine);
             if !context.before.is_some_and(same) || context.deleted("Machine").is_some() {

@@ -33,13 +33,13 @@ impl Check for Blame {
         None
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        let dues = self.0.values().filter_map(|since| terms.due(*since, 2 * terms.pass()));
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        let dues = self.0.values().filter_map(|since| rules.due(*since, 2 * rules.pass()));
         dues.min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let late = |since: &Timestamp| rules.due(*since, 2 * rules.pass()).is_some_and(|due| due <= now);
         let ((kind, named), since) = self.0.iter().find(|(_, since)| late(since))?;
         let machine = blamed(world.object(kind, named)?, world)?;
         Some(format!(

@@ -64,9 +64,9 @@ impl Check for BoundedCreation {
         if let Some(call) = context.call().filter(|call| call.call == "CreateMachine") {
             let machine = context.world.object("Machine", &call.machine)?;
             // One that takes effect late was asked for earlier.
-            let late = call.rule.as_ref().is_some_and(|rule| context.terms.late.contains(rule));
+            let late = call.rule.as_ref().is_some_and(|rule| context.rules.late.contains(rule));
             if let Some(over) = over_since(machine).filter(|_| !late)
-                && context.terms.pass_after(over) < context.at()
+                && context.rules.pass_after(over) < context.at()
             {
                 let state = if is_deleting(machine) { "Terminating" } else { "Failed" };
                 return Some(format!(
@@ -76,7 +76,7 @@ impl Check for BoundedCreation {
             }
             // What an object says of its last call has whole seconds: a period may seem over a second early.
             let window = context
-                .terms
+                .rules
                 .timeouts
                 .short_retry
                 .saturating_sub(Duration::from_secs(1));
@@ -108,7 +108,7 @@ impl Check for BoundedCreation {
         });
         let limit = limit(deployment).max(earlier.unwrap_or_default());
         let edits = context
-            .terms
+            .rules
             .edits
             .get(&("MachineDeployment".to_owned(), called.to_owned()));
         let rounds = 1 + edits.copied().unwrap_or_default();

@@ -77,7 +77,7 @@ fn machine_on<'a>(context: &CheckContext<'a>, node: &str) -> Option<&'a Value> {
 /// Whether nobody has to wait for the machine's pods.
 fn may_force(context: &CheckContext, machine: &Value) -> bool {
     let forced = is_forced(machine);
-    let limit = timeout_of(machine, "drainTimeout", context.terms.timeouts.drain);
+    let limit = timeout_of(machine, "drainTimeout", context.rules.timeouts.drain);
     let over = |deleted: Timestamp| after(deleted, limit) <= after(context.at(), Duration::from_secs(1));
     let timed_out = time(machine, "/metadata/deletionTimestamp").is_some_and(over);
     let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
@@ -93,7 +93,7 @@ fn may_force(context: &CheckContext, machine: &Value) -> bool {
         bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= context.at())
     });
     let cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
-    let unseen = context.terms.calm_since.is_none() && !node.is_some_and(cordoned);
+    let unseen = context.rules.calm_since.is_none() && !node.is_some_and(cordoned);
     forced || timed_out || dead || unseen || node.is_none()
 }
 

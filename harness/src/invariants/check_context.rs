@@ -27,7 +27,7 @@ pub struct CheckContext<'a> {
     /// Of a call about a machine: the Machine as the server has it now, where that was read; `None`: not read.
     pub truth: Option<Option<&'a Value>>,
     /// The terms.
-    pub terms: &'a JudgingRules,
+    pub rules: &'a JudgingRules,
 }
 
 /// Under what an invariant is judged.

@@ -48,15 +48,15 @@ impl Check for CleanEnd {
         None
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         self.0
             .values()
-            .filter_map(|(_, _, since)| terms.due(*since, terms.pass()))
+            .filter_map(|(_, _, since)| rules.due(*since, rules.pass()))
             .min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let late = |since: Timestamp| terms.due(since, terms.pass()).is_some_and(|due| due <= now);
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let late = |since: Timestamp| rules.due(since, rules.pass()).is_some_and(|due| due <= now);
         let over: Vec<String> = self
             .0
             .iter()

@@ -40,7 +40,7 @@ impl Check for Coherent {
         }
         let machine = context.applied("Machine")?;
         self.compare(name(machine).to_owned(), context);
-        if context.terms.dialect == PreservationDialect::V2 && is_silent(machine) {
+        if context.rules.dialect == PreservationDialect::V2 && is_silent(machine) {
             self.silent.entry(name(machine).to_owned()).or_insert(context.at());
         } else {
             self.silent.remove(name(machine));
@@ -54,7 +54,7 @@ impl Check for Coherent {
         let past =
             ["Pending", "Running", "Unknown", "Available"].contains(&in_phase.split(':').next().unwrap_or_default());
         let new_phase = context.before.is_none_or(|before| phase(before) != in_phase);
-        if past && new_phase && !context.terms.is_by_user("Machine", named) {
+        if past && new_phase && !context.rules.is_by_user("Machine", named) {
             if provider_id.is_empty() {
                 return Some(format!("machine {named} is {in_phase} without a provider id"));
             }
@@ -68,7 +68,7 @@ impl Check for Coherent {
         if let Some(before) = context.before.map(|before| text(before, "/spec/providerID"))
             && !before.is_empty()
             && before != provider_id
-            && !context.terms.is_by_user("Machine", named)
+            && !context.rules.is_by_user("Machine", named)
         {
             return Some(format!(
                 "machine {named} had the provider id {before} and has {provider_id:?}"
@@ -86,18 +86,18 @@ impl Check for Coherent {
             ));
         }
         let shown = in_phase.ends_with(":Preserved");
-        let removed = context.terms.ended_by_user.contains(named) && !new_phase;
+        let removed = context.rules.ended_by_user.contains(named) && !new_phase;
         (shown && !removed && time(machine, EXPIRY).is_none())
             .then(|| format!("machine {named} is {in_phase} without an expiry"))
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         let since = self.apart.values().chain(self.silent.values());
-        since.filter_map(|since| terms.due(*since, terms.pass())).min()
+        since.filter_map(|since| rules.due(*since, rules.pass())).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let is_late = |since: &Timestamp| terms.due(*since, terms.pass()).is_some_and(|due| due <= now);
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let is_late = |since: &Timestamp| rules.due(*since, rules.pass()).is_some_and(|due| due <= now);
         let apart = self.apart.iter().filter(|(_, since)| is_late(since));
         let mut apart = apart.filter_map(|(machine, since)| {
             let (own, nodes) = both(world, machine)?;

@@ -79,16 +79,16 @@ impl Expiry {
         }
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        terms.due(self.moment(), settling(terms))
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        rules.due(self.moment(), settling(rules))
     }
 
     /// It ends with what is seen; what is wrong with that, if the same one led before it was due.
     fn ended(&self, context: &CheckContext) -> Option<Doubt> {
-        let (moment, terms) = (self.moment(), context.terms);
-        let late = context.at() > terms.timeouts.deadline(moment, SECOND + terms.timeouts.reaction);
-        let long_since = |since: Timestamp| settled(since, terms, moment);
-        let undisturbed = terms.calm_since.is_some_and(long_since) && terms.stood_still.is_none_or(long_since);
+        let (moment, rules) = (self.moment(), context.rules);
+        let late = context.at() > rules.timeouts.deadline(moment, SECOND + rules.timeouts.reaction);
+        let long_since = |since: Timestamp| settled(since, rules, moment);
+        let undisturbed = rules.calm_since.is_some_and(long_since) && rules.stood_still.is_none_or(long_since);
         (late && undisturbed).then(|| Doubt {
             at: context.at(),
             moment,
@@ -141,14 +141,14 @@ impl Check for Expiries {
         None
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        let expiries = self.known.values().filter_map(|expiry| expiry.due(terms));
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        let expiries = self.known.values().filter_map(|expiry| expiry.due(rules));
         let doubts = self.doubtful.iter().map(|doubt| after(doubt.at, SEEN));
         expiries.chain(doubts).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let over = |expiry: &&Expiry| expiry.due(terms).is_some_and(|due| due <= now);
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let over = |expiry: &&Expiry| expiry.due(rules).is_some_and(|due| due <= now);
         if let Some(Expiry { machine, end, known }) = self.known.values().find(over) {
             return Some(format!(
                 "machine {machine} is still preserved, and {end} is known since {known}"
@@ -159,20 +159,20 @@ impl Check for Expiries {
             .partition(|doubt| after(doubt.at, SEEN) <= now);
         self.doubtful = open;
         let leader = self.leader.since;
-        let led = |doubt: &Doubt| leader.is_none_or(|since| settled(since, terms, doubt.moment));
+        let led = |doubt: &Doubt| leader.is_none_or(|since| settled(since, rules, doubt.moment));
         seen.into_iter().find(led).map(|doubt| doubt.text)
     }
 }
 
 /// How long a controller may take to be at work: a pass, and a process that has just started may have to wait for the
 /// Lease of the one before.
-fn settling(terms: &JudgingRules) -> Duration {
-    terms.pass() + terms.timeouts.lease_duration
+fn settling(rules: &JudgingRules) -> Duration {
+    rules.pass() + rules.timeouts.lease_duration
 }
 
 /// Whether what is so since then was long enough so at that moment.
-fn settled(since: Timestamp, terms: &JudgingRules, moment: Timestamp) -> bool {
-    terms.timeouts.deadline(since, settling(terms)) <= moment
+fn settled(since: Timestamp, rules: &JudgingRules, moment: Timestamp) -> bool {
+    rules.timeouts.deadline(since, settling(rules)) <= moment
 }
 
 /// When a preservation that is under way is over.

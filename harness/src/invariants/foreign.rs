@@ -45,7 +45,7 @@ impl Check for ForeignIntent {
 /// A person cordoned the node and has not taken that back.
 fn lost_cordon(context: &CheckContext, node: &Value) -> Option<String> {
     let name = text(node, "/metadata/name");
-    let was = context.before.is_some_and(is_cordoned) && context.terms.cordons.contains(name);
+    let was = context.before.is_some_and(is_cordoned) && context.rules.cordons.contains(name);
     (was && !is_cordoned(node) && !is_deleting(node))
         .then(|| format!("a person cordoned node {name}, and it is cordoned no longer"))
 }
@@ -54,7 +54,7 @@ fn lost_cordon(context: &CheckContext, node: &Value) -> Option<String> {
 fn lost_request(context: &CheckContext, machine: &Value) -> Option<String> {
     let (name, before) = (text(machine, "/metadata/name"), context.before?);
     let (was, is) = (annotation(before, PRESERVE)?, annotation(machine, PRESERVE));
-    let asked = context.terms.requests.get(name)?.as_deref();
+    let asked = context.rules.requests.get(name)?.as_deref();
     let by_node = [before, machine]
         .iter()
         .any(|machine| annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some());
@@ -62,7 +62,7 @@ fn lost_request(context: &CheckContext, machine: &Value) -> Option<String> {
     let expired = [before, machine].iter().any(over);
     // Who lists anew may see it go together with the preservation that it asked for, and not why.
     let preserved = |machine: &Value| !text(machine, "/status/currentStatus/preserveExpiryTime").is_empty();
-    let unseen = context.terms.calm_since.is_none() && preserved(before) && !preserved(machine);
+    let unseen = context.rules.calm_since.is_none() && preserved(before) && !preserved(machine);
     (asked == Some(was) && is != Some(was) && !by_node && !expired && !unseen)
         .then(|| format!("a person asked of machine {name} to be preserved: {was}, and somebody else made that {is:?}"))
 }
@@ -92,7 +92,7 @@ fn written(context: &CheckContext, node: &Value) -> Option<String> {
 /// What a person asked of one of our nodes, and is there no longer.
 fn lost_intent(context: &CheckContext, node: &Value) -> Option<String> {
     let name = text(node, "/metadata/name");
-    let before = context.before.filter(|_| !context.terms.is_by_user("Node", name))?;
+    let before = context.before.filter(|_| !context.rules.is_by_user("Node", name))?;
     let mut machines = context.world.of_kind("Machine");
     let machine = machines.find(|machine| label(machine, keys::NODE_LABEL) == name);
     if is_deleting(node) || machine.is_none_or(is_deleting) {

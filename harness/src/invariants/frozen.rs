@@ -108,7 +108,7 @@ impl Check for Frozen {
             ));
         }
         // The cloud began it when it was asked for, and carries it out whoever leads by then.
-        let late = call.rule.as_ref().is_some_and(|rule| context.terms.late.contains(rule));
+        let late = call.rule.as_ref().is_some_and(|rule| context.rules.late.contains(rule));
         let lease = context.world.leadership.as_ref().filter(|_| !late)?;
         if may_lead(lease, &call.client, context.at()) {
             return None;
@@ -137,9 +137,9 @@ impl Check for Frozen {
 /// A rule by which an API server has been away for so long that the controller is frozen: for the timeout, counted from
 /// the next look at it.
 fn long_away<'a>(context: &'a CheckContext) -> Option<(&'a String, Timestamp)> {
-    let timeouts = &context.terms.timeouts;
+    let timeouts = &context.rules.timeouts;
     let noticed = timeouts.api_timeout * 3 + timeouts.slack;
-    let mut away = context.terms.away.iter().map(|(rule, since)| (rule, *since));
+    let mut away = context.rules.away.iter().map(|(rule, since)| (rule, *since));
     away.find(|(_, since)| timeouts.deadline(*since, noticed) < context.at())
 }
 

@@ -70,7 +70,7 @@ impl Check for Limits {
             let machine = context.world.object("Machine", &kubelet.machine).filter(|_| expired)?;
             let until = after(
                 time(machine, "/metadata/creationTimestamp")?,
-                creation_timeout(machine, &context.terms.timeouts),
+                creation_timeout(machine, &context.rules.timeouts),
             );
             let may_join = !is_deleting(machine) && phase(machine) != "Failed" && context.at() < until;
             return may_join.then(|| {
@@ -113,25 +113,25 @@ impl Check for Limits {
         early
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        let calm_since = terms.calm_since;
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        let calm_since = rules.calm_since;
         if let Some(known) = self.first.get().filter(|known| known.calm_since == calm_since) {
             return known.at;
         }
-        let running = self.running.values().filter_map(|running| running.due(terms));
+        let running = self.running.values().filter_map(|running| running.due(rules));
         let at = running.min();
         self.first.set(Some(Due { calm_since, at }));
         at
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
         // One that waits for its turn is looked at again when its turn may have come.
         self.first.take();
         self.wait_for_turns(now, world);
         let late = self
             .running
             .values()
-            .find(|running| running.due(terms).is_some_and(|due| due <= now))?;
+            .find(|running| running.due(rules).is_some_and(|due| due <= now))?;
         let what = match late.limit {
             Limit::Creation => "has neither joined nor failed",
             Limit::Health => "is Unknown and not Failed",
@@ -145,8 +145,8 @@ impl Check for Limits {
 }
 
 impl Running {
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        let timeouts = &terms.timeouts;
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        let timeouts = &rules.timeouts;
         let retry = match self.limit {
             // A call that failed may be repeated once more before anybody looks at the limit.
             Limit::Creation => timeouts.long_retry,
@@ -158,7 +158,7 @@ impl Running {
         let due = self
             .waited
             .map_or(due, |waited| due.max(timeouts.deadline(waited, grace)));
-        let calm = timeouts.deadline(terms.calm_since?, timeouts.slack + retry);
+        let calm = timeouts.deadline(rules.calm_since?, timeouts.slack + retry);
         Some(due.max(calm))
     }
 }
@@ -223,7 +223,7 @@ fn text_of(machine: &Value) -> &str {
 
 /// What runs out for a Machine in its state; `None`: nothing.
 fn running(machine: &Value, context: &CheckContext) -> Option<Running> {
-    let timeouts = &context.terms.timeouts;
+    let timeouts = &context.rules.timeouts;
     let (limit, since, time) = if let Some(deleted) = time(machine, "/metadata/deletionTimestamp") {
         // What a person holds with finalizers of their own, or without ours, nobody can end.
         let ours = machine["metadata"]["finalizers"] == serde_json::json!([keys::MACHINE_FINALIZER]);
@@ -268,7 +268,7 @@ fn running(machine: &Value, context: &CheckContext) -> Option<Running> {
 /// When it was found to be unhealthy: the write that says so may have been held up for as long as a pass may take, and names
 /// the moment.
 fn decided(machine: &Value, context: &CheckContext) -> Timestamp {
-    let pass = jiff::SignedDuration::try_from(context.terms.pass()).unwrap_or_default();
+    let pass = jiff::SignedDuration::try_from(context.rules.pass()).unwrap_or_default();
     let earliest = context.at().checked_sub(pass).unwrap_or(context.at());
     let named = time(machine, "/status/currentStatus/lastUpdateTime");
     named.map_or(context.at(), |named| named.clamp(earliest, context.at()))
@@ -279,7 +279,7 @@ fn joined_lately<'a>(machine: &Value, timeout: Duration, context: &CheckContext<
     let over = after(time(machine, "/status/currentStatus/lastUpdateTime")?, timeout);
     let deployment = label(machine, keys::DEPLOYMENT_LABEL);
     // Times in a status are whole seconds.
-    let grace = context.terms.timeouts.medium_retry.min(timeout);
+    let grace = context.rules.timeouts.medium_retry.min(timeout);
     let grace = grace.saturating_sub(Duration::from_secs(1));
     let mut siblings = context.world.of_kind("Machine").filter(|sibling| {
         let joined = time(sibling, "/status/currentStatus/lastUpdateTime").filter(|at| *at >= over);

@@ -202,12 +202,12 @@ impl<A: Check, B: Check> Check for (A, B) {
         one.or(other)
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        self.0.due(terms).into_iter().chain(self.1.due(terms)).min()
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        self.0.due(rules).into_iter().chain(self.1.due(rules)).min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let (one, other) = (self.0.overdue(now, world, terms), self.1.overdue(now, world, terms));
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let (one, other) = (self.0.overdue(now, world, rules), self.1.overdue(now, world, rules));
         one.or(other)
     }
 }
@@ -255,7 +255,7 @@ impl std::fmt::Display for Violation {
 #[derive(Debug)]
 pub struct Invariants {
     /// Under what they are judged.
-    pub terms: JudgingRules,
+    pub rules: JudgingRules,
     checks: Vec<(&'static Invariant, Box<dyn Check>)>,
     /// Up to when it was asked what is late.
     asked: Timestamp,
@@ -263,10 +263,10 @@ pub struct Invariants {
 
 impl Invariants {
     /// At the beginning of a run.
-    pub fn new(terms: JudgingRules) -> Self {
+    pub fn new(rules: JudgingRules) -> Self {
         let checks = ALL.iter().map(|invariant| (invariant, (invariant.check)())).collect();
         Self {
-            terms,
+            rules,
             checks,
             asked: Timestamp::MIN,
         }
@@ -286,7 +286,7 @@ impl Invariants {
             observation,
             before,
             truth,
-            terms: &self.terms,
+            rules: &self.rules,
         };
         let mut found = None;
         for (invariant, check) in &mut self.checks {
@@ -299,20 +299,20 @@ impl Invariants {
 
     /// When something will be late that was not late when it was asked last.
     pub fn due(&self) -> Option<Timestamp> {
-        let dues = self.checks.iter().filter_map(|(_, check)| check.due(&self.terms));
+        let dues = self.checks.iter().filter_map(|(_, check)| check.due(&self.rules));
         dues.filter(|due| *due > self.asked).min()
     }
 
     /// The time that [`Self::due`] named has come, or passed; the first breach.
     pub fn overdue(&mut self, now: Timestamp, world: &WorldState) -> Option<Violation> {
         self.asked = now;
-        let terms = &self.terms;
+        let rules = &self.rules;
         self.checks.iter_mut().find_map(|(invariant, check)| {
-            if check.due(terms).is_none_or(|due| due > now) {
+            if check.due(rules).is_none_or(|due| due > now) {
                 return None;
             }
             check
-                .overdue(now, world, terms)
+                .overdue(now, world, rules)
                 .map(|objects| breach(invariant, objects))
         })
     }

@@ -29,6 +29,6 @@ impl Lately {
     /// Whether the machine was named until a pass ago.
     pub(super) fn has(&self, context: &CheckContext, machine: &Value) -> bool {
         let at = self.0.get(name(machine)).copied();
-        at.is_some_and(|at| context.at() <= after(at, context.terms.pass()))
+        at.is_some_and(|at| context.at() <= after(at, context.rules.pass()))
     }
 }

@@ -33,7 +33,7 @@ impl Check for NoHealthyVmCollected {
             let collected = self.collected.remove(name(machine))?;
             // One that was made before is seen late, and may be gone.
             let made = time(machine, "/metadata/creationTimestamp").is_none_or(|made| made > collected);
-            let restored = made && context.at() < after(collected, context.terms.timeouts.orphan_period);
+            let restored = made && context.at() < after(collected, context.rules.timeouts.orphan_period);
             return restored.then(|| {
                 format!(
                     "the VM of machine {}, which was restored at {}, had been collected at {collected}",

@@ -15,7 +15,7 @@ impl Check for NoLeak {
     fn see(&mut self, context: &CheckContext) -> Option<String> {
         if let Some(machine) = context.deleted("Machine") {
             let left = tell(context, |vm| vm.machine_uid == uid(machine));
-            let excused = !context.terms.byzantine.is_empty() || context.terms.forced.contains(name(machine));
+            let excused = !context.rules.byzantine.is_empty() || context.rules.forced.contains(name(machine));
             return (!left.is_empty() && !excused).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
         }
         if !matches!(context.observation.what, Seen::Quiet(Quiet::Silent { .. })) {

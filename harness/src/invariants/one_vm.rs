@@ -22,7 +22,7 @@ impl Check for OneVm {
             .filter(of_it)
             .map(|vm| format!("{} of machine {} is {}", vm.id, vm.machine, vm.state))
             .collect();
-        let most = if context.terms.byzantine.is_empty() { 1 } else { 2 };
+        let most = if context.rules.byzantine.is_empty() { 1 } else { 2 };
         (live.len() > most).then(|| {
             format!(
                 "machine uid {} has {} live VMs: {}",

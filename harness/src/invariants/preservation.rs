@@ -122,15 +122,15 @@ impl Check for Limit {
         None
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         self.above
             .values()
-            .filter_map(|since| terms.due(*since, 2 * terms.pass()))
+            .filter_map(|since| rules.due(*since, 2 * rules.pass()))
             .min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let late = |since: &Timestamp| rules.due(*since, 2 * rules.pass()).is_some_and(|due| due <= now);
         let ((kind, named), since) = self.above.iter().find(|(_, since)| late(since))?;
         let (count, limit) = self.excess(kind, world.object(kind, named)?)?;
         Some(format!(
@@ -239,7 +239,7 @@ impl Check for Lives {
         let vm = context.vm().filter(|vm| !vm.state.is_live())?;
         let machine = context.world.object("Machine", &vm.machine)?;
         let goes = is_deleting(machine) || context.truth.is_some_and(|truth| truth.is_none_or(is_deleting));
-        (is_preserved(machine, context) && !goes && !context.terms.is_by_user("VM", &vm.machine)).then(|| {
+        (is_preserved(machine, context) && !goes && !context.rules.is_by_user("VM", &vm.machine)).then(|| {
             format!(
                 "VM {} of machine {}, which is preserved, was deleted",
                 vm.id, vm.machine
@@ -258,7 +258,7 @@ impl Lives {
         let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
         let of_node =
             annotation(machine, keys::LAST_APPLIED_PRESERVE_ANNOTATION).is_some() || node.and_then(request).is_some();
-        let heard = !stage(machine).is_empty() || context.terms.dialect == PreservationDialect::Off;
+        let heard = !stage(machine).is_empty() || context.rules.dialect == PreservationDialect::Off;
         if !fails || of_node || heard || annotation(machine, PRESERVE) != Some(asked) {
             return None;
         }
@@ -272,7 +272,7 @@ impl Lives {
         };
         let deployment = context.world.object("MachineDeployment", deployment)?;
         // Two streams have no order between them.
-        let settled = context.at().checked_sub(context.terms.pass()).ok()?;
+        let settled = context.at().checked_sub(context.rules.pass()).ok()?;
         self.rollouts.none_since(deployment, settled).then(|| {
             format!(
                 "machine {} fails and is not kept, though its annotation says {asked} and no rollout of {} is under way",
@@ -345,17 +345,17 @@ fn released_early(context: &CheckContext, before: &Value, machine: &Value) -> Op
 }
 
 fn is_release_legal(context: &CheckContext, machine: &Value) -> bool {
-    let (world, terms) = (context.world, context.terms);
+    let (world, rules) = (context.world, context.rules);
     if request(machine) == Some("false") {
         return true;
     }
-    let has_lost_its_vm = terms.is_by_user("VM", name(machine)) && world.vms_of(name(machine)).next().is_none();
-    if terms.is_deleted_by_user(machine) || has_lost_its_vm {
+    let has_lost_its_vm = rules.is_by_user("VM", name(machine)) && world.vms_of(name(machine)).next().is_none();
+    if rules.is_deleted_by_user(machine) || has_lost_its_vm {
         return true;
     }
     // A machine without a set is its keeper's, whose number is honoured like a set's.
     let Some(set) = owner(machine, "MachineSet") else {
-        return terms.keeper;
+        return rules.keeper;
     };
     let fewer = |object: &Value| {
         let left = world

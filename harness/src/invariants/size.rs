@@ -123,13 +123,13 @@ impl Check for Size {
         if ["Failed", "Unknown", "CrashLoopBackOff"].contains(&phase(machine)) {
             self.disturbed.insert(called.to_owned());
         }
-        if context.before.is_none() && context.terms.is_by_user("Machine", name(machine)) {
+        if context.before.is_none() && context.rules.is_by_user("Machine", name(machine)) {
             self.disturbed.insert(called.to_owned());
             return None;
         }
         if context.before.is_none() {
             let excess = self.made(context, deployment, machine)?;
-            if context.terms.calm_since.is_some() {
+            if context.rules.calm_since.is_some() {
                 return Some(excess.words);
             }
             self.suspected.get_or_insert(Suspected {
@@ -137,9 +137,9 @@ impl Check for Size {
                 made: version(machine),
                 created: time(machine, "/metadata/creationTimestamp"),
                 until: context
-                    .terms
+                    .rules
                     .timeouts
-                    .deadline(context.at(), context.terms.timeouts.slack),
+                    .deadline(context.at(), context.rules.timeouts.slack),
                 excess,
             });
             return None;
@@ -151,7 +151,7 @@ impl Check for Size {
         if !removed || self.is_named(context, machine, deployment) || is_preferred(context, machine) {
             return None;
         }
-        let lost = context.terms.is_deleted_by_user(machine) || has_lost_its_vm(context.world, machine);
+        let lost = context.rules.is_deleted_by_user(machine) || has_lost_its_vm(context.world, machine);
         if lost {
             // Whatever the strategy, its set makes another one at once.
             self.disturbed.insert(called.to_owned());
@@ -240,7 +240,7 @@ impl Size {
         let known = self.before.get(name(deployment));
         let known = known.filter(|(_, until)| context.at() <= *until);
         let least = known.map_or(promised(before), |(least, _)| promised(before).min(*least));
-        let until = context.terms.pass_after(context.at());
+        let until = context.rules.pass_after(context.at());
         self.before.insert(name(deployment).to_owned(), (least, until));
     }
 
@@ -294,12 +294,12 @@ impl Size {
         if is_observed(deployment, changed) && told_before {
             return true;
         }
-        let Some(calm) = context.terms.calm_since else {
+        let Some(calm) = context.rules.calm_since else {
             return false;
         };
         let led = self.leader.as_ref().map_or(Timestamp::MIN, |(_, since)| *since);
         let able = led.max(calm);
-        able <= changed.at || context.at() > context.terms.pass_after(able)
+        able <= changed.at || context.at() > context.rules.pass_after(able)
     }
 
     /// What a deployment might have before it was changed, as long as mcm may not know: sets of before are worked on until
@@ -316,7 +316,7 @@ impl Size {
         let least = ordered.map_or(promised(deployment), |(before, _)| promised(deployment).min(*before));
         // Who does not know yet that a person took some counts them.
         let taken = self.lost.get(name(deployment)).into_iter().flatten();
-        let lately = taken.filter(|at| context.at() <= context.terms.pass_after(**at));
+        let lately = taken.filter(|at| context.at() <= context.rules.pass_after(**at));
         let (mut available, mut lost) = (0, lately.count() as i64);
         for machine in machines_of(context.world, name(deployment)).filter(|machine| !is_deleting(machine)) {
             if phase(machine).starts_with("Running") {
@@ -380,7 +380,7 @@ fn has_lost_its_vm(world: &WorldState, machine: &Value) -> bool {
 fn is_preferred(context: &CheckContext, machine: &Value) -> bool {
     let priority = annotation(machine, keys::PRIORITY_ANNOTATION);
     let preferred = priority.is_some_and(|priority| priority != keys::DEFAULT_PRIORITY);
-    preferred && context.terms.is_by_user("Machine", name(machine))
+    preferred && context.rules.is_by_user("Machine", name(machine))
 }
 
 /// Whether a person pauses a deployment that may have taken all its machines to make others.

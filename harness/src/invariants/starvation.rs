@@ -60,12 +60,12 @@ impl Check for Starvation {
         None
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
-        terms.due(self.first?, 2 * terms.pass())
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
+        rules.due(self.first?, 2 * rules.pass())
     }
 
-    fn overdue(&mut self, now: Timestamp, _: &WorldState, terms: &JudgingRules) -> Option<String> {
-        let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
+    fn overdue(&mut self, now: Timestamp, _: &WorldState, rules: &JudgingRules) -> Option<String> {
+        let late = |since: &Timestamp| rules.due(*since, 2 * rules.pass()).is_some_and(|due| due <= now);
         let begins = self
             .begin
             .iter()

@@ -73,17 +73,17 @@ impl Story {
     }
 
     fn touched(mut self, kind: &str, name: &str) -> Self {
-        self.invariants.terms.touched(kind, name);
+        self.invariants.rules.touched(kind, name);
         self
     }
 
     fn disturbed(mut self) -> Self {
-        self.invariants.terms.calm_since = None;
+        self.invariants.rules.calm_since = None;
         self
     }
 
     fn calm(mut self) -> Self {
-        self.invariants.terms.calm_since = Some(self.now);
+        self.invariants.rules.calm_since = Some(self.now);
         self
     }
 
@@ -211,7 +211,7 @@ fn vms_and_foreign_nodes(#[case] seen: Vec<Seen>, #[case] broken: Option<&str>) 
 #[test]
 fn a_duplicate_is_allowed_once_while_a_contract_is_broken() {
     let mut story = Story::new();
-    story.invariants.terms.byzantine = BTreeSet::from(["lies".to_owned()]);
+    story.invariants.rules.byzantine = BTreeSet::from(["lies".to_owned()]);
     let story = story.vm("a", VmState::Running).vm("b", VmState::Running);
     assert_eq!(story.found, None);
     story.vm("c", VmState::Running).breaks(Some("I1"));
@@ -231,7 +231,7 @@ fn a_removed_machine_leaves_no_vm(#[case] left: VmState, #[case] broken: Option<
 #[test]
 fn a_machine_that_a_person_removes_by_force_leaves_a_vm_until_the_quiet_time() {
     let mut story = Story::new();
-    story.invariants.terms.forced = BTreeSet::from(["m".to_owned()]);
+    story.invariants.rules.forced = BTreeSet::from(["m".to_owned()]);
     let story = story.apply("Machine", machine("Running")).vm("a", VmState::Running);
     let story = story.delete("Machine", machine("Running"));
     assert_eq!(story.found, None);
@@ -404,7 +404,7 @@ fn a_creation_that_the_cloud_carries_out_later_was_asked_for_by_who_led_then() {
         panic!("a call is one");
     };
     let mut story = Story::new().apply("Lease", lease);
-    story.invariants.terms.late = BTreeSet::from(["slow".to_owned()]);
+    story.invariants.rules.late = BTreeSet::from(["slow".to_owned()]);
     let rule = Some("slow".to_owned());
     let story = story.see(Seen::Cloud(CloudEvent::Call(Call { rule, ..late })));
     assert_eq!(story.found, None);

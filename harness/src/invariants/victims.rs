@@ -76,13 +76,13 @@ impl Check for Victims {
             return made_for_nobody(context, machine, set);
         }
         let removed = is_deleting(machine) && !context.before.is_some_and(is_deleting);
-        let asked = is_deleting(set) || context.terms.is_deleted_by_user(machine) || is_replaced(machine);
+        let asked = is_deleting(set) || context.rules.is_deleted_by_user(machine) || is_replaced(machine);
         if !removed {
             return None;
         }
         let lost = self.lost.entry(name(set).to_owned()).or_default();
-        lost.retain(|at| context.at() <= after(*at, context.terms.pass()));
-        let leapt = context.terms.leapt.get(name(set)) == Some(&context.at());
+        lost.retain(|at| context.at() <= after(*at, context.rules.pass()));
+        let leapt = context.rules.leapt.get(name(set)) == Some(&context.at());
         if asked || leapt || is_without_vm(context.world, machine) {
             lost.push_back(context.at());
             return None;
@@ -93,7 +93,7 @@ impl Check for Victims {
         let others_went = self
             .unnamed
             .get(uid(set))
-            .is_some_and(|(known, at)| *known == generation && context.at() <= after(*at, context.terms.pass()));
+            .is_some_and(|(known, at)| *known == generation && context.at() <= after(*at, context.rules.pass()));
         if !named {
             self.unnamed.insert(uid(set).to_owned(), (generation, context.at()));
         }
@@ -118,17 +118,17 @@ impl Check for Victims {
         })
     }
 
-    fn due(&self, terms: &JudgingRules) -> Option<Timestamp> {
+    fn due(&self, rules: &JudgingRules) -> Option<Timestamp> {
         self.named
             .values()
-            .filter_map(|since| terms.due(*since, 2 * terms.pass()))
+            .filter_map(|since| rules.due(*since, 2 * rules.pass()))
             .min()
     }
 
-    fn overdue(&mut self, now: Timestamp, world: &WorldState, terms: &JudgingRules) -> Option<String> {
+    fn overdue(&mut self, now: Timestamp, world: &WorldState, rules: &JudgingRules) -> Option<String> {
         self.named
             .retain(|(deployment, machine), _| may_go(world, deployment, machine));
-        let late = |since: &Timestamp| terms.due(*since, 2 * terms.pass()).is_some_and(|due| due <= now);
+        let late = |since: &Timestamp| rules.due(*since, 2 * rules.pass()).is_some_and(|due| due <= now);
         let ((deployment, machine), since) = self.named.iter().find(|(_, since)| late(since))?;
         Some(format!(
             "machine {machine} of {deployment} was named by cluster-autoscaler at {since}, and stays"
@@ -156,7 +156,7 @@ impl Victims {
         let made = version(machine)?;
         let mut specs = self.specs.get(name(set))?.iter().rev();
         let (_, spec, since) = specs.find(|(version, ..)| *version <= made)?;
-        let under_way = context.terms.calm_since.is_none() && context.at() <= after(*since, context.terms.pass());
+        let under_way = context.rules.calm_since.is_none() && context.at() <= after(*since, context.rules.pass());
         let before = specs.next().filter(|_| under_way);
         Some(before.map_or(*spec, |(_, before, _)| *before))
     }
@@ -164,10 +164,10 @@ impl Victims {
     /// The smallest number that was asked for, now or until a pass ago while watches may lag: whoever has not heard of the
     /// new one goes by that.
     fn fewest(&self, context: &CheckContext, set: &Value, now: i64) -> i64 {
-        let lagging = context.terms.calm_since.is_none();
+        let lagging = context.rules.calm_since.is_none();
         let specs = self.specs.get(name(set)).map(Vec::as_slice).unwrap_or_default();
         let replaced = specs.iter().zip(specs.iter().skip(1).map(|(_, _, since)| *since));
-        let lately = replaced.filter(|(_, until)| lagging && context.at() <= after(*until, context.terms.pass()));
+        let lately = replaced.filter(|(_, until)| lagging && context.at() <= after(*until, context.rules.pass()));
         let before = lately.map(|((_, (_, replicas), _), _)| *replicas);
         before.fold(now, i64::min)
     }
@@ -222,10 +222,10 @@ impl Victims {
         let class = |object: &Value| object["spec"]["template"]["spec"]["class"]["name"].clone();
         let since = self.templates.get(name(deployment)).copied().unwrap_or(Timestamp::MIN);
         let settled = context
-            .terms
-            .due(since, context.terms.pass())
+            .rules
+            .due(since, context.rules.pass())
             .is_some_and(|due| due <= context.at());
-        let by_hand = context.terms.is_by_user("MachineSet", name(set));
+        let by_hand = context.rules.is_by_user("MachineSet", name(set));
         let excused = deployment["spec"]["paused"] == true || is_deleting(deployment) || by_hand || !settled;
         (!excused && class(set) != class(deployment)).then(|| {
             format!(
@@ -245,7 +245,7 @@ impl Victims {
         let before = context.before?;
         let own = priority(before);
         let settled = |since: Timestamp| {
-            let due = context.terms.due(since, context.terms.pass());
+            let due = context.rules.due(since, context.rules.pass());
             due.is_some_and(|due| due <= context.at())
         };
         siblings(context.world, machine, set)

@@ -32,11 +32,11 @@ pub fn write(job: &Job, result: &RunResult, ran: &Ran) -> io::Result<()> {
         result.place(),
         result.seed
     );
-    if let Ok(told) = &ran.told {
-        for line in told.narrative.lines() {
+    if let Ok(outcome) = &ran.outcome {
+        for line in outcome.narrative.lines() {
             let _ = writeln!(narrative, "{line}");
         }
-        let (events, objects): (Vec<_>, Vec<_>) = told
+        let (events, objects): (Vec<_>, Vec<_>) = outcome
             .world
             .objects
             .iter()
@@ -50,7 +50,7 @@ pub fn write(job: &Job, result: &RunResult, ran: &Ran) -> io::Result<()> {
         write_file(&folder.join("objects.yaml"), yaml(&values(objects))?.as_bytes())?;
         write_file(
             &folder.join("vms.yaml"),
-            yaml(&told.world.vms.values().collect::<Vec<_>>())?.as_bytes(),
+            yaml(&outcome.world.vms.values().collect::<Vec<_>>())?.as_bytes(),
         )?;
     }
     if let Some(failure) = &result.failure {

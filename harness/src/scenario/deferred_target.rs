@@ -22,7 +22,7 @@ pub struct DeferredTarget {
     pub nth: u64,
     /// What happens.
     #[serde(rename = "do")]
-    pub deed: UserAction,
+    pub user_action: UserAction,
 }
 
 /// What happens to a machine.
@@ -75,7 +75,7 @@ pub struct Request {
 impl fmt::Display for DeferredTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = &self.called;
-        match &self.deed {
+        match &self.user_action {
             UserAction::Preserve(request) => {
                 let kind = if request.node { "the node of" } else { "the machine" };
                 match &request.value {

@@ -38,15 +38,15 @@ pub(super) fn without_effects(plan: &Plan) -> Plan {
 /// those of the smaller plan.
 pub(super) fn variants(plan: &Plan, before: &[String], now: &[String]) -> Vec<Plan> {
     let places = |effect: u64| -> Vec<u64> {
-        let deed = usize::try_from(effect)
+        let user_action = usize::try_from(effect)
             .ok()
             .and_then(|effect| before.get(effect.checked_sub(1)?));
-        let Some(deed) = deed.map(|deed| nameless(deed)) else {
+        let Some(user_action) = user_action.map(|user_action| nameless(user_action)) else {
             return Vec::new();
         };
         let numbered = (1..).zip(now);
         let same = numbered
-            .filter(|(_, what)| nameless(what) == deed)
+            .filter(|(_, what)| nameless(what) == user_action)
             .map(|(number, _)| number);
         same.take(MOST_PLACES).collect()
     };
@@ -76,8 +76,8 @@ pub(super) fn variants(plan: &Plan, before: &[String], now: &[String]) -> Vec<Pl
 }
 
 /// Parts of a path that hold a digit are names or versions: each becomes `#`.
-fn nameless(deed: &str) -> String {
-    let parts = deed.split('/').map(|part| {
+fn nameless(user_action: &str) -> String {
+    let parts = user_action.split('/').map(|part| {
         if part.bytes().any(|byte| byte.is_ascii_digit()) {
             "#"
         } else {

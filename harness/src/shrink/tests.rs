@@ -106,7 +106,7 @@ fn a_crash_point_follows_its_deed_when_machines_go() {
             _ => None,
         });
         Trial {
-            fails: struck.into_iter().any(|deed| deed == "CreateMachine"),
+            fails: struck.into_iter().any(|user_action| user_action == "CreateMachine"),
             effects,
         }
     };

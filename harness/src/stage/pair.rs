@@ -119,8 +119,8 @@ impl Pair {
             Err(reason) => broken(reason),
         };
         let (control, target) = (self.control.tidy().await, self.target.tidy().await);
-        if let (Err(reason), Ok(_)) = (control.and(target), &ran.told) {
-            ran.told = Err(reason);
+        if let (Err(reason), Ok(_)) = (control.and(target), &ran.outcome) {
+            ran.outcome = Err(reason);
         }
         ran
     }

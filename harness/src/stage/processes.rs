@@ -54,15 +54,15 @@ pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts, start: Optio
         no_target: job.plan.scenario.world.no_target,
     };
     let audits = planes.audits();
-    let (told, hits, logs) = match ProcessStage::start(planes, plan).await {
+    let (outcome, hits, logs) = match ProcessStage::start(planes, plan).await {
         Ok(mut stage) => {
             let namespace = stage.namespace().to_owned();
             match setup::install_fixtures(&stage.client(), &namespace).await {
                 Ok(()) => {
                     drop(start);
-                    let mut told = Box::pin(perform(&mut stage, &job.plan.scenario)).await;
-                    let hits = stage.tell(&mut told, &job.plan.disturbances);
-                    (Ok(told), hits, stage.end().await)
+                    let mut outcome = Box::pin(perform(&mut stage, &job.plan.scenario)).await;
+                    let hits = stage.tell(&mut outcome, &job.plan.disturbances);
+                    (Ok(outcome), hits, stage.end().await)
                 }
                 Err(reason) => (Err(reason), Vec::new(), stage.end().await),
             }
@@ -73,7 +73,7 @@ pub async fn run(job: &Job, planes: Planes, mut timeouts: Timeouts, start: Optio
         hits,
         requests: audits.iter().flat_map(Audit::accesses).collect(),
         refused: audits.iter().flat_map(Audit::refused).collect(),
-        ..Ran::new(told, logs)
+        ..Ran::new(outcome, logs)
     }
 }
 
@@ -200,16 +200,16 @@ impl ProcessStage {
     }
 
     /// Adds to a run what disturbed it; how often each disturbance struck.
-    fn tell(&self, told: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
-        self.schedule.tell(&mut told.narrative);
+    fn tell(&self, outcome: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
+        self.schedule.tell(&mut outcome.narrative);
         let group = match &self.mcm {
             Acting::Gated(gated) => {
-                tell_of_process(&mut told.narrative, &gated.trace);
+                tell_of_process(&mut outcome.narrative, &gated.trace);
                 Some(&gated.mcm.group)
             }
             Acting::Direct(_) => None,
         };
-        let (faults, api) = (&told.world.faults, self.planes.control.api_faults());
+        let (faults, api) = (&outcome.world.faults, self.planes.control.api_faults());
         hits::count(disturbances, faults, api.as_ref(), &self.schedule, |_| group.cloned())
     }
 

@@ -1,5 +1,5 @@
-//! In virtual time: when kubelets in good health and an mcm that leads need not renew their Leases, because nobody would
-//! miss it.
+//! In virtual time: when healthy kubelets and a leading mcm skip the renewal of their Leases, and kubelets the repetition of
+//! an unchanged Node status, because no fault can affect them.
 //!
 //! Of a Lease in `kube-node-lease` only node lifecycle takes notice, of mcm's only another mcm. What a run says or draws
 //! about the ways between who renews, API server and who takes notice is known before it starts; where it touches none of

@@ -58,15 +58,18 @@ pub fn run(job: &Job) -> Ran {
                 .map(|stage| (stage, planted)),
             Err(reason) => Err(reason),
         };
-        let (told, effects, hits) = match stage {
+        let (outcome, effects, hits) = match stage {
             Ok((mut stage, _planted)) => {
-                let told = Box::pin(perform_within_limits(&mut stage, job, &trace)).await;
-                let told = told.map(|mut told| {
-                    tell_of_process(&mut told.narrative, &trace);
-                    stage.schedule.tell(&mut told.narrative);
-                    told
+                let outcome = Box::pin(perform_within_limits(&mut stage, job, &trace)).await;
+                let outcome = outcome.map(|mut outcome| {
+                    tell_of_process(&mut outcome.narrative, &trace);
+                    stage.schedule.tell(&mut outcome.narrative);
+                    outcome
                 });
-                let faults = told.as_ref().map(|told| told.world.faults.clone()).unwrap_or_default();
+                let faults = outcome
+                    .as_ref()
+                    .map(|outcome| outcome.world.faults.clone())
+                    .unwrap_or_default();
                 let hits = hits::count(
                     &job.plan.disturbances,
                     &faults,
@@ -74,7 +77,7 @@ pub fn run(job: &Job) -> Ran {
                     &stage.schedule,
                     |process| Some(stage.gate_of(process)),
                 );
-                (told, stage.mcm.group.effect_list(), hits)
+                (outcome, stage.mcm.group.effect_list(), hits)
             }
             Err(reason) => (Err(reason), Vec::new(), Vec::new()),
         };
@@ -82,7 +85,7 @@ pub fn run(job: &Job) -> Ran {
             hash: trace.hash(),
             entries: trace.len(),
         };
-        let passed = told.as_ref().is_ok_and(|told| told.failure.is_none());
+        let passed = outcome.as_ref().is_ok_and(|outcome| outcome.failure.is_none());
         let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
         Ran {
             trace: Some(summary),
@@ -91,7 +94,7 @@ pub fn run(job: &Job) -> Ran {
             hits,
             requests: audit.accesses(),
             refused: audit.refused(),
-            ..Ran::new(told, logs)
+            ..Ran::new(outcome, logs)
         }
     })
 }
@@ -104,7 +107,7 @@ async fn perform_within_limits(stage: &mut SimStage, job: &Job, trace: &Trace) -
     let clock = stage.clock.clone();
     tokio::select! {
         biased;
-        told = perform(stage, &job.plan.scenario) => Ok(told),
+        outcome = perform(stage, &job.plan.scenario) => Ok(outcome),
         () = trace.outgrown(events) => Err(format!(
             "it runs away: more than {events} events (limits.events) and no end"
         )),

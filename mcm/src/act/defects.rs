@@ -26,7 +26,7 @@ thread_local! {
     static CREATIONS: RefCell<BTreeMap<String, Creation>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// A creation that is repeated goes by a name of its own.
+/// Gives a repeated creation another machine name.
 pub(super) fn as_another(call: &CloudCall, mut request: MachineRequest) -> MachineRequest {
     if call.kind == CallKind::Create {
         let name = call.machine.name_any();
@@ -41,7 +41,7 @@ pub(super) fn as_another(call: &CloudCall, mut request: MachineRequest) -> Machi
     request
 }
 
-/// The record of a VM that has ended is the one that is found from then on.
+/// Reports NotFound once the VM of a machine was missing after its creation.
 pub(super) fn first_record<T>(call: &CloudCall, found: Result<T, DriverError>) -> Result<T, DriverError> {
     let missed = of_creation(&call.machine.name_any(), |creation| {
         creation.missed |= creation.tries > 0 && matches!(&found, Err(error) if error.code == Code::NotFound);
@@ -58,7 +58,8 @@ fn of_creation<T>(name: &str, look: impl FnOnce(&mut Creation) -> T) -> T {
 }
 
 impl ActionExecutor {
-    /// The first write of a preservation brings back a young machine's spec from before it had a VM, whoever wrote it since.
+    /// Removes the provider ID of a machine younger than a minute when its preservation begins, and writes the status without
+    /// its resourceVersion.
     pub(super) async fn with_old_copy(
         &self,
         machine: &Machine,

@@ -1,4 +1,5 @@
-//! A planted defect: a listener that a failed drain left behind fills up, and then nobody hears of attachments.
+//! A planted defect: a failed drain leaves its listener in place; once the listener is full, no drain receives events of
+//! attachments.
 
 use std::cell::Cell;
 

@@ -147,55 +147,55 @@ fn scenario(suite: &Suite, seed: &Seed, world: &mut Stream, (size, span, kept): 
     }
     let mut maximum = world.below(4);
     let mut strategy = strategy(world, false);
-    let mut deeds = Deeds::new();
+    let mut user_actions = UserActions::new();
     if let Some(blocked) = blocked {
         strategy = blocked.strategy().unwrap_or(strategy);
-        deeds.extend(blocked.deeds(replicas, &pool, &mut waves));
+        user_actions.extend(blocked.user_actions(replicas, &pool, &mut waves));
     } else if waves.chance(0.4) {
         maximum = 2 + waves.below(2);
-        deeds.extend(wave(maximum, span, &pool, &mut waves));
+        user_actions.extend(wave(maximum, span, &pool, &mut waves));
     }
     scenario = scenario.step(pool.made((replicas, maximum), &strategy, kept, world));
     let mut users = seed.stream("users");
     for machine in 0..2 + users.below(2 + size) {
-        deeds.extend(people::story(machine, (from, span), kept, &mut users));
+        user_actions.extend(people::story(machine, (from, span), kept, &mut users));
     }
-    deeds.extend(others(seed, (from, span), kept, &pool));
-    let failures = deeds
+    user_actions.extend(others(seed, (from, span), kept, &pool));
+    let failures = user_actions
         .iter()
         .filter(|(at, step)| *at >= from && fails(step))
         .map(|(at, _)| *at)
         .collect();
     let mut owners = seed.stream("owners");
-    deeds.extend(changes(replicas, (from, span), failures, &pool, &mut owners));
-    deeds.sort_by_key(|(at, _)| *at);
-    let wanted = deeds.iter().rev().find_map(|(_, step)| scaled_to(step));
+    user_actions.extend(changes(replicas, (from, span), failures, &pool, &mut owners));
+    user_actions.sort_by_key(|(at, _)| *at);
+    let wanted = user_actions.iter().rev().find_map(|(_, step)| scaled_to(step));
     // What cluster-autoscaler took nobody can tell beforehand.
     let wanted = wanted.unwrap_or(replicas);
-    performed(scenario, deeds, span)
+    performed(scenario, user_actions, span)
         .step(pool.settled(wanted))
         .step(wait(seconds(kept + 30 * MINUTE)))
         .for_at_least(node_grace() + slack(), bound(), pool.at_rest(wanted))
 }
 
 /// What operators and cluster-autoscaler do in some worlds.
-fn others(seed: &Seed, when: (u64, u64), kept: u64, pool: &Pool) -> Deeds {
-    let mut deeds = Deeds::new();
+fn others(seed: &Seed, when: (u64, u64), kept: u64, pool: &Pool) -> UserActions {
+    let mut user_actions = UserActions::new();
     let (mut ends, mut patience, mut scaler) = (
         seed.stream("ended by hand"),
         seed.stream("patience"),
         seed.stream("autoscaler"),
     );
     if ends.chance(0.3) {
-        deeds.extend(people::ended_by_hand(when, &mut ends));
+        user_actions.extend(people::ended_by_hand(when, &mut ends));
     }
     if patience.chance(0.3) {
-        deeds.extend(people::patience(when, kept, pool, &mut patience));
+        user_actions.extend(people::patience(when, kept, pool, &mut patience));
     }
     if pool.rolls() && scaler.chance(0.35) {
-        deeds.extend(people::autoscaler(when, &mut scaler));
+        user_actions.extend(people::autoscaler(when, &mut scaler));
     }
-    deeds
+    user_actions
 }
 
 /// How long it may take until nothing is preserved and all runs: machines that failed are replaced one at a time.
@@ -203,30 +203,30 @@ fn bound() -> DurationExpression {
     4 * (creation_timeout() + health_timeout()) + node_grace() + 10 * slack()
 }
 
-type Deeds = Vec<(u64, Step)>;
+type UserActions = Vec<(u64, Step)>;
 
 /// Several machines fail one after another, in any order, and nobody asks for them; once as many are kept as may be, that
 /// becomes fewer.
-fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> Deeds {
+fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> UserActions {
     let mut at = SETTLED;
-    let mut deeds = Deeds::new();
+    let mut user_actions = UserActions::new();
     for machine in 0..=maximum {
         at += waves.below(8 * MINUTE);
         let (fails, _) = failure(waves);
-        deeds.push((at, someone(&format!("struck-{machine}"), waves.below(8), fails)));
+        user_actions.push((at, someone(&format!("struck-{machine}"), waves.below(8), fails)));
     }
     at += KNOWN + waves.below(2 * DRAINED);
-    deeds.push((at, pool.spec(pool.keeps_at_most(1 + waves.below(maximum - 1)))));
-    deeds.retain(|(at, _)| *at < span);
-    deeds
+    user_actions.push((at, pool.spec(pool.keeps_at_most(1 + waves.below(maximum - 1)))));
+    user_actions.retain(|(at, _)| *at < span);
+    user_actions
 }
 
-fn someone(called: &str, nth: u64, deed: UserAction) -> Step {
+fn someone(called: &str, nth: u64, user_action: UserAction) -> Step {
     Step::Someone(DeferredTarget {
         called: called.to_owned(),
         among: format!("{NAME}-*"),
         nth,
-        deed,
+        user_action,
     })
 }
 
@@ -245,7 +245,7 @@ fn fails(step: &Step) -> bool {
         return false;
     };
     matches!(
-        someone.deed,
+        someone.user_action,
         UserAction::Vm(VmAction::Kill | VmAction::Stop)
             | UserAction::Kubelet(KubeletAction::Stop | KubeletAction::FillDisk)
     )
@@ -261,7 +261,13 @@ fn scaled_to(step: &Step) -> Option<u64> {
 
 /// What becomes of the deployment or set. Half of what its owners do they do in haste:
 /// when machines that failed are drained.
-fn changes(replicas: u64, (from, span): (u64, u64), failures: Vec<u64>, pool: &Pool, owners: &mut Stream) -> Deeds {
+fn changes(
+    replicas: u64,
+    (from, span): (u64, u64),
+    failures: Vec<u64>,
+    pool: &Pool,
+    owners: &mut Stream,
+) -> UserActions {
     let mut times: Vec<(u64, bool)> = (0..owners.below(5))
         .map(|_| {
             let any = from + owners.below(span - from);
@@ -289,8 +295,8 @@ fn changes(replicas: u64, (from, span): (u64, u64), failures: Vec<u64>, pool: &P
         };
         changes.push((at, change));
     }
-    let deeds = changes.into_iter().map(|(at, change)| (at, pool.spec(change)));
-    deeds.collect()
+    let user_actions = changes.into_iter().map(|(at, change)| (at, pool.spec(change)));
+    user_actions.collect()
 }
 
 /// A template of any class.

@@ -46,21 +46,21 @@ pub(super) fn scenario(suite: &Suite, seed: &Seed, size: u64, span: u64) -> Scen
     scenario.world.agents = in_place;
     let strategy = strategy(&mut world, in_place);
     scenario = scenario.step(deployment(size, &strategy));
-    let (deeds, replicas) = deeds(size, span, in_place, &mut users);
-    performed(scenario, deeds, span)
+    let (user_actions, replicas) = user_actions(size, span, in_place, &mut users);
+    performed(scenario, user_actions, span)
         .step(spec(json!({ "paused": false })))
         .for_at_least(node_grace() + slack(), bound(), at_rest(replicas))
 }
 
 /// What people do and when, and how many machines they want at last.
-fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
+fn user_actions(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64, Step)>, u64) {
     let count = 1 + users.below(2 + 2 * size);
     let mut times: Vec<u64> = (0..count).map(|_| users.below(span)).collect();
     times.sort_unstable();
     let mut replicas = size;
-    let mut deeds = Vec::new();
+    let mut user_actions = Vec::new();
     for at in times {
-        let deed = match users.below(12) {
+        let user_action = match users.below(12) {
             0..=2 => {
                 replicas = users.below(2 * size + 2);
                 spec(json!({ "replicas": replicas }))
@@ -72,22 +72,22 @@ fn deeds(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Vec<(u64,
             6 => spec(json!({ "paused": users.chance(0.5) })),
             7 => spec(json!({ "rollbackTo": { "revision": 0 } })),
             8 => spec(json!({ "strategy": strategy(users, in_place) })),
-            9 | 10 => pick(deeds.len(), size, UserAction::Prefer, users),
-            _ if users.chance(0.5) => pick(deeds.len(), size, UserAction::Cordon, users),
-            _ => pick(deeds.len(), size, UserAction::Uncordon, users),
+            9 | 10 => pick(user_actions.len(), size, UserAction::Prefer, users),
+            _ if users.chance(0.5) => pick(user_actions.len(), size, UserAction::Cordon, users),
+            _ => pick(user_actions.len(), size, UserAction::Uncordon, users),
         };
-        deeds.push((at, deed));
+        user_actions.push((at, user_action));
     }
-    (deeds, replicas)
+    (user_actions, replicas)
 }
 
 /// Something that a person does to any of the machines.
-fn pick(number: usize, size: u64, deed: UserAction, users: &mut Stream) -> Step {
+fn pick(number: usize, size: u64, user_action: UserAction, users: &mut Stream) -> Step {
     Step::Someone(DeferredTarget {
         called: format!("picked-{number}"),
         among: format!("{NAME}-*"),
         nth: users.below(size),
-        deed,
+        user_action,
     })
 }
 

@@ -128,7 +128,7 @@ fn machines_that_went_by_themselves_count_for_a_pass(#[case] time: Duration, #[c
     let taken = |name| with(of_set(name, "Running"), deleted_at(0));
     let mut story = set_of_three(2);
     let deleted = ("Machine".to_owned(), "a".to_owned());
-    story.invariants.terms.deleted_by_user.insert(deleted);
+    story.invariants.rules.deleted_by_user.insert(deleted);
     story
         .apply("Machine", taken("a"))
         .after(time)
@@ -167,7 +167,7 @@ fn what_serves_nobody_goes_without_being_asked_for(
 #[case::it_is_kept(false, Some("I5"))]
 fn a_failed_machine_goes_when_a_person_ends_its_preservation(#[case] removed: bool, #[case] broken: Option<&str>) {
     let mut story = set_of_three(3);
-    story.invariants.terms.ended_by_user.insert("b".to_owned());
+    story.invariants.rules.ended_by_user.insert("b".to_owned());
     let expiry = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
     let kept = with(of_set("b", "Failed:Preserved"), expiry);
     let edited = if removed {
@@ -206,7 +206,7 @@ fn a_template_may_let_cluster_autoscaler_in_in_the_midst_of_a_rollout(
 fn a_spec_that_nobody_saw_may_have_asked_for_it(#[case] second: u64, #[case] broken: Option<&str>) {
     let mut story = set_of_three(3);
     let now = story.now;
-    story.invariants.terms.leapt.insert("ms".to_owned(), now);
+    story.invariants.rules.leapt.insert("ms".to_owned(), now);
     story
         .after(Duration::from_secs(second))
         .apply("Machine", with(of_set("b", "Running"), deleted_at(0)))

@@ -9,7 +9,7 @@ use super::*;
 /// After an hour an operator removes the expiry of machine `m`, which runs and is preserved.
 fn removed() -> Story {
     let mut story = Story::new();
-    story.invariants.terms.ended_by_user.insert("m".to_owned());
+    story.invariants.rules.ended_by_user.insert("m".to_owned());
     story
         .apply("Machine", preserved_until(EXPIRY))
         .after(minutes(60))
@@ -38,7 +38,7 @@ fn an_expiry_is_missing_only_where_a_person_removed_it(#[case] by_person: bool, 
 #[test]
 fn no_machine_becomes_preserved_without_an_expiry() {
     let mut story = Story::new();
-    story.invariants.terms.ended_by_user.insert("m".to_owned());
+    story.invariants.rules.ended_by_user.insert("m".to_owned());
     story
         .disturbed()
         .apply("Machine", machine("Running"))
@@ -52,7 +52,7 @@ fn no_machine_becomes_preserved_without_an_expiry() {
 fn a_request_may_be_seen_to_go_together_with_its_preservation(#[case] disturbed: bool, #[case] broken: Option<&str>) {
     let asking = json!({ "metadata": { "annotations": { keys::PRESERVE_ANNOTATION: "now" } } });
     let mut story = Story::new();
-    let requests = &mut story.invariants.terms.requests;
+    let requests = &mut story.invariants.rules.requests;
     requests.insert("m".to_owned(), Some("now".to_owned()));
     let story = if disturbed { story.disturbed() } else { story };
     story
@@ -214,7 +214,7 @@ fn a_sibling_whose_expiry_a_person_removed_is_kept_until_the_controller_sees_tha
     };
     let own = |phase: &str| with(machine(phase), pool("md"));
     let mut story = Story::new().disturbed();
-    story.invariants.terms.ended_by_user.insert("s".to_owned());
+    story.invariants.rules.ended_by_user.insert("s".to_owned());
     story
         .apply("Machine", sibling(Some("1970-01-04T00:00:00Z")))
         .apply("Machine", own("Unknown"))

@@ -157,7 +157,7 @@ fn the_phase_of_a_preserved_machine_says_so(
 #[test]
 fn where_the_dialect_has_no_such_phase_none_is_missed() {
     let mut story = Story::new();
-    story.invariants.terms.dialect = crate::scenario::PreservationDialect::Upstream;
+    story.invariants.rules.dialect = crate::scenario::PreservationDialect::Upstream;
     story
         .apply("Machine", kept("Running", "Preserved"))
         .after(LATER)

@@ -286,7 +286,7 @@ fn after_a_disturbance_a_preservation_ends_later(
         .apply("Machine", preserved_until(EXPIRY))
         .after(minutes(calm))
         .calm();
-    story.invariants.terms.stood_still = Timestamp::from_second(60 * stood_still).ok();
+    story.invariants.rules.stood_still = Timestamp::from_second(60 * stood_still).ok();
     story
         .after(minutes(70 - calm) + seconds(5))
         .apply("Machine", ending(EXPIRY))
@@ -299,7 +299,7 @@ fn after_a_disturbance_a_preservation_ends_later(
 #[case::longer(7, Some("I13"))]
 fn by_the_wall_clock_requests_take_their_time(#[case] later: u64, #[case] broken: Option<&str>) {
     let mut story = Story::new();
-    story.invariants.terms.timeouts = Timeouts::short();
+    story.invariants.rules.timeouts = Timeouts::short();
     story
         .apply("Machine", preserved_until(EXPIRY))
         .after(minutes(70) + seconds(later))
@@ -314,7 +314,7 @@ fn by_the_wall_clock_requests_take_their_time(#[case] later: u64, #[case] broken
 fn a_persons_cordon_stays(#[case] by_person: bool, #[case] broken: Option<&str>) {
     let mut story = Story::new().touched("Node", "n");
     if by_person {
-        story.invariants.terms.cordons.insert("n".to_owned());
+        story.invariants.rules.cordons.insert("n".to_owned());
     }
     story
         .apply("Machine", machine("Running"))
@@ -347,7 +347,7 @@ fn a_request_is_taken_away(
         )
     };
     let mut story = Story::new();
-    let requests = &mut story.invariants.terms.requests;
+    let requests = &mut story.invariants.rules.requests;
     requests.insert("m".to_owned(), written.map(str::to_owned));
     story
         .apply("Machine", with(asking(Some(was)), before))

@@ -20,7 +20,7 @@ fn running(replicas: u32, names: &[&str]) -> Story {
 
 fn by_person(mut story: Story, name: &str) -> Story {
     let deleted = ("Machine".to_owned(), name.to_owned());
-    story.invariants.terms.deleted_by_user.insert(deleted);
+    story.invariants.rules.deleted_by_user.insert(deleted);
     story.apply("Machine", going(name))
 }
 
@@ -156,7 +156,7 @@ fn a_machine_may_be_missed_that_cluster_autoscaler_named_a_moment_ago(
 #[test]
 fn a_failed_machine_is_lost_also_when_a_person_removed_its_expiry() {
     let mut story = running(1, &["a"]);
-    story.invariants.terms.ended_by_user.insert("b".to_owned());
+    story.invariants.rules.ended_by_user.insert("b".to_owned());
     let kept = json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-04T00:00:00Z" } } });
     story
         .apply("Machine", with(member("b", "Failed:Preserved"), kept))

@@ -32,8 +32,8 @@ impl Cluster {
         if let Err(reason) = self.make_room(&namespace).await {
             return Ran::new(Err(reason), BTreeMap::new());
         }
-        let told = self.perform(&namespace, job).await;
-        let failed = !matches!(&told, Ok(told) if told.failure.is_none());
+        let outcome = self.perform(&namespace, job).await;
+        let failed = !matches!(&outcome, Ok(outcome) if outcome.failure.is_none());
         let logs = if failed {
             collect(self, &namespace).await
         } else {
@@ -45,7 +45,7 @@ impl Cluster {
             self.tidy(&namespace),
         )
         .await;
-        Ran::new(told, logs).tidied(tidied)
+        Ran::new(outcome, logs).tidied(tidied)
     }
 
     async fn perform(&self, namespace: &str, job: &Job) -> Result<ScenarioOutcome, String> {

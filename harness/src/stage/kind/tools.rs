@@ -221,7 +221,7 @@ struct Group {
 }
 
 impl Group {
-    /// Of a process that was started in a group of its own.
+    /// The group that a process leads, which was spawned with `process_group(0)`.
     fn of(child: &Child) -> Self {
         Self {
             id: child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw),
@@ -244,14 +244,14 @@ impl Drop for Group {
                 let _ = killpg(id, Signal::SIGKILL);
             }
         }
-        // The signal is under way until the process is dead, and until then it may write into a folder that goes next.
-        // Tokio reaps it.
+        // SIGKILL takes effect later: until then the process may write into a folder that the caller removes next.
+        // The process stays a zombie, which Tokio reaps.
         let _ = waitid(Id::Pid(id), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
     }
 }
 
-/// Runs a program that takes a moment and returns what it prints. Dropped on the way, it ends the program and all that
-/// it started, and waits until the program is dead.
+/// Runs a short program and returns its output. Dropping the future kills the program and its children, and waits until the
+/// program is dead.
 ///
 /// # Errors
 /// It cannot be started.

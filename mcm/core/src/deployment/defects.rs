@@ -6,7 +6,7 @@ use mcm_api::Machine;
 
 use super::rollout_draft::{RolloutDraft, SetDraft};
 
-/// What is available, what is ordered, and what the newest set lacks.
+/// Counts wrongly: the available machines, the ordered ones, and those missing from the newest set.
 pub(super) fn miscounted(
     rollout: &RolloutDraft,
     newest: usize,

@@ -21,7 +21,7 @@ pub struct NodePatch {
     pub annotations: BTreeMap<String, Option<String>>,
     /// All taints that the Node has afterwards; `None`: as they are.
     pub taints: Option<Vec<Taint>>,
-    /// Whether new pods are kept away; `None`: as it is.
+    /// Cordons (`true`) or uncordons (`false`) the Node; `None` leaves it.
     pub unschedulable: Option<bool>,
 }
 

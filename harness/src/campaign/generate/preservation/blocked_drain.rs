@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::rollout::CLASSES;
 use super::pool::Pool;
-use super::{Deeds, MINUTE, SETTLED, index, request, someone};
+use super::{MINUTE, SETTLED, UserActions, index, request, someone};
 use crate::scenario::deferred_target::UserAction;
 use crate::scenario::step::{KubeletAction, VmAction};
 
@@ -90,9 +90,9 @@ impl BlockedDrain {
     }
 
     /// What happens, of so many replicas.
-    pub(super) fn deeds(&self, replicas: u64, pool: &Pool, stream: &mut Stream) -> Deeds {
+    pub(super) fn user_actions(&self, replicas: u64, pool: &Pool, stream: &mut Stream) -> UserActions {
         let (nth, node) = (stream.below(8), stream.chance(0.5));
-        let blocked = |deed: UserAction| someone("held", nth, deed);
+        let blocked = |user_action: UserAction| someone("held", nth, user_action);
         let asked = match self.interruption {
             Interruption::UnderWay => "now",
             _ => "when-failed",
@@ -101,11 +101,11 @@ impl BlockedDrain {
         let class = CLASSES[1 + index(stream.below(2))];
         let rollout = pool.spec(json!({ "template": { "spec": { "class": { "name": class } } } }));
         let scale = |replicas: u64| pool.spec(json!({ "replicas": replicas }));
-        let mut deeds = vec![
+        let mut user_actions = vec![
             (self.ill - 1 - stream.below(MINUTE), blocked(request(node, Some(asked)))),
             (self.ill, blocked(UserAction::Kubelet(KubeletAction::FillDisk))),
         ];
-        deeds.extend(match self.interruption {
+        user_actions.extend(match self.interruption {
             Interruption::Rollout => vec![(then, rollout)],
             Interruption::ScaleDown => vec![(then, scale(0)), (then + SMALL, scale(replicas))],
             Interruption::NodeGone => vec![(then, blocked(UserAction::DeleteNode))],
@@ -114,6 +114,6 @@ impl BlockedDrain {
             Interruption::Refused => vec![(then, blocked(request(node, Some("false"))))],
             Interruption::UnderWay => vec![(self.ill + HEALTH - 1 - stream.below(MINUTE), rollout)],
         });
-        deeds
+        user_actions
     }
 }

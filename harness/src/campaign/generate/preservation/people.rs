@@ -8,7 +8,7 @@ use mcm_api::GoDuration;
 use serde_json::json;
 
 use super::pool::Pool;
-use super::{Deeds, MINUTE, SETTLED, request, someone};
+use super::{MINUTE, SETTLED, UserActions, request, someone};
 use crate::scenario::builder::seconds;
 use crate::scenario::deferred_target::{Request, UserAction};
 use crate::scenario::step::{KubeletAction, VmAction};
@@ -17,18 +17,20 @@ use crate::scenario::step::{KubeletAction, VmAction};
 const LEAST: u64 = 10 * MINUTE;
 
 /// What becomes of one machine, and what people do about it.
-pub(super) fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &mut Stream) -> Deeds {
+pub(super) fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &mut Stream) -> UserActions {
     let called = format!("machine-{machine}");
     let nth = users.below(8);
-    let someone = |deed: UserAction| someone(&called, nth, deed);
+    let someone = |user_action: UserAction| someone(&called, nth, user_action);
     let mut at = from + users.below(span - from);
-    let mut deeds = Deeds::new();
+    let mut user_actions = UserActions::new();
     if users.chance(0.2) && from == SETTLED {
-        return young(users).map(|(at, deed)| (at, someone(deed))).collect();
+        return young(users)
+            .map(|(at, user_action)| (at, someone(user_action)))
+            .collect();
     }
-    let mut then = |at: u64, deed: UserAction| {
+    let mut then = |at: u64, user_action: UserAction| {
         if at < span {
-            deeds.push((at, someone(deed)));
+            user_actions.push((at, someone(user_action)));
         }
     };
     let mut asked = None;
@@ -73,7 +75,7 @@ pub(super) fn story(machine: u64, (from, span): (u64, u64), kept: u64, users: &m
             then(at + MINUTE + users.below(30 * MINUTE), UserAction::Uncordon);
         }
     }
-    deeds
+    user_actions
 }
 
 /// What becomes of a machine that is asked for as soon as it is made: many of them never join.
@@ -147,7 +149,7 @@ pub(super) fn failure(users: &mut Stream) -> (UserAction, Option<UserAction>) {
 }
 
 /// Somebody keeps a machine that runs, and an operator ends that soon.
-pub(super) fn ended_by_hand((from, span): (u64, u64), operators: &mut Stream) -> Deeds {
+pub(super) fn ended_by_hand((from, span): (u64, u64), operators: &mut Stream) -> UserActions {
     let (nth, node) = (operators.below(8), operators.chance(0.5));
     let at = from + operators.below(span - from);
     let then = at + MINUTE + operators.below(20 * MINUTE);
@@ -156,13 +158,15 @@ pub(super) fn ended_by_hand((from, span): (u64, u64), operators: &mut Stream) ->
     } else {
         UserAction::ExpireAgo(seconds(operators.below(MINUTE)))
     };
-    let deeds = [(at, request(node, Some("now"))), (then, ends)];
-    let deeds = deeds.into_iter().filter(|(at, _)| *at < span);
-    deeds.map(|(at, deed)| (at, someone("soon-over", nth, deed))).collect()
+    let user_actions = [(at, request(node, Some("now"))), (then, ends)];
+    let user_actions = user_actions.into_iter().filter(|(at, _)| *at < span);
+    user_actions
+        .map(|(at, user_action)| (at, someone("soon-over", nth, user_action)))
+        .collect()
 }
 
 /// For how long machines are kept is changed, for one machine, or in the template for all. Never for longer than at first.
-pub(super) fn patience((from, span): (u64, u64), kept: u64, pool: &Pool, operators: &mut Stream) -> Deeds {
+pub(super) fn patience((from, span): (u64, u64), kept: u64, pool: &Pool, operators: &mut Stream) -> UserActions {
     let edit = |number: u64| {
         let at = from + operators.below(span - from);
         let time = LEAST + operators.below(kept - LEAST);
@@ -180,8 +184,8 @@ pub(super) fn patience((from, span): (u64, u64), kept: u64, pool: &Pool, operato
 
 /// cluster-autoscaler names a machine and lowers the number: any of them, one of which there is a story, or one that
 /// somebody has just asked to keep.
-pub(super) fn autoscaler((from, span): (u64, u64), scaler: &mut Stream) -> Deeds {
-    let mut deeds = Deeds::new();
+pub(super) fn autoscaler((from, span): (u64, u64), scaler: &mut Stream) -> UserActions {
+    let mut user_actions = UserActions::new();
     for number in 0..1 + scaler.below(2) {
         let at = from + scaler.below(span - from);
         let nth = scaler.below(8);
@@ -191,9 +195,9 @@ pub(super) fn autoscaler((from, span): (u64, u64), scaler: &mut Stream) -> Deeds
         };
         if scaler.chance(0.4) {
             let asked = at.saturating_sub(5 + scaler.below(5 * MINUTE)).max(from);
-            deeds.push((asked, someone(&called, nth, request(scaler.chance(0.6), Some("now")))));
+            user_actions.push((asked, someone(&called, nth, request(scaler.chance(0.6), Some("now")))));
         }
-        deeds.push((at, someone(&called, nth, UserAction::ScaleDown)));
+        user_actions.push((at, someone(&called, nth, UserAction::ScaleDown)));
     }
-    deeds
+    user_actions
 }

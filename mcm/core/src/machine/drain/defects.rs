@@ -7,7 +7,7 @@ use crate::machine::deletion::next;
 use crate::machine::pass::Pass;
 use crate::machine::{Plan, Reason, Stage};
 
-/// Pods with volumes are not asked where nobody may be evicted; or they are left where time is up.
+/// Skips pods with volumes: while eviction is disabled, or once the drain timeout is over.
 pub(super) fn without_pods_with_volumes(pass: &Pass) -> Option<Plan> {
     let pods = concerned(pass.view.pods.as_deref()?);
     let with_volumes = pods.iter().filter(|pod| pod.moves_volumes()).count();
