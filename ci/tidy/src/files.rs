@@ -57,7 +57,7 @@ fn machine_path(line: &str) -> Option<&'static str> {
 }
 
 /// Names that were replaced, and the standard ones.
-const RETIRED: [(&str, &str); 16] = [
+const RETIRED: [(&str, &str); 15] = [
     ("Brake", "OvershootGuard"),
     ("Called", "TargetBindings"),
     ("Calm", "ActiveDisturbances"),
@@ -72,7 +72,6 @@ const RETIRED: [(&str, &str); 16] = [
     ("Struck", "FaultHits"),
     ("Terms", "JudgingRules"),
     ("Told", "the noun for what is observed"),
-    ("here", "running_world"),
     ("weave", "combine_with_preservation"),
 ];
 

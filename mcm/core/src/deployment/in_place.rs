@@ -240,7 +240,13 @@ fn hand_over(rollout: &mut RolloutDraft, newest: usize, old: &[usize], most: i32
     let mut moved = 0;
     for position in old {
         let mut left = 0;
-        for machine in machines(rollout, *position) {
+        let there = machines(rollout, *position);
+        // Machines that the set is about to delete would go besides those that it hands over.
+        let size = rollout.sets.get(*position).map_or(0, |set| set.replicas());
+        if usize::try_from(size).is_ok_and(|size| there.len() > size) {
+            continue;
+        }
+        for machine in there {
             let busy = machine.status.current_status.phase == Some(Phase::InPlaceUpdating);
             let ready = is_updated(&machine) && !busy || defect!(SetChangedOnNodeWordAlone);
             let successful = rollout
