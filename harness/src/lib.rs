@@ -1,24 +1,15 @@
-//! The harness: stages, scenarios, the engine that performs and judges them, invariants, reports,
-//! and the command line as a library.
+//! The harness: the engine that performs scenarios, campaigns, shrinking, regressions, reports, and the command line as a
+//! library.
 //!
-//! What must not live here: which scenarios there are (crate `e2e`).
+//! It does not know which scenarios exist (crate `e2e`), how a stage works (`stage`) or how a world is judged (`judge`).
 
-// A line goes to standard output by `cli::output`, which outlives its reader.
+// Lines go to standard output through `cli::output`, which tolerates a closed pipe.
 #![deny(clippy::print_stdout)]
 
 pub mod campaign;
 pub mod cli;
-pub mod deploy;
 pub mod engine;
-pub mod file;
-pub mod invariants;
-pub mod plan;
 pub mod regression;
 pub mod report;
 pub mod runner;
-pub mod scenario;
 pub mod shrink;
-pub mod stage;
-
-pub use scenario::Scenario;
-pub use stage::StageKind;

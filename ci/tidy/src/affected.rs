@@ -8,10 +8,10 @@ use crate::dependencies::{array, text};
 
 /// Files outside any crate whose content tests of a crate read, by how their path begins.
 const READ_BY: [(&str, &str); 4] = [
-    ("deploy/", "harness"),
+    ("deploy/", "stage"),
     ("docs/", "e2e"),
     ("examples/", "e2e"),
-    ("scripts/kubernetes/", "harness"),
+    ("scripts/kubernetes/", "stage"),
 ];
 /// Files on which the build of every crate depends.
 const ALL: [&str; 5] = [

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clock::{Clock, Seed};
-use harness::stage::ports;
 use kube::Client;
 use kube::config::Kubeconfig;
 use serde_json::json;
+use stage::ports;
 use tempfile::TempDir;
 use tokio::process::Command;
 

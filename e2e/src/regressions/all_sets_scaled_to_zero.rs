@@ -2,8 +2,8 @@
 //! set was scaled to nothing.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, seconds, slack};
+use scenario::Scenario;
+use scenario::builder::{all, seconds, slack};
 use serde_json::json;
 
 use super::worlds::{at_size, case, class, pool, rolling, settled, spec, status, to_class, updated};

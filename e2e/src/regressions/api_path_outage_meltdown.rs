@@ -2,9 +2,9 @@
 //! were replaced at once.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{api_fault, lift_api_fault, seconds, struck, wait};
-use harness::scenario::disturb::api::{Action, Cut, Match, Pattern, Rule};
+use scenario::Scenario;
+use scenario::builder::{api_fault, lift_api_fault, seconds, struck, wait};
+use scenario::disturb::api::{Action, Cut, Match, Pattern, Rule};
 
 use super::story;
 use super::worlds::{at_size, case, pool, settled};

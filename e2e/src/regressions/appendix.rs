@@ -1,14 +1,14 @@
 //! Latent defects that have no issue of their own, by their number in the appendix of the corpus: those about preservation.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase, keys};
+use scenario::builder::{
     all, annotate, budget, create_machine, deployment, fail_calls, field, flap, kubelet, lift, not, phase, pods,
     preserve_timeout, seconds, slack, unchanged, wait, workload,
 };
-use harness::scenario::expect::PodState;
-use harness::scenario::step::{CloudCall, KubeletAction};
-use harness::scenario::{Condition, Scenario, Step};
-use mcm_api::{Code, Phase, keys};
+use scenario::expect::PodState;
+use scenario::step::{CloudCall, KubeletAction};
+use scenario::{Condition, Scenario, Step};
 use serde_json::Value;
 
 use super::worlds::{Pool, case, failing, kept, pool, settled, status};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, kubelet, machine_gone, patch_status, seconds, slack, struck, wait};
-use harness::scenario::disturb::api::{Action, Verb};
-use harness::scenario::step::KubeletAction;
+use scenario::Scenario;
+use scenario::builder::{all, kubelet, machine_gone, patch_status, seconds, slack, struck, wait};
+use scenario::disturb::api::{Action, Verb};
+use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::story;

@@ -2,10 +2,10 @@
 //! rollout did not end for days.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{fail_calls, field, lift, seconds, struck, wait};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{fail_calls, field, lift, seconds, struck, wait};
+use scenario::step::CloudCall;
 use serde_json::Value;
 
 use super::worlds::{Pool, case, class, pool, rolled, settled, to_class};

@@ -2,10 +2,10 @@
 //! for it.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, fail_calls, lift, seconds, slow_call, struck, wait};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{all, fail_calls, lift, seconds, slow_call, struck, wait};
+use scenario::step::CloudCall;
 
 use super::worlds::{at_size, bad_class, case, class, pool, settled, to_class};
 use super::{joining, story};

@@ -2,10 +2,10 @@
 //! had run out.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{fail_calls, keep, lift, patch_spec, seconds, slack, struck, wait};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{fail_calls, keep, lift, patch_spec, seconds, slack, struck, wait};
+use scenario::step::CloudCall;
 use serde_json::json;
 
 use super::{POOL, story, well};

@@ -2,9 +2,9 @@
 //! does not read.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, field, seconds, slack};
 use mcm_api::keys;
+use scenario::Scenario;
+use scenario::builder::{all, field, seconds, slack};
 use serde_json::{Value, json};
 
 use super::story;

@@ -2,9 +2,9 @@
 //! controller removed one that had a node.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{fail_zone, mend_zone, seconds, wait};
-use harness::scenario::step::ZoneFailure;
+use scenario::Scenario;
+use scenario::builder::{fail_zone, mend_zone, seconds, wait};
+use scenario::step::ZoneFailure;
 
 use super::worlds::{at_size, case, pool, scale, settled, status};
 use super::{POOL, story};

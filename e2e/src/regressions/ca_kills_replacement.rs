@@ -2,8 +2,8 @@
 //! a moment before, and a healthy machine went.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, machine_gone, seconds, wait};
+use scenario::Scenario;
+use scenario::builder::{all, machine_gone, seconds, wait};
 
 use super::worlds::{Pool, TIMES, at_size, autoscaler, bad_class, case, pool};
 use super::{joining, story};

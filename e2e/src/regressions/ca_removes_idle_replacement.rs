@@ -2,11 +2,11 @@
 //! still drained; when the drain ended its pods had no place.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, budget, delete, deployment, flap, machine_gone, pods, scale_down_empty, seconds, slack, workload,
 };
-use harness::scenario::expect::PodState;
+use scenario::expect::PodState;
 
 use super::worlds::{at_size, case, pool, settled};
 use super::{POOL, joining, story};

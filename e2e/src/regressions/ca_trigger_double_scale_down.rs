@@ -2,9 +2,9 @@
 //! unrelated scale-down.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, field, machine_gone, seconds, slack, wait};
 use mcm_api::keys;
+use scenario::Scenario;
+use scenario::builder::{all, field, machine_gone, seconds, slack, wait};
 use serde_json::{Value, json};
 
 use super::worlds::{TIMES, at_size, autoscaler, case, merge, pool, settled};

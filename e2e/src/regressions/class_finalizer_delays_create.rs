@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{api_fault_by, apply, calls_at_least, phase, seconds, wait};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
-use harness::scenario::fixtures::API_TOKEN;
-use harness::scenario::step::{CloudCall, Step};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{api_fault_by, apply, calls_at_least, phase, seconds, wait};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
+use scenario::fixtures::API_TOKEN;
+use scenario::step::{CloudCall, Step};
 use serde_json::json;
 
 use super::{joining, story};

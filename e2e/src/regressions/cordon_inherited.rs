@@ -2,15 +2,15 @@
 //! deleted.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, create_machine, delete_machine, field, kubelet, machine_gone, node_gone, phase, seconds, slack,
     struck, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use harness::scenario::step::KubeletAction;
-use mcm_api::Phase;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::{joining, merge, refused, story};

@@ -2,8 +2,8 @@
 //! was raised again; the empty node stayed for ever.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, machine_gone, pause_leader, seconds, wait};
+use scenario::Scenario;
+use scenario::builder::{all, machine_gone, pause_leader, seconds, wait};
 use serde_json::json;
 
 use super::story;

@@ -1,13 +1,13 @@
 //! R38 `crashloop-never-failed`: machines whose creation failed again and again stood there beyond their creation timeout.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{
     annotate, any, create_machine, creation_timeout, fail_calls, inject, keep, machine_gone, phase, seconds, slack,
     struck, wait,
 };
-use harness::scenario::step::{CloudCall, Fault};
-use mcm_api::{Code, Phase};
+use scenario::step::{CloudCall, Fault};
 use serde_json::json;
 
 use super::{POOL, story};

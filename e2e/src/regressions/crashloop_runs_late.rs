@@ -2,10 +2,10 @@
 //! become ready.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{boot_delay, fail_call, keep, seconds, short_retry, struck};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{boot_delay, fail_call, keep, seconds, short_retry, struck};
+use scenario::step::CloudCall;
 
 use super::{POOL, story, well};
 

@@ -2,8 +2,8 @@
 //! took it away again.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, machine_gone, seconds, struck, wait};
+use scenario::Scenario;
+use scenario::builder::{all, machine_gone, seconds, struck, wait};
 
 use super::worlds::{Pool, TIMES, at_size, autoscaler, case, late_sets, pool, rolling, settled};
 use super::{story, well};

@@ -2,13 +2,13 @@
 //! again within seconds to the collection of orphans.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{
     all, delete_machine, fail_call, keep, medium_retry, orphan_period, seconds, slow_call, slow_creation, struck,
     vm_count, wait,
 };
-use harness::scenario::step::CloudCall;
-use mcm_api::Code;
+use scenario::step::CloudCall;
 
 use super::{POOL, joining, story, well};
 

@@ -2,12 +2,12 @@
 //! dropped whose VMs another project's credentials did not show.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, inject, keep, lift, long_retry, machine_gone, mcm, orphan_period, seconds, slack, struck, vm_count, wait,
 };
-use harness::scenario::fixtures::{API_TOKEN, SECRET};
-use harness::scenario::step::{CloudCall, Effect, Fault, Patch, ProcessAction, Step};
+use scenario::fixtures::{API_TOKEN, SECRET};
+use scenario::step::{CloudCall, Effect, Fault, Patch, ProcessAction, Step};
 use serde_json::json;
 
 use super::{POOL, joining, story, well};

@@ -1,11 +1,9 @@
 //! R10 `delete-during-create`: a machine that was deleted during a slow creation vanished, and its VM stayed.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, keep, machine_gone, mcm, orphan_period, seconds, slow_creation, struck, vm_count, wait,
-};
-use harness::scenario::step::ProcessAction;
+use scenario::Scenario;
+use scenario::builder::{all, keep, machine_gone, mcm, orphan_period, seconds, slow_creation, struck, vm_count, wait};
+use scenario::step::ProcessAction;
 
 use super::{POOL, story};
 

@@ -1,9 +1,9 @@
 //! R12 `delete-says-notfound`: instances ran on unowned after a deletion that was said to be done, and was not.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{inject, keep, machine_gone, orphan_period, seconds, slack, struck, vm_count};
-use harness::scenario::step::{CloudCall, Effect, Fault};
+use scenario::Scenario;
+use scenario::builder::{inject, keep, machine_gone, orphan_period, seconds, slack, struck, vm_count};
+use scenario::step::{CloudCall, Effect, Fault};
 
 use super::{POOL, joining, story, well};
 

@@ -2,10 +2,10 @@
 //! the VM yet when it was asked for.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, calls_at_least, inject, keep, phase, seconds, struck};
-use harness::scenario::step::{CloudCall, Fault};
 use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{all, calls_at_least, inject, keep, phase, seconds, struck};
+use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
 

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, annotate, exists, keep, machine_gone, phase, seconds, slack, struck, wait};
-use harness::scenario::disturb::api::{Action, Verb};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, annotate, exists, keep, machine_gone, phase, seconds, slack, struck, wait};
+use scenario::disturb::api::{Action, Verb};
 
 use super::worlds::{api_trouble, case};
 use super::{POOL, joining, story, well};

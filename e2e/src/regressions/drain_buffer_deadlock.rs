@@ -2,13 +2,13 @@
 //! volumes went on.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, delete_machine, keep, machine_gone, pods, seconds, stateful_set, storage_class, struck, workload,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule};
-use harness::scenario::expect::PodState;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule};
+use scenario::expect::PodState;
 
 use super::{POOL, joining, refused, story, well};
 

@@ -1,12 +1,10 @@
 //! R32 `drain-of-never-joined`: machines that had never had a node could not be deleted: draining it failed for ever.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, creation_timeout, fail_calls, keep, machine_gone, seconds, slack, vm_count, wait,
-};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{all, creation_timeout, fail_calls, keep, machine_gone, seconds, slack, vm_count, wait};
+use scenario::step::CloudCall;
 
 use super::{POOL, story};
 

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{api_fault_by, drain_timeout, keep, machine_gone, seconds, struck};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule};
+use scenario::Scenario;
+use scenario::builder::{api_fault_by, drain_timeout, keep, machine_gone, seconds, struck};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, At, Match, Pattern, Rule};
 
 use super::{refused, undrainable};
 

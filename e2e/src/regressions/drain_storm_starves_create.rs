@@ -2,11 +2,11 @@
 //! hours.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, apply, create_machine, delete_machine, exists, field, keep, machine_gone, phase, seconds, slack, wait,
 };
-use mcm_api::Phase;
 use serde_json::json;
 
 use super::{POOL, joining, story, well};

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{seconds, struck};
-use harness::scenario::disturb::api::{Action, At, Verb};
+use scenario::Scenario;
+use scenario::builder::{seconds, struck};
+use scenario::disturb::api::{Action, At, Verb};
 
 use super::story;
 use super::worlds::{api_trouble_times, case, class, pool, rolled, settled, to_class};

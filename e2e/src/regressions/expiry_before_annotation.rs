@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, annotate, creation_timeout, kubelet, machine_gone, phase, preserve_timeout, seconds, slack, struck, unchanged,
     vm_count, wait,
 };
-use harness::scenario::disturb::api::{Action, Verb};
-use harness::scenario::step::KubeletAction;
-use mcm_api::{Phase, keys};
+use scenario::disturb::api::{Action, Verb};
+use scenario::step::KubeletAction;
 
 use super::story;
 use super::worlds::{Pool, api_trouble, bad_class, case, failing, kept, pool, settled};

@@ -2,12 +2,10 @@
 //! the quota had been raised.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    calls, creation_timeout, fail_calls, inject, keep, lift, long_retry, seconds, struck, wait,
-};
-use harness::scenario::step::{CloudCall, Fault};
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{calls, creation_timeout, fail_calls, inject, keep, lift, long_retry, seconds, struck, wait};
+use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
 

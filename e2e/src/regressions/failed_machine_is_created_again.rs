@@ -2,12 +2,12 @@
 //! began anew with each pass.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, apply, calls_at_least, delete_machine, force_delete, machine_gone, not, phase, seconds, slack, vm_count, wait,
 };
-use harness::scenario::step::CloudCall;
-use harness::scenario::{Scenario, Step};
-use mcm_api::Phase;
+use scenario::step::CloudCall;
+use scenario::{Scenario, Step};
 use serde_json::json;
 
 use super::{joining, story};

@@ -2,10 +2,10 @@
 //! being replaced, and was never given up.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, health_timeout, keep, kubelet, machine_gone, phase, slack};
-use harness::scenario::step::{KubeletAction, Step};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, health_timeout, keep, kubelet, machine_gone, phase, slack};
+use scenario::step::{KubeletAction, Step};
 use serde_json::json;
 
 use super::{POOL, joining, merge, story, well};

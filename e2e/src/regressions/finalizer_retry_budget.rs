@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, api_fault_by, keep, lift_api_fault, seconds, struck, wait};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Match, Pattern, Rule};
+use scenario::Scenario;
+use scenario::builder::{all, api_fault_by, keep, lift_api_fault, seconds, struck, wait};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Match, Pattern, Rule};
 
 use super::{POOL, joining, story, well};
 

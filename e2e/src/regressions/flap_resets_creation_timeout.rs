@@ -2,12 +2,10 @@
 //! last change of their phase.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    creation_timeout, fail_calls, keep, lift, machine_gone, seconds, slack, struck, wait,
-};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{creation_timeout, fail_calls, keep, lift, machine_gone, seconds, slack, struck, wait};
+use scenario::step::CloudCall;
 
 use super::{POOL, story};
 

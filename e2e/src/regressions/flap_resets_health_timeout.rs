@@ -2,12 +2,12 @@
 //! hours, because a condition of the node changed all the time.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, flap, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, wait,
 };
-use harness::scenario::step::KubeletAction;
-use mcm_api::Phase;
+use scenario::step::KubeletAction;
 
 use super::{POOL, joining, story, well};
 

@@ -1,10 +1,10 @@
 //! R68 `foreign-node-adopted`: a node of nobody's was taken for a machine's, because neither named a VM.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, apply, fail_calls, field, keep, machine_gone, seconds, struck, unchanged, wait};
-use harness::scenario::step::CloudCall;
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{all, apply, fail_calls, field, keep, machine_gone, seconds, struck, unchanged, wait};
+use scenario::step::CloudCall;
 use serde_json::json;
 
 use super::{POOL, story};

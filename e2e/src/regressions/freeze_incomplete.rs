@@ -2,13 +2,13 @@
 //! its nodes was gone, and went on to remove the new control plane's workers as orphans.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, calls, delete_machine, keep, lift_api_fault, make_vm, mcm, seconds, struck, vm_count, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Match, Pattern, Rule};
-use harness::scenario::step::{CloudCall, ProcessAction};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Match, Pattern, Rule};
+use scenario::step::{CloudCall, ProcessAction};
 
 use super::{POOL, joining, story, well};
 
@@ -42,7 +42,7 @@ pub(super) fn entry() -> Entry {
 fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     let refused = Action::Fail {
         code: 503,
-        at: harness::scenario::disturb::api::At::default(),
+        at: scenario::disturb::api::At::default(),
         retry_after: None,
         message: None,
     };

@@ -2,8 +2,8 @@
 //! good.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, field, seconds, wait};
+use scenario::Scenario;
+use scenario::builder::{all, field, seconds, wait};
 use serde_json::{Value, json};
 
 use super::story;

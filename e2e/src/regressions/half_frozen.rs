@@ -2,10 +2,10 @@
 //! never ended.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, api_fault_by, field, seconds, wait};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use scenario::Scenario;
+use scenario::builder::{all, api_fault_by, field, seconds, wait};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule, Verb};
 use serde_json::{Value, json};
 
 use super::worlds::{api_recovers, at_size, case, drains_end, drains_take_long, merge, pool, refusal, scale, settled};

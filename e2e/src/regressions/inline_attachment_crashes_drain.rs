@@ -1,13 +1,13 @@
 //! A13 `inline-attachment-crashes-drain`: an attachment that names no PersistentVolume ended the drain that met it.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     apply, create_machine, delete, delete_machine, deployment, exists, machine_gone, phase, pods, seconds, slack,
     workload,
 };
-use harness::scenario::expect::PodState;
-use mcm_api::Phase;
+use scenario::expect::PodState;
 use serde_json::json;
 
 use super::{joining, story};

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, annotate, phase, seconds, struck, wait};
-use harness::scenario::disturb::api::{Action, Verb};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, annotate, phase, seconds, struck, wait};
+use scenario::disturb::api::{Action, Verb};
 use serde_json::{Value, json};
 
 use super::worlds::{

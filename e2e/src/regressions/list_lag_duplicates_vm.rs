@@ -2,15 +2,15 @@
 //! stayed.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, calls, error_code, fail_call, inject, keep, long_retry, make_vm, medium_retry, seconds, struck,
     vm_count, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule};
-use harness::scenario::step::{CloudCall, Effect, Fault};
-use mcm_api::Code;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule};
+use scenario::step::{CloudCall, Effect, Fault};
 
 use super::{POOL, joining, refused, story, well};
 

@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, calls, keep, lease_duration, lift_api_fault, pause_leader, seconds, slow_call, struck, vm_count,
     wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Cut, Match, Pattern, Rule, Verb};
-use harness::scenario::step::CloudCall;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Cut, Match, Pattern, Rule, Verb};
+use scenario::step::CloudCall;
 
 use super::{POOL, joining, story, well};
 

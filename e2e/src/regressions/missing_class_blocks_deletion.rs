@@ -2,11 +2,11 @@
 //! force, and nothing said why.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, apply, field, keep, machine_gone, phase, seconds, slack, wait};
-use harness::scenario::fixtures::{API_TOKEN, CLASS, SECRET};
-use harness::scenario::step::Step;
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, apply, field, keep, machine_gone, phase, seconds, slack, wait};
+use scenario::fixtures::{API_TOKEN, CLASS, SECRET};
+use scenario::step::Step;
 use serde_json::json;
 
 use super::{POOL, joining, removed, story, well};

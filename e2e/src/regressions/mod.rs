@@ -96,15 +96,12 @@ mod zone_outage_meltdown;
 use std::time::Duration;
 
 use harness::regression::Entry;
-use harness::scenario::DurationExpression;
-use harness::scenario::Step;
-use harness::scenario::builder::{
-    all, boot_delay, budget, delete, deployment, keep, phase, pods, slack, vm_count, workload,
-};
-use harness::scenario::disturb::api::{Action, At};
-use harness::scenario::expect::{Condition, PodState};
-use harness::{Scenario, StageKind};
 use mcm_api::Phase;
+use scenario::builder::{all, boot_delay, budget, delete, deployment, keep, phase, pods, slack, vm_count, workload};
+use scenario::disturb::api::{Action, At};
+use scenario::expect::{Condition, PodState};
+use scenario::{DurationExpression, Step};
+use scenario::{Scenario, StageKind};
 
 use self::worlds::merge;
 

@@ -2,12 +2,12 @@
 //! left such pods to their fate.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, attached_to, budget, keep, machine_gone, not, pods, seconds, slack, stateful_set, storage_class, vm_count,
     workload,
 };
-use harness::scenario::expect::PodState;
+use scenario::expect::PodState;
 use serde_json::{Value, json};
 
 use super::{POOL, joining, story, well};

@@ -2,12 +2,12 @@
 //! nodes first, and ended every pass when there were none.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, at_any_time, between, creation_timeout, history, keep, machine_gone, seconds, slack, struck, wait,
 };
-use harness::scenario::disturb::api::Verb;
-use mcm_api::Phase;
+use scenario::disturb::api::Verb;
 
 use super::worlds::{api_recovers, api_trouble_times, case};
 use super::{POOL, refused, story};

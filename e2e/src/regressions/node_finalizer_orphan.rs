@@ -2,13 +2,13 @@
 //! it.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, apply, budget, delete, deployment, field, keep, machine_gone, node_gone, orphan_period, phase, pods, seconds,
     slack, wait, workload,
 };
-use harness::scenario::expect::PodState;
-use mcm_api::{Phase, keys};
+use scenario::expect::PodState;
 use serde_json::json;
 
 use super::{POOL, joining, merge, story, well};

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, delete_machine, flap, machine_gone, seconds, struck, wait};
-use harness::scenario::disturb::api::{Action, Verb};
+use scenario::Scenario;
+use scenario::builder::{all, delete_machine, flap, machine_gone, seconds, struck, wait};
+use scenario::disturb::api::{Action, Verb};
 
 use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, late_sets, pool, scale, settled};
 use super::{joining, story, well};

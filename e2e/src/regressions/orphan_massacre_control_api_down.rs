@@ -4,13 +4,11 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, api_fault_by, keep, lift_api_fault, mcm, orphan_period, seconds, struck, vm_count, wait,
-};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
-use harness::scenario::step::ProcessAction;
+use scenario::Scenario;
+use scenario::builder::{all, api_fault_by, keep, lift_api_fault, mcm, orphan_period, seconds, struck, vm_count, wait};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
+use scenario::step::ProcessAction;
 
 use super::{POOL, delayed, joining, story, well};
 

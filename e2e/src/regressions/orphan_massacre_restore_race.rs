@@ -2,9 +2,9 @@
 //! and took their VMs for orphans.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, apply, make_vm, mcm, orphan_period, seconds, vm_count, wait};
-use harness::scenario::step::ProcessAction;
+use scenario::Scenario;
+use scenario::builder::{all, apply, make_vm, mcm, orphan_period, seconds, vm_count, wait};
+use scenario::step::ProcessAction;
 use serde_json::{Value, json};
 
 use super::story;

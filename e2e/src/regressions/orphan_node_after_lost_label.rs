@@ -2,13 +2,13 @@
 //! label had failed.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, drain_timeout, keep, lift_api_fault, machine_gone, node_gone, seconds, struck, vm_count, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use harness::scenario::step::Step;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use scenario::step::Step;
 
 use super::{POOL, joining, refused, story, undrainable, well};
 

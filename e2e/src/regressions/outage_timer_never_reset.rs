@@ -1,14 +1,14 @@
 //! A01 `outage-timer-never-reset`: two short outages hours apart counted as one, and the controller froze at once in the second.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, struck, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use harness::scenario::step::{KubeletAction, Step};
-use mcm_api::Phase;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use scenario::step::{KubeletAction, Step};
 
 use super::{POOL, joining, refused, story, well};
 

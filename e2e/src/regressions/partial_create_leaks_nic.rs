@@ -1,10 +1,10 @@
 //! R13 `partial-create-leaks-nic`: network interfaces were left when machines without a VM had been deleted.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{inject, keep, machine_gone, seconds, slack, struck, wait};
-use harness::scenario::step::{CloudCall, Effect, Fault, Step};
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{inject, keep, machine_gone, seconds, slack, struck, wait};
+use scenario::step::{CloudCall, Effect, Fault, Step};
 
 use super::{POOL, story};
 

@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, apply, budget, delete_machine, deployment, field, keep, kubelet, machine_gone, pods, seconds,
     slack, struck, wait, workload,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule};
-use harness::scenario::expect::PodState;
-use harness::scenario::step::KubeletAction;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule};
+use scenario::expect::PodState;
+use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::{POOL, delayed, joining, story, well};

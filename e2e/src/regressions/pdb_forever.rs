@@ -2,10 +2,10 @@
 //! be drained, because its pods never end.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{drain_timeout, exists, keep, kubelet, machine_gone, seconds, wait};
-use harness::scenario::step::{KubeletAction, Step};
 use mcm_api::keys;
+use scenario::Scenario;
+use scenario::builder::{drain_timeout, exists, keep, kubelet, machine_gone, seconds, wait};
+use scenario::step::{KubeletAction, Step};
 use serde_json::json;
 
 use super::{merge, undrainable};

@@ -1,12 +1,10 @@
 //! R64 `pending-without-node-label`: machines stayed Pending without end, because the driver had not named their node.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, any, creation_timeout, inject, keep, machine_gone, phase, seconds, slack, struck,
-};
-use harness::scenario::step::{CloudCall, Effect, Fault};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, any, creation_timeout, inject, keep, machine_gone, phase, seconds, slack, struck};
+use scenario::step::{CloudCall, Effect, Fault};
 
 use super::{POOL, joining, story, well};
 

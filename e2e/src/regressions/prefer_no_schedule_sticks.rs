@@ -2,10 +2,10 @@
 //! an old one.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, any, field, not, seconds, slack, struck, wait};
-use harness::scenario::disturb::api::Verb;
-use harness::scenario::expect::Condition;
+use scenario::Scenario;
+use scenario::builder::{all, any, field, not, seconds, slack, struck, wait};
+use scenario::disturb::api::Verb;
+use scenario::expect::Condition;
 use serde_json::{Value, json};
 
 use super::worlds::{

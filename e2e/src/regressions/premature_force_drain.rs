@@ -2,14 +2,14 @@
 //! their budgets.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault_by, budget, delete_machine, deployment, keep, machine_gone, pods, seconds, slack, struck, vm_count,
     wait, workload,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule};
-use harness::scenario::expect::PodState;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule};
+use scenario::expect::PodState;
 
 use super::{POOL, joining, refused, story, well};
 

@@ -2,10 +2,10 @@
 //! strategy than RollingUpdate the machines were replaced.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{annotate, kubelet, phase, seconds, unchanged, vm_count, wait};
-use harness::scenario::step::KubeletAction;
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{annotate, kubelet, phase, seconds, unchanged, vm_count, wait};
+use scenario::step::KubeletAction;
 use serde_json::{Value, json};
 
 use super::story;

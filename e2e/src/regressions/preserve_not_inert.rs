@@ -1,9 +1,9 @@
 //! R78 `preserve-not-inert`: preservation wrote to machines that had nothing to do with it.
 
-use harness::Scenario;
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::builder::{all, kubelet, machine_gone, seconds, wait};
-use harness::scenario::step::KubeletAction;
+use scenario::Scenario;
+use scenario::builder::{all, kubelet, machine_gone, seconds, wait};
+use scenario::step::KubeletAction;
 
 use super::worlds::{at_size, class, failing, pool, scale, settled, to_class};
 use super::{joining, story};

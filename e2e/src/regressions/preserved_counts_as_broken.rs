@@ -2,10 +2,10 @@
 //! its owner waited.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::builder::{all, annotate, any, field, kubelet, machine_gone, phase, seconds, slack};
-use harness::scenario::step::KubeletAction;
-use harness::scenario::{Condition, Scenario};
 use mcm_api::{Phase, keys};
+use scenario::builder::{all, annotate, any, field, kubelet, machine_gone, phase, seconds, slack};
+use scenario::step::KubeletAction;
+use scenario::{Condition, Scenario};
 use serde_json::Value;
 
 use super::worlds::{Pool, case, failing, kept, pool, settled, status};

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{
     api_fault_by, calls, fail_calls, keep, lift, lift_api_fault, seconds, slow_call, struck, vm_count, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
-use harness::scenario::step::CloudCall;
-use mcm_api::Code;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use scenario::step::CloudCall;
 
 use super::{POOL, joining, story, well};
 

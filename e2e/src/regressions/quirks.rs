@@ -1,11 +1,11 @@
 //! Q04, Q06, Q07, Q08, Q11, Q16, Q28, Q29, Q30: defects that the reference has, and nobody has reported.
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, apply, field, phase, seconds, slack, wait};
-use harness::scenario::disturb::api::Verb;
-use harness::scenario::expect::Condition;
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, apply, field, phase, seconds, slack, wait};
+use scenario::disturb::api::Verb;
+use scenario::expect::Condition;
 use serde_json::{Value, json};
 
 use super::worlds::{

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, api_fault, api_fault_by, create_machine, force_delete, lift_api_fault, orphan_period, phase, slack, struck,
     vm_count, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule};
-use mcm_api::Phase;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, At, Match, Pattern, Rule};
 use serde_json::json;
 
 use super::{joining, merge, story};

@@ -2,11 +2,11 @@
 //! between the cloud's answer and the write of the provider id.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, calls, delete_machine, keep, machine_gone, mcm, seconds, slow_call, struck, vm_count, wait,
 };
-use harness::scenario::step::{CloudCall, ProcessAction};
+use scenario::step::{CloudCall, ProcessAction};
 
 use super::{POOL, joining, story, well};
 

@@ -2,8 +2,8 @@
 //! machine once more.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, machine_gone, seconds, wait};
+use scenario::Scenario;
+use scenario::builder::{all, machine_gone, seconds, wait};
 
 use super::worlds::{TIMES, at_size, autoscaler, case, drains_end, drains_take_long, pool, scale, settled};
 use super::{story, well};

@@ -2,8 +2,8 @@
 //! later.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::seconds;
+use scenario::Scenario;
+use scenario::builder::seconds;
 
 use super::worlds::{at_size, case, class, pool, scale, settled, to_class, updated};
 use super::{joining, story};

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, api_fault_by, delete, exists, lift_api_fault, mcm, not, seconds, struck, wait};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Behind, Match, Pattern, Rule, Verb};
-use harness::scenario::step::ProcessAction;
+use scenario::Scenario;
+use scenario::builder::{all, api_fault_by, delete, exists, lift_api_fault, mcm, not, seconds, struck, wait};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Behind, Match, Pattern, Rule, Verb};
+use scenario::step::ProcessAction;
 
 use super::worlds::{case, drains_end, drains_take_long, pool, settled};
 use super::{POOL, joining, story};

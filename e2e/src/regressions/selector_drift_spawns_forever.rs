@@ -1,9 +1,9 @@
 //! R49 `selector-drift-spawns-forever`: a set made machine after machine, because its own no longer matched its selector.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{field, seconds, strip, told};
 use mcm_api::keys;
+use scenario::Scenario;
+use scenario::builder::{field, seconds, strip, told};
 use serde_json::json;
 
 use super::worlds::{at_size, case, pool, scale, settled};

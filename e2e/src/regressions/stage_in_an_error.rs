@@ -2,10 +2,10 @@
 //! quoted a later stage led it there.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, inject, keep, machine_gone, seconds, slack, struck, vm_count};
-use harness::scenario::step::{CloudCall, Fault};
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{all, inject, keep, machine_gone, seconds, slack, struck, vm_count};
+use scenario::step::{CloudCall, Fault};
 
 use super::{POOL, joining, story, well};
 

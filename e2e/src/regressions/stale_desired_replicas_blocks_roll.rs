@@ -2,9 +2,9 @@
 //! fitted; every pass saw a changed size, did nothing, and the rollout never began.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, phase, seconds, slack};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, phase, seconds, slack};
 use serde_json::{Value, json};
 
 use super::worlds::{Pool, at_size, case, class, merge, pool, rolled, rolling, settled, to_class, updated};

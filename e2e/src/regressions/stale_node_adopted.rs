@@ -1,12 +1,12 @@
 //! R65 `stale-node-adopted`: a new machine became Running on the Node of a dead predecessor of the same name.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, calls_at_least, create_machine, exists, inject, mcm, phase, seconds, slow_call, vm, vm_count,
 };
-use harness::scenario::step::{CloudCall, Effect, Fault, ProcessAction, VmAction};
-use mcm_api::Phase;
+use scenario::step::{CloudCall, Effect, Fault, ProcessAction, VmAction};
 
 use super::failed_machine_is_created_again::{class_with_names, machine_of_that_class};
 use super::{joining, removed, story};

@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, any, api_fault, budget, delete_machine, deployment, field, keep, machine_gone, pods, seconds, slack, struck,
     wait, workload,
 };
-use harness::scenario::disturb::api::{Match, Pattern, Rule};
-use harness::scenario::expect::PodState;
+use scenario::disturb::api::{Match, Pattern, Rule};
+use scenario::expect::PodState;
 
 use super::{POOL, delayed, joining, story, well};
 

@@ -2,10 +2,10 @@
 //! again, and etcd filled up.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, calls, keep, long_retry, machine_gone, seconds, slack, wait};
-use harness::scenario::fixtures::{API_TOKEN, SECRET};
-use harness::scenario::step::{CloudCall, Step};
+use scenario::Scenario;
+use scenario::builder::{all, calls, keep, long_retry, machine_gone, seconds, slack, wait};
+use scenario::fixtures::{API_TOKEN, SECRET};
+use scenario::step::{CloudCall, Step};
 use serde_json::json;
 
 use super::{POOL, joining, merge, story, well};

@@ -2,14 +2,12 @@
 //! one that lived.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, api_fault_by, calls, inject, keep, lift_api_fault, seconds, struck, vm, vm_count, wait,
-};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use harness::scenario::step::{CloudCall, Fault, Step, VmAction};
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{all, api_fault_by, calls, inject, keep, lift_api_fault, seconds, struck, vm, vm_count, wait};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use scenario::step::{CloudCall, Fault, Step, VmAction};
 
 use super::{POOL, joining, refused, story, well};
 

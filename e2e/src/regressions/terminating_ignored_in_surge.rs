@@ -2,8 +2,8 @@
 //! replicas and surge.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, seconds, wait};
+use scenario::Scenario;
+use scenario::builder::{all, seconds, wait};
 
 use super::worlds::{at_size, case, class, drains_end, drains_take_long, pool, settled, status, to_class, updated};
 use super::{POOL, story};

@@ -2,9 +2,9 @@
 //! again.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{seconds, struck};
-use harness::scenario::disturb::api::{Action, At, Verb};
+use scenario::Scenario;
+use scenario::builder::{seconds, struck};
+use scenario::disturb::api::{Action, At, Verb};
 
 use super::worlds::{api_trouble_times, at_size, case, pool, refusal, scale, settled};
 use super::{joining, story};

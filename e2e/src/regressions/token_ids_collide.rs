@@ -2,8 +2,8 @@
 //! and the first of them to join took the other's away.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{all, boot_delay, keep, seconds, slack, wait};
+use scenario::Scenario;
+use scenario::builder::{all, boot_delay, keep, seconds, slack, wait};
 
 use super::{POOL, joining, story, well};
 

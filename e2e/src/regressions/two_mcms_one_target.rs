@@ -1,15 +1,13 @@
 //! R67 `two-mcms-one-target`: two controllers that served one cluster marked each other's nodes as nobody's; and after a
 //! restore own nodes kept the mark, since they were older than their Machines.
 
-use harness::Scenario;
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::builder::{
-    all, apply, boot_delay, field, force_delete, keep, mcm, not, phase, seconds, slack, wait,
-};
-use harness::scenario::expect::Condition;
-use harness::scenario::fixtures;
-use harness::scenario::step::ProcessAction;
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, apply, boot_delay, field, force_delete, keep, mcm, not, phase, seconds, slack, wait};
+use scenario::expect::Condition;
+use scenario::fixtures;
+use scenario::step::ProcessAction;
 use serde_json::{Value, json};
 
 use super::{POOL, joining, merge, story, well};

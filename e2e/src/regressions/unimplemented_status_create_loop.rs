@@ -2,13 +2,11 @@
 //! every pass.
 
 use harness::regression::{Case, Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, calls, inject, keep, machine_gone, mcm, phase, seconds, slack, struck, vm_count, wait,
-};
-use harness::scenario::expect::Condition;
-use harness::scenario::step::{CloudCall, Fault, ProcessAction};
 use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{all, calls, inject, keep, machine_gone, mcm, phase, seconds, slack, struck, vm_count, wait};
+use scenario::expect::Condition;
+use scenario::step::{CloudCall, Fault, ProcessAction};
 
 use super::{POOL, story};
 
@@ -60,7 +58,7 @@ fn loops() -> Scenario {
 /// CreateMachine was called for it, and not again.
 fn created_once(machine: &str) -> Condition {
     match calls(CloudCall::CreateMachine, machine) {
-        Condition::Calls(calls) => Condition::Calls(harness::scenario::expect::Calls {
+        Condition::Calls(calls) => Condition::Calls(scenario::expect::Calls {
             at_least: Some(1),
             at_most: Some(1),
             ..calls

@@ -1,9 +1,9 @@
 //! R21 `unknown-blocks-rollout`: while a rollout was under way an Unknown machine of the old set never became Failed.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{health_timeout, kubelet, machine_gone, node_grace, seconds, slack, wait};
-use harness::scenario::step::KubeletAction;
+use scenario::Scenario;
+use scenario::builder::{health_timeout, kubelet, machine_gone, node_grace, seconds, slack, wait};
+use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::story;

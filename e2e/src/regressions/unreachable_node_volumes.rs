@@ -2,13 +2,11 @@
 //! volumes stayed attached.
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, attached_at_most, fail_calls, kubelet, lift, machine_gone, pods, seconds, slack, struck,
-};
-use harness::scenario::expect::PodState;
-use harness::scenario::step::{CloudCall, KubeletAction};
 use mcm_api::Code;
+use scenario::Scenario;
+use scenario::builder::{all, attached_at_most, fail_calls, kubelet, lift, machine_gone, pods, seconds, slack, struck};
+use scenario::expect::PodState;
+use scenario::step::{CloudCall, KubeletAction};
 
 use super::no_evictions_no_end::with_volume;
 

@@ -1,13 +1,13 @@
 //! R71 `update-hot-loop`: an update that could not succeed was tried again at once, tens of thousands of times.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     api_fault_by, delete, exists, field, force_delete, kubelet, medium_retry, not, seconds, struck, wait,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
-use harness::scenario::step::KubeletAction;
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
+use scenario::step::KubeletAction;
 use serde_json::json;
 
 use super::worlds::{

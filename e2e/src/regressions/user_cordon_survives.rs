@@ -2,10 +2,10 @@
 //! have left.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::builder::{all, annotate, field, kubelet, phase, preserve_timeout, seconds, slack, wait};
-use harness::scenario::step::KubeletAction;
-use harness::scenario::{Condition, Scenario, Step};
 use mcm_api::{Phase, keys};
+use scenario::builder::{all, annotate, field, kubelet, phase, preserve_timeout, seconds, slack, wait};
+use scenario::step::KubeletAction;
+use scenario::{Condition, Scenario, Step};
 use serde_json::{Value, json};
 
 use super::story;

@@ -5,21 +5,19 @@
 
 use std::time::Duration;
 
-use harness::Scenario;
 use harness::regression::Case;
-use harness::scenario::DurationExpression;
-use harness::scenario::Step;
-use harness::scenario::builder::{
-    all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace,
-    observed, phase, slack, vm_count,
-};
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
-use harness::scenario::expect::Condition;
-use harness::scenario::step::{CloudCall, Patch};
 use mcm_api::machine::MachineTemplateSpec;
 use mcm_api::{Code, Phase, keys};
 use mcm_core::deployment::{hash, set_name};
+use scenario::builder::{
+    all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace,
+    observed, phase, slack, vm_count,
+};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use scenario::expect::Condition;
+use scenario::step::{CloudCall, Patch};
+use scenario::{DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
 use super::POOL;

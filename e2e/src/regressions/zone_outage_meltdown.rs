@@ -2,12 +2,10 @@
 //! could come up there.
 
 use harness::regression::{Confidence, Entry, Group};
-use harness::scenario::Scenario;
-use harness::scenario::builder::{
-    all, any, fail_zone, kubelet, machine_gone, mend_zone, seconds, struck, vm_count, wait,
-};
-use harness::scenario::disturb::api::Verb;
-use harness::scenario::step::{KubeletAction, ZoneFailure};
+use scenario::Scenario;
+use scenario::builder::{all, any, fail_zone, kubelet, machine_gone, mend_zone, seconds, struck, vm_count, wait};
+use scenario::disturb::api::Verb;
+use scenario::step::{KubeletAction, ZoneFailure};
 
 use super::worlds::{Pool, api_recovers, api_trouble, at_size, case, class, pool, refusal, settled, status};
 use super::{POOL, story, well};

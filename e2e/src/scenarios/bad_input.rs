@@ -2,13 +2,11 @@
 //! not understand, and a driver that does not name the node. Each machine says what is wrong with it, others go on, and
 //! each becomes Running when that is mended.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, apply, create_machine, creation_timeout, inject, lift, phase, says, slack, vm_count,
-};
-use harness::scenario::fixtures::{API_TOKEN, CLASS, SECRET};
-use harness::scenario::step::{CloudCall, Effect, Fault, Patch, Step};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, apply, create_machine, creation_timeout, inject, lift, phase, says, slack, vm_count};
+use scenario::fixtures::{API_TOKEN, CLASS, SECRET};
+use scenario::step::{CloudCall, Effect, Fault, Patch, Step};
 use serde_json::{Value, json};
 
 use super::joining;

@@ -1,11 +1,9 @@
 //! More machines are drained than `mcm` works on at a time, and a disruption budget lets none of their pods go: a new
 //! machine is there as soon as the first one was.
 
-use harness::Scenario;
-use harness::StageKind;
-use harness::scenario::DurationExpression;
-use harness::scenario::builder::{apply, boot_delay, create_machine, delete_machine, exists, field, phase, slack};
 use mcm_api::Phase;
+use scenario::builder::{apply, boot_delay, create_machine, delete_machine, exists, field, phase, slack};
+use scenario::{DurationExpression, Scenario, StageKind};
 use serde_json::{Value, json};
 
 use super::joining;

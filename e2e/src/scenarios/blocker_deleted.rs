@@ -1,10 +1,8 @@
 //! A disruption budget never lets a pod go, and a person deletes that pod: the drain that waited for it goes on.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, apply, create_machine, delete, delete_machine, exists, field, phase, slack, vm_count,
-};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, apply, create_machine, delete, delete_machine, exists, field, phase, slack, vm_count};
 use serde_json::json;
 
 use super::workers::{budget, worker_on};

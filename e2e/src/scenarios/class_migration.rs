@@ -1,11 +1,10 @@
 //! A machine and a set name a class of a provider's own kind, as was usual until 2023: the driver makes a MachineClass of it,
 //! and everything names that one from then on. An operator who still has such classes has allowed it.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, apply, create_machine, delete, delete_machine, exists, field, phase, slack};
-use harness::scenario::fixtures;
-use harness::scenario::step::Step;
 use mcm_api::{Phase, keys};
+use scenario::builder::{all, apply, create_machine, delete, delete_machine, exists, field, phase, slack};
+use scenario::step::Step;
+use scenario::{Scenario, fixtures};
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left, only_in_a_cluster_of_its_own};

@@ -1,13 +1,13 @@
 //! fakecloud is restarted in the middle of ten creations, and ended without notice in the middle of ten deletions: its
 //! ledger outlives it.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, any, boot_delay, calls_at_least, create_machine, creation_timeout, delete_machine, fakecloud, phase, slack,
     vm_count,
 };
-use harness::scenario::step::{CloudCall, ProcessAction};
-use mcm_api::Phase;
+use scenario::step::{CloudCall, ProcessAction};
 
 use super::nothing_left;
 

@@ -1,12 +1,10 @@
 //! mcm is killed without notice while a VM is being made and again while it is being removed. `drydock crash lifecycle`
 //! tries every moment between two effects; this is the one that also runs on a wall clock.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, calls_at_least, create_machine, creation_timeout, delete_machine, mcm, phase, vm_count,
-};
-use harness::scenario::step::{CloudCall, ProcessAction};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, calls_at_least, create_machine, creation_timeout, delete_machine, mcm, phase, vm_count};
+use scenario::step::{CloudCall, ProcessAction};
 
 use super::nothing_left;
 

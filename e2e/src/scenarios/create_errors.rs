@@ -1,12 +1,12 @@
 //! A creation that fails three times in three ways succeeds in the end, with exactly one VM.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{
     all, calls, calls_at_least, create_machine, creation_timeout, error_code, fail_call, fail_calls, lift, phase,
     slack, vm_count,
 };
-use harness::scenario::step::CloudCall;
-use mcm_api::{Code, Phase};
+use scenario::step::CloudCall;
 
 pub(super) fn scenario() -> Scenario {
     let once = |name: &str, code| fail_call(name, CloudCall::CreateMachine, "m-1", 1, code);

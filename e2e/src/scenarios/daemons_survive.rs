@@ -1,11 +1,11 @@
 //! A node is emptied: the pod of a DaemonSet stays and is the same, all others go, and a node that joins gets a pod of the
 //! DaemonSet too.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, create_machine, creation_timeout, daemon_set, deployment, evict, pods, same_pods, slack, workload,
 };
-use harness::scenario::expect::PodState;
+use scenario::expect::PodState;
 
 use super::joining;
 

@@ -1,8 +1,8 @@
 //! Somebody deletes a machine that is not there: the API server says so, and nothing happens to those that are.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, create_machine, delete_unknown_machine, exists, phase, slack, vm_count};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, create_machine, delete_unknown_machine, exists, phase, slack, vm_count};
 
 use super::joining;
 

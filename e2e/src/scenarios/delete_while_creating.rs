@@ -1,10 +1,8 @@
 //! A machine is deleted while its VM boots: it never joins, and nothing is left.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    calls_at_least, create_machine, creation_timeout, delete_machine, node_gone, slack, vm_count,
-};
-use harness::scenario::step::CloudCall;
+use scenario::Scenario;
+use scenario::builder::{calls_at_least, create_machine, creation_timeout, delete_machine, node_gone, slack, vm_count};
+use scenario::step::CloudCall;
 
 use super::nothing_left;
 

@@ -1,11 +1,10 @@
 //! An admission policy denies deletions of Machines: the story of `deletes_refused` on an API server that is not ours.
 
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::builder::{
     all, annotate, apply, creation_timeout, delete, deletion_forbidden, exists, phase, slack, vm_count,
 };
-use harness::scenario::fixtures;
-use harness::{Scenario, StageKind};
-use mcm_api::{Phase, keys};
+use scenario::{Scenario, StageKind, fixtures};
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left};

@@ -1,14 +1,14 @@
 //! The API server refuses mcm's deletions of Machines: who asked by a Node, with the annotation or by deleting it, gets the
 //! deletion when the API server allows it again, and nothing of the machine goes before.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, annotate, api_fault_by, create_machine, creation_timeout, delete, exists, lift_api_fault, phase, slack,
     struck, vm_count,
 };
-use harness::scenario::disturb::Client;
-use harness::scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
-use mcm_api::{Phase, keys};
+use scenario::disturb::Client;
+use scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
 
 use super::{joining, nothing_left};
 

@@ -1,12 +1,12 @@
 //! A disruption budget never lets a pod go, and a person cannot wait: a label on the machine ends the drain, long before its
 //! time is up.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, apply, create_machine, delete_machine, drain_timeout, exists, field, phase, slack, vm_count,
 };
-use harness::scenario::step::{Patch, Step};
-use mcm_api::{Phase, keys};
+use scenario::step::{Patch, Step};
 use serde_json::json;
 
 use super::workers::{budget, worker_on};

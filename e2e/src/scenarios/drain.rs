@@ -1,8 +1,8 @@
 //! A machine with a pod on its node is deleted: the pod is evicted and ends before the VM goes.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, apply, create_machine, delete_machine, exists, field, phase, slack, vm_count};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, apply, create_machine, delete_machine, exists, field, phase, slack, vm_count};
 use serde_json::json;
 
 use super::{joining, nothing_left};

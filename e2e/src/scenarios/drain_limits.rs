@@ -1,12 +1,10 @@
 //! A disruption budget never lets a pod go from any of four machines, which say differently how long that may be tried: by
 //! the number of attempts, by time, by both, and not at all.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, apply, delete_machine, drain_timeout, exists, field, not, phase, slack, vm_count,
-};
-use harness::scenario::fixtures;
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, apply, delete_machine, drain_timeout, exists, field, not, phase, slack, vm_count};
+use scenario::fixtures;
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left};

@@ -1,13 +1,13 @@
 //! A machine is deleted whose pods have volumes: they leave one after another, each volume is attached to one node at a
 //! time, and comes up elsewhere before the next pod is asked to go.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, attached_at_most, attached_to, create_machine, creation_timeout, delete_machine, phase, pods, slack,
     stateful_set, storage_class, workload,
 };
-use harness::scenario::expect::PodState;
-use mcm_api::Phase;
+use scenario::expect::PodState;
 
 use super::{joining, nothing_left, only_in_a_cluster_of_its_own};
 

@@ -1,12 +1,12 @@
 //! A machine is deleted whose pods have a disruption budget of one: they move one after another, never are two of them
 //! missing, and nothing is left of the machine.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, budget, create_machine, creation_timeout, delete_machine, deployment, phase, pods, slack, workload,
 };
-use harness::scenario::expect::PodState;
-use mcm_api::Phase;
+use scenario::expect::PodState;
 
 use super::{joining, nothing_left};
 

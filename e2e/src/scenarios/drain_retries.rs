@@ -1,9 +1,9 @@
 //! A disruption budget never lets a pod go, and the machine says how often that may be tried: then the pod is deleted, long
 //! before the time of the drain is up.
 
-use harness::Scenario;
-use harness::scenario::builder::{apply, delete_machine, exists, field, not, phase, slack};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{apply, delete_machine, exists, field, not, phase, slack};
 use serde_json::json;
 
 use super::workers::{budget, worker_on};

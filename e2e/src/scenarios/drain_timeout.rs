@@ -1,11 +1,11 @@
 //! A disruption budget forbids the eviction of a pod for longer than a drain may take: then the pod is deleted, what
 //! is attached to the node is detached, and the VM goes.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, apply, create_machine, delete_machine, drain_timeout, exists, field, patch_status, phase, slack, vm_count,
 };
-use mcm_api::Phase;
 use serde_json::json;
 
 use super::workers::{budget, worker_on};

@@ -1,11 +1,11 @@
 //! Somebody writes to a machine all the while that it is made: no edit is lost, and neither is the machine.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, annotate, calls_at_least, create_machine, creation_timeout, field, phase, slack, slow_call, vm_count,
 };
-use harness::scenario::step::CloudCall;
-use mcm_api::Phase;
+use scenario::step::CloudCall;
 
 /// How often it is written.
 const EDITS: usize = 30;

@@ -1,12 +1,12 @@
 //! A node is emptied whose pods have a disruption budget of one: they move one after another, and never are two of them
 //! missing.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, budget, create_machine, creation_timeout, deployment, evict, phase, pods, slack, workload,
 };
-use harness::scenario::expect::PodState;
-use mcm_api::Phase;
+use scenario::expect::PodState;
 
 use super::joining;
 

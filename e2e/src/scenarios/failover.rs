@@ -1,13 +1,13 @@
 //! Two mcm, and the one that leads is killed while it makes VMs: the other takes over when the Lease has run out, and
 //! every machine gets one VM, never two.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, any, boot_delay, calls_at_least, create_machine, creation_timeout, delete_machine, lease_duration, mcm, phase,
     slack, vm_count,
 };
-use harness::scenario::step::{CloudCall, ProcessAction};
-use mcm_api::Phase;
+use scenario::step::{CloudCall, ProcessAction};
 
 use super::nothing_left;
 

@@ -1,12 +1,12 @@
 //! The cloud answers a creation with one error, another, and the first one again: the machine says so each time, and
 //! has exactly one VM in the end.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{
     all, calls_at_least, create_machine, creation_timeout, error_code, fail_call, fail_calls, lift, phase, vm_count,
 };
-use harness::scenario::step::CloudCall;
-use mcm_api::{Code, Phase};
+use scenario::step::CloudCall;
 
 pub(super) fn scenario() -> Scenario {
     Scenario::new(

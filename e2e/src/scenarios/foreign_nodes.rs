@@ -1,13 +1,12 @@
 //! Nodes that are not of this cloud, one without a provider id and one of another provider: through the whole life of a
 //! machine beside them nobody touches them, which the invariant `foreign-nodes` holds.
 
-use harness::Scenario;
-use harness::StageKind;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, apply, create_machine, creation_timeout, delete_machine, exists, field, mcm, node_grace, phase, slack, vm,
 };
-use harness::scenario::step::{ProcessAction, VmAction};
-use mcm_api::Phase;
+use scenario::step::{ProcessAction, VmAction};
+use scenario::{Scenario, StageKind};
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left};

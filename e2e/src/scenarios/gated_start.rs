@@ -1,9 +1,9 @@
 //! A node registers with the taints of critical components that are missing and of instances that are not ready. The
 //! machine is held back from Running by the one; the other goes when it runs.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, apply, exists, field, not, patch_spec, phase, slack};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, apply, exists, field, not, patch_spec, phase, slack};
 use serde_json::{Value, json};
 
 use super::joining;

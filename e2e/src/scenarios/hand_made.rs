@@ -1,9 +1,9 @@
 //! VMs that somebody made by hand: one without the cluster's tags is nobody's business, one with them and without a
 //! Machine is an orphan, and goes.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, create_machine, make_vm, orphan_period, phase, slack, vm_count};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, create_machine, make_vm, orphan_period, phase, slack, vm_count};
 
 use super::joining;
 

@@ -1,13 +1,13 @@
 //! The provider spec of a class changes under its name: the VMs of its machines are updated, not replaced, also when an
 //! update fails half-way, or the process dies in one, and the class goes back to what it was before.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{
     all, calls_at_least, create_machine, creation_timeout, fail_calls, field, lift, mcm, phase, slack, slow_call,
     unchanged, vm_count, wait,
 };
-use harness::scenario::step::{CloudCall, Patch, ProcessAction, Step};
-use mcm_api::{Code, Phase};
+use scenario::step::{CloudCall, Patch, ProcessAction, Step};
 use serde_json::{Value, json};
 
 use super::joining;

@@ -1,13 +1,11 @@
 //! A node is selected for an update in place: it is drained, its agent is told when it may begin, and what the agent says of
 //! the result is the machine's phase.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, at_any_time, create_machine, deployment, field, history, phase, pods, slack, workload,
-};
-use harness::scenario::expect::PodState;
-use harness::scenario::step::{Patch, Step};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, at_any_time, create_machine, deployment, field, history, phase, pods, slack, workload};
+use scenario::expect::PodState;
+use scenario::step::{Patch, Step};
 use serde_json::{Value, json};
 
 use super::joining;

@@ -1,13 +1,13 @@
 //! A VM that is of no use until it was initialized, and an initialization that fails for a while: the VM is kept and
 //! initialized again, and before that its machine does not run, however healthy its node is.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{
     all, calls_at_least, create_machine, creation_timeout, fail_calls, lift, phase, seconds, short_retry, slack,
     vm_count,
 };
-use harness::scenario::step::CloudCall;
-use mcm_api::{Code, Phase};
+use scenario::step::CloudCall;
 
 pub(super) fn scenario() -> Scenario {
     Scenario::new(

@@ -1,11 +1,11 @@
 //! The cloud does not know the VMs that it is to initialize: that is skipped, and the machines join all the same.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Code, Phase};
+use scenario::Scenario;
+use scenario::builder::{
     all, any, calls, calls_at_least, create_machine, creation_timeout, fail_calls, phase, slack, vm_count,
 };
-use harness::scenario::step::CloudCall;
-use mcm_api::{Code, Phase};
+use scenario::step::CloudCall;
 
 /// Two, for an mcm that is killed before it asks finds a VM later that needs no initialization.
 const MACHINES: [&str; 2] = ["m-1", "m-2"];

@@ -1,11 +1,9 @@
 //! The VM of a machine boots for ever, and its node never joins: the machine says so when its time is over, and goes when it
 //! is told to.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, create_machine, creation_timeout, delete_machine, phase, says, seconds, slack, vm_count,
-};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, create_machine, creation_timeout, delete_machine, phase, says, seconds, slack, vm_count};
 
 use super::nothing_left;
 

@@ -1,14 +1,13 @@
 //! A kubelet stops for less than the health timeout: the machine is Unknown for as long, and nothing
 //! else happens to it.
 
-use harness::Scenario;
-use harness::scenario::DurationExpression;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     at_any_time, between, create_machine, health_timeout, history, kubelet, node_grace, phase, seconds, slack,
     vm_count, wait,
 };
-use harness::scenario::step::KubeletAction;
-use mcm_api::Phase;
+use scenario::step::KubeletAction;
+use scenario::{DurationExpression, Scenario};
 
 use super::joining;
 

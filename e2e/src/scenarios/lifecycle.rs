@@ -1,10 +1,8 @@
 //! A whole life: created, joined, Running, deleted, nothing left.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, at_any_time, create_machine, delete_machine, field, history, phase, slack, vm_count,
-};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, at_any_time, create_machine, delete_machine, field, history, phase, slack, vm_count};
 
 use super::{joining, nothing_left};
 

@@ -62,10 +62,8 @@ mod volumes_move;
 mod workers;
 mod zone_outage;
 
-use harness::Scenario;
-use harness::StageKind;
-use harness::scenario::builder::{all, boot_delay, create_machine, machine_gone, node_gone, slack, vm_count};
-use harness::scenario::{Condition, DurationExpression};
+use scenario::builder::{all, boot_delay, create_machine, machine_gone, node_gone, slack, vm_count};
+use scenario::{Condition, DurationExpression, Scenario, StageKind};
 
 /// All scenarios, in the order in which they are listed; each carries the name of its suite.
 pub fn scenarios() -> Vec<Scenario> {

@@ -1,12 +1,12 @@
 //! A namespace with workloads and a volume is deleted: everything in it goes, it stays while one object is held by a
 //! finalizer, and is gone when that is removed.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, apply, create_machine, delete, deployment, exists, field, namespace, not, patch, pods, slack, stateful_set,
     storage_class, volumes_of, workload,
 };
-use harness::scenario::expect::PodState;
+use scenario::expect::PodState;
 use serde_json::json;
 
 use super::{joining, only_in_a_cluster_of_its_own};

@@ -1,9 +1,9 @@
 //! A person who may only touch nodes asks for a machine's replacement by an annotation on its Node. Any other value than
 //! `true` means nothing.
 
-use harness::Scenario;
-use harness::scenario::builder::{annotate, create_machine, creation_timeout, phase, slack};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{annotate, create_machine, creation_timeout, phase, slack};
 
 use super::{joining, nothing_left};
 

@@ -1,8 +1,8 @@
 //! Somebody deletes the Node of a machine: the machine goes with it, and its VM.
 
-use harness::Scenario;
-use harness::scenario::builder::{create_machine, creation_timeout, delete, phase};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{create_machine, creation_timeout, delete, phase};
 
 use super::{joining, nothing_left};
 

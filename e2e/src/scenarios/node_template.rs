@@ -1,9 +1,9 @@
 //! What a machine's template says of its Node is on the Node, comes back when somebody edits it, and goes with the
 //! template; what others put there stays.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, annotate, apply, field, patch_spec, phase, slack};
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{all, annotate, apply, field, patch_spec, phase, slack};
 use serde_json::{Value, json};
 
 use super::joining;

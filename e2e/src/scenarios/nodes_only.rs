@@ -1,12 +1,12 @@
 //! A person who may only touch the Nodes of the target cluster gets a machine replaced by an annotation, has one deleted
 //! with its Node, and cordons a third, which stays cordoned. Machines are out of this person's reach.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, annotate, apply, by, create_machine, creation_timeout, delete, field, health_timeout, phase, refused_to, slack,
 };
-use harness::scenario::step::{Patch, Step};
-use mcm_api::{Phase, keys};
+use scenario::step::{Patch, Step};
 use serde_json::json;
 
 use super::{joining, nothing_left, only_in_a_cluster_of_its_own};

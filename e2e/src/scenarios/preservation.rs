@@ -2,14 +2,14 @@
 //!
 //! What must not live here: what a rollout or a scale-down does with them, see `preservation_limits`.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, annotate, any, apply, boot_delay, creation_timeout, field, health_timeout, kubelet, machine_gone, mcm,
     node_grace, not, phase, preserve_timeout, seconds, slack, unchanged, vm_count, wait,
 };
-use harness::scenario::step::{Annotate, KubeletAction, ProcessAction};
-use harness::scenario::{Condition, DurationExpression, Step};
-use mcm_api::{Phase, keys};
+use scenario::step::{Annotate, KubeletAction, ProcessAction};
+use scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
 
 use super::joining;

@@ -1,13 +1,13 @@
 //! Preservation for those who move over from the reference or from the first version of the proposal: their words, and the
 //! reference's dialect.
 
-use harness::scenario::PreservationDialect;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::PreservationDialect;
+use scenario::builder::{
     all, annotate, boot_delay, field, kubelet, machine_gone, not, phase, preserve_timeout, slack, told,
 };
-use harness::scenario::step::KubeletAction;
-use harness::{Scenario, StageKind};
-use mcm_api::{Phase, keys};
+use scenario::step::KubeletAction;
+use scenario::{Scenario, StageKind};
 use serde_json::{Value, json};
 
 use super::joining;

@@ -1,14 +1,14 @@
 //! Preservation and what is edited while it lasts: how long machines are kept, and until when one is.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, boot_delay, create_machine, field, kubelet, machine_gone, patch_status, phase, preserve_timeout, seconds,
     slack,
 };
-use harness::scenario::deferred_target::{DeferredTarget, UserAction};
-use harness::scenario::step::KubeletAction;
-use harness::scenario::{DurationExpression, Step};
-use mcm_api::Phase;
+use scenario::deferred_target::{DeferredTarget, UserAction};
+use scenario::step::KubeletAction;
+use scenario::{DurationExpression, Step};
 use serde_json::json;
 
 use super::joining;

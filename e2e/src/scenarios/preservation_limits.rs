@@ -1,13 +1,12 @@
 //! Preservation and the size of a set: the maximum, scale-down, and what overrides it.
 
-use harness::Scenario;
-use harness::scenario::Step;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, apply, boot_delay, drain_timeout, exists, field, kubelet, machine_gone, patch_spec, phase, seconds, slack, vm,
     vm_count, wait,
 };
-use harness::scenario::step::{KubeletAction, VmAction};
-use mcm_api::Phase;
+use scenario::step::{KubeletAction, VmAction};
+use scenario::{Scenario, Step};
 use serde_json::{Value, json};
 
 use super::preservation::{SET, failing, kept, member, pool, preserve, set};

@@ -1,14 +1,14 @@
 //! Preservation in deployments: the maximum over their sets, rollouts, zones, and cluster-autoscaler.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
     all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase,
     scale_down_empty, seconds, slack, told, vm_count,
 };
-use harness::scenario::deferred_target::{DeferredTarget, UserAction};
-use harness::scenario::step::{KubeletAction, ZoneFailure};
-use harness::scenario::{Condition, DurationExpression, Step};
-use mcm_api::{Phase, keys};
+use scenario::deferred_target::{DeferredTarget, UserAction};
+use scenario::step::{KubeletAction, ZoneFailure};
+use scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
 
 use super::preservation::{annotation, failing, forgotten, kept, preserve};

@@ -1,17 +1,16 @@
 //! Preservation for those who ask: a disk that is full, an account that may do nothing but annotate nodes, and one that may
 //! do nothing but preserve machines.
 
-use harness::Scenario;
-use harness::scenario::Step;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, apply, by, daemon_set, delete, deployment, kubelet, patch_spec, patch_status, phase, pods, refused_to,
     same_pods, slack, stateful_set, workload,
 };
-use harness::scenario::expect::PodState;
-use harness::scenario::step::KubeletAction;
-use harness::stage::NAMESPACE;
-use mcm_api::Phase;
+use scenario::expect::PodState;
+use scenario::step::KubeletAction;
+use scenario::{Scenario, Step};
 use serde_json::json;
+use stage::NAMESPACE;
 
 use super::joining;
 use super::preservation::{SET, failing, forgotten, kept, kept_running, pool, preserve};

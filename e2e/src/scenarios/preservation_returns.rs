@@ -1,10 +1,9 @@
 //! Preservation and what comes back: a person's cordon, the autoscaler's annotation as it was, and a failure.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, annotate, field, kubelet, not, phase, slack, unchanged};
-use harness::scenario::step::KubeletAction;
-use harness::scenario::{Condition, Step};
 use mcm_api::{Phase, keys};
+use scenario::builder::{all, annotate, field, kubelet, not, phase, slack, unchanged};
+use scenario::step::KubeletAction;
+use scenario::{Condition, Scenario, Step};
 use serde_json::{Value, json};
 
 use super::joining;
@@ -49,7 +48,7 @@ fn leaves_a_cordon() -> Scenario {
 
 /// A person cordons a node, or takes that back.
 fn cordon(node: &str, closed: bool) -> Step {
-    harness::scenario::builder::patch_spec("Node", node, json!({ "unschedulable": closed }))
+    scenario::builder::patch_spec("Node", node, json!({ "unschedulable": closed }))
 }
 
 fn cordoned(node: &str) -> Condition {

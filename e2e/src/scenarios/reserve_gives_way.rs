@@ -1,11 +1,9 @@
 //! Pods of low priority hold capacity in reserve: real ones take their place at once, and what waits then is a machine's
 //! worth of pods. A person who sees it makes the machine.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, create_machine, deployment, pods, priority_class, same_pods, slack, vm_count, workload,
-};
-use harness::scenario::expect::PodState;
+use scenario::Scenario;
+use scenario::builder::{all, create_machine, deployment, pods, priority_class, same_pods, slack, vm_count, workload};
+use scenario::expect::PodState;
 
 use super::{joining, only_in_a_cluster_of_its_own};
 

@@ -1,12 +1,12 @@
 //! A rolling restart of mcm in the middle of ten creations: nothing is lost and nothing doubled.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     all, any, boot_delay, calls_at_least, create_machine, creation_timeout, delete_machine, lease_duration, mcm, phase,
     slack, vm_count,
 };
-use harness::scenario::step::{CloudCall, ProcessAction};
-use mcm_api::Phase;
+use scenario::step::{CloudCall, ProcessAction};
 
 use super::nothing_left;
 

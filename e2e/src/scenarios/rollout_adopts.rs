@@ -1,9 +1,9 @@
 //! Who belongs to whom: a deployment adopts a set that was there before it with its machines, lets a machine go that loses
 //! its label.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, apply, create_machine, delete_machine, exists, field, observed, phase, slack};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, apply, create_machine, delete_machine, exists, field, observed, phase, slack};
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left};

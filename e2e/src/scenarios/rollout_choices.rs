@@ -1,8 +1,8 @@
 //! Who goes when fewer machines are wanted: those that cluster-autoscaler names, and those that a person ranks first.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, annotate, machine_gone, phase, slack};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, annotate, machine_gone, phase, slack};
 
 use super::joining;
 use crate::regressions::worlds::{TIMES, at_size, autoscaler, pool, scale, settled};

@@ -1,7 +1,7 @@
 //! More machines than a set may have: it is frozen until they are gone.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, field, medium_retry, slack};
+use scenario::Scenario;
+use scenario::builder::{all, field, medium_retry, slack};
 use serde_json::{Value, json};
 
 use super::joining;

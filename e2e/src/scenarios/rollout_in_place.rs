@@ -1,8 +1,8 @@
 //! A rollout in place: machines stay, and are updated one after another.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, phase, slack};
 use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{all, phase, slack};
 use serde_json::json;
 
 use crate::regressions::worlds::{Pool, at_size, class, merge, pool, settled, to_class, updated};

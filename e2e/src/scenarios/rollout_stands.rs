@@ -1,9 +1,9 @@
 //! Rollouts whose new machines do not come up: old ones serve on.
 
-use harness::Scenario;
-use harness::scenario::builder::{all, apply, creation_timeout, fail_calls, lift, long_retry, slack, struck, wait};
-use harness::scenario::step::CloudCall;
 use mcm_api::{Code, keys};
+use scenario::Scenario;
+use scenario::builder::{all, apply, creation_timeout, fail_calls, lift, long_retry, slack, struck, wait};
+use scenario::step::CloudCall;
 use serde_json::json;
 
 use super::joining;

@@ -2,14 +2,14 @@
 //!
 //! What must not live here: scenarios about one machine.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     all, any, apply, boot_delay, budget, delete, deployment as workload_of, exists, field, medium_retry, not, observed,
     pods, slack, workload,
 };
-use harness::scenario::expect::PodState;
-use harness::scenario::step::Patch;
-use harness::scenario::{Condition, DurationExpression, Step};
+use scenario::expect::PodState;
+use scenario::step::Patch;
+use scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
 
 use crate::regressions::worlds::{drains_end, drains_take_long};

@@ -1,10 +1,10 @@
 //! A cloud takes more than a minute to make a VM, and the machine is deleted meanwhile: what became of the VM is waited for.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use scenario::Scenario;
+use scenario::builder::{
     calls_at_least, create_machine, delete_machine, exists, seconds, slack, slow_creation, struck, vm_count, wait,
 };
-use harness::scenario::step::CloudCall;
+use scenario::step::CloudCall;
 
 use super::nothing_left;
 

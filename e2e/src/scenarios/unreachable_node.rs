@@ -1,15 +1,14 @@
 //! The kubelet of a node stops: its pods stay as long as their tolerations say, and are replaced elsewhere then. What is
 //! left of them goes when the kubelet is back.
 
-use harness::Scenario;
-use harness::scenario::DurationExpression;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, create_machine, deployment, kubelet, node_grace, phase, pod_toleration, pods, same_pods, seconds, slack,
     workload,
 };
-use harness::scenario::expect::PodState;
-use harness::scenario::step::KubeletAction;
-use mcm_api::Phase;
+use scenario::expect::PodState;
+use scenario::step::KubeletAction;
+use scenario::{DurationExpression, Scenario};
 
 use super::joining;
 

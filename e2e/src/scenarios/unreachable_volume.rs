@@ -1,15 +1,14 @@
 //! The kubelet of a node with a volume stops and does not come back: a person removes the pod that nobody ends, and its
 //! volume follows it to another node six minutes later, not earlier.
 
-use harness::Scenario;
-use harness::StageKind;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, attached_at_most, attached_to, create_machine, force_delete, forced_detach, kubelet, node_grace, phase,
     pod_toleration, pods, slack, stateful_set, storage_class, workload,
 };
-use harness::scenario::expect::PodState;
-use harness::scenario::step::KubeletAction;
-use mcm_api::Phase;
+use scenario::expect::PodState;
+use scenario::step::KubeletAction;
+use scenario::{Scenario, StageKind};
 
 use super::joining;
 

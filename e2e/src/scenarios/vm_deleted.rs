@@ -1,10 +1,10 @@
 //! Somebody deletes a VM in the cloud: its Node goes once it is not ready, by the hand of the cloud's controller, and
 //! the machine with it.
 
-use harness::Scenario;
-use harness::scenario::builder::{create_machine, creation_timeout, node_gone, node_grace, phase, slack, vm, vm_count};
-use harness::scenario::step::VmAction;
 use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{create_machine, creation_timeout, node_gone, node_grace, phase, slack, vm, vm_count};
+use scenario::step::VmAction;
 
 use super::{joining, nothing_left};
 

@@ -1,12 +1,12 @@
 //! A VM dies and nobody tells: node lifecycle finds out, the machine is Unknown, and Failed after the
 //! health timeout and not earlier.
 
-use harness::Scenario;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::Scenario;
+use scenario::builder::{
     at_any_time, between, create_machine, health_timeout, history, node_grace, phase, seconds, slack, vm, vm_count,
 };
-use harness::scenario::step::VmAction;
-use mcm_api::Phase;
+use scenario::step::VmAction;
 
 use super::joining;
 

@@ -1,14 +1,13 @@
 //! The pods of a StatefulSet are evicted: each comes again under its name on another node with the volume that it had,
 //! which is at no moment attached to both.
 
-use harness::Scenario;
-use harness::scenario::Condition;
-use harness::scenario::builder::{
+use mcm_api::Phase;
+use scenario::builder::{
     all, attached_at_most, attached_to, create_machine, creation_timeout, evict, field, phase, pods, slack,
     stateful_set, storage_class, unchanged, workload,
 };
-use harness::scenario::expect::PodState;
-use mcm_api::Phase;
+use scenario::expect::PodState;
+use scenario::{Condition, Scenario};
 
 use super::{joining, only_in_a_cluster_of_its_own};
 

@@ -1,10 +1,8 @@
 //! The outage of a zone: of its deployment one machine at most is replaced at a time.
 
-use harness::Scenario;
-use harness::scenario::builder::{
-    all, creation_timeout, fail_zone, health_timeout, mend_zone, node_grace, slack, wait,
-};
-use harness::scenario::step::ZoneFailure;
+use scenario::Scenario;
+use scenario::builder::{all, creation_timeout, fail_zone, health_timeout, mend_zone, node_grace, slack, wait};
+use scenario::step::ZoneFailure;
 
 use super::joining;
 use crate::regressions::worlds::{Pool, class, pool, settled, status};

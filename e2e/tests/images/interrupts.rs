@@ -105,7 +105,7 @@ impl Session {
         let left: Vec<PathBuf> = temporary.map(|entry| entry.unwrap().path()).collect();
         assert_eq!(left, Vec::<PathBuf>::new(), "{at}");
         if let Some(cluster) = cluster(said) {
-            let left = harness::stage::kind::leftovers().await.unwrap();
+            let left = stage::kind::leftovers().await.unwrap();
             assert!(!left.contains(&cluster), "{at}: the cluster {cluster} is left");
         }
     }
@@ -192,7 +192,7 @@ async fn ctrl_c_at_any_moment_leaves_nothing() {
     }
     assert_eq!(clusters.len(), MOMENTS.len() + PARTS.len() - 1);
     // A container that was on its way when its cluster was deleted would be here by now.
-    let left = harness::stage::kind::leftovers().await.unwrap();
+    let left = stage::kind::leftovers().await.unwrap();
     assert!(clusters.iter().all(|cluster| !left.contains(cluster)), "{left:?}");
 }
 

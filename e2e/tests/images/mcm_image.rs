@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use harness::stage::ports::free_port;
 use rstest::rstest;
+use stage::ports::free_port;
 
 use crate::containers::{self, Authority, assert_ends_in_order, fails, files, get, metrics};
 use crate::fakecloud_image::Cloud;

@@ -5,8 +5,8 @@ use std::fs::Permissions;
 use std::hash::{Hash, Hasher};
 use std::os::unix::fs::PermissionsExt;
 
-use harness::stage::child::beside;
-use harness::stage::kind::image_files;
+use stage::child::beside;
+use stage::kind::image_files;
 use testcontainers::runners::AsyncBuilder;
 use testcontainers::{GenericBuildableImage, GenericImage};
 use tokio::sync::OnceCell;

@@ -1,13 +1,12 @@
 //! What the definitions of the machine API refuse at admission, and the words that say how to mend it; on our API server, and
 //! on the real one where its programs are at hand.
 
-use harness::scenario::Timeouts;
-use harness::scenario::fixtures;
-use harness::stage::NAMESPACE;
-use harness::stage::plane::embedded::ControlPlane;
-use harness::stage::role::Role;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
+use scenario::{Timeouts, fixtures};
 use serde_json::{Value, json};
+use stage::NAMESPACE;
+use stage::plane::embedded::ControlPlane;
+use stage::role::Role;
 
 use crate::existing::Cluster;
 

@@ -117,9 +117,9 @@ fn the_list_names_every_scenario_and_its_stages() {
     let words = said(&drydock(folder.path(), &["list"]));
     for scenario in e2e::scenarios() {
         let line = words.lines().find(|line| line.starts_with(&scenario.name));
-        let stages = harness::StageKind::ALL.into_iter();
+        let stages = scenario::StageKind::ALL.into_iter();
         let there = stages.filter(|stage| scenario.runs_on(*stage));
-        let named = |stage: harness::StageKind| line.is_some_and(|line| line.contains(&stage.to_string()));
+        let named = |stage: scenario::StageKind| line.is_some_and(|line| line.contains(&stage.to_string()));
         assert!(there.into_iter().all(named), "{}: {words}", scenario.name);
     }
 }
@@ -129,7 +129,7 @@ fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
     let folder = tempfile::tempdir().unwrap();
     let words = said(&drydock(folder.path(), &["list"]));
     for scenario in e2e::scenarios() {
-        for stage in harness::StageKind::ALL {
+        for stage in scenario::StageKind::ALL {
             let Some(reason) = scenario.why_not_on(stage) else {
                 continue;
             };
@@ -143,7 +143,7 @@ fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
     }
     let on_kind = e2e::scenarios()
         .into_iter()
-        .filter(|scenario| scenario.runs_on(harness::StageKind::Kind));
+        .filter(|scenario| scenario.runs_on(scenario::StageKind::Kind));
     assert!(on_kind.count() > 0, "{words}");
 }
 
@@ -151,7 +151,7 @@ fn every_scenario_runs_on_kind_or_the_list_says_why_not() {
 fn the_doctor_speaks_of_every_stage() {
     let folder = tempfile::tempdir().unwrap();
     let words = said(&drydock(folder.path(), &["doctor"]));
-    for stage in harness::StageKind::ALL {
+    for stage in scenario::StageKind::ALL {
         let line = words.lines().find(|line| line.starts_with(&stage.to_string()));
         assert!(line.is_some(), "{stage}: {words}");
     }

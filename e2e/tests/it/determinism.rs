@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::runner::{Job, RunResult};
-use harness::scenario::Step;
-use harness::scenario::builder::{create_machine, creation_timeout, mcm, phase, seconds, wait};
-use harness::scenario::disturb::Pause;
-use harness::scenario::step::{Process, ProcessAction};
-use harness::{Scenario, StageKind};
 use mcm_api::Phase;
 use rstest::rstest;
+use scenario::builder::{create_machine, creation_timeout, mcm, phase, seconds, wait};
+use scenario::disturb::Pause;
+use scenario::job::Job;
+use scenario::result::RunResult;
+use scenario::step::{Process, ProcessAction};
+use scenario::{Scenario, StageKind, Step};
 use serde_json::Value;
 
 use crate::drydock::{perform, simulate};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 
-use harness::runner::{Job, RunResult};
+use scenario::job::Job;
+use scenario::result::RunResult;
 use serde_json::Value;
 
 /// The program with these arguments, in a folder of its own for reports.
@@ -89,7 +90,7 @@ const ENCODED_KEY: &str = "LS0tLS1CRUdJTiBQUklWQVRF";
 /// What may be in no report: the class's credential, rendered user data, bootstrap tokens, private keys, and
 /// tokens of service accounts.
 pub fn holds_secret(text: &str) -> bool {
-    text.contains(harness::scenario::fixtures::API_TOKEN)
+    text.contains(scenario::fixtures::API_TOKEN)
         || text.contains("join --token")
         || text.contains("PRIVATE KEY")
         || text.contains(ENCODED_KEY)

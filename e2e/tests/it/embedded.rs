@@ -5,11 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 
-use harness::stage::plane::envtest;
-use harness::stage::ports::free_port;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rstest::rstest;
+use stage::plane::envtest;
+use stage::ports::free_port;
 
 use crate::drydock::{drydock_program, holds_secret, said};
 use crate::existing::assert_none_is_needed;

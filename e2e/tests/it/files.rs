@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use harness::Scenario;
+use scenario::Scenario;
 
 use crate::drydock::{drydock, said, simulate};
 

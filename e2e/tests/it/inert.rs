@@ -11,17 +11,16 @@ use std::time::Duration;
 
 use harness::campaign::generate;
 use harness::campaign::suite::{self, PRESERVATION};
-use harness::invariants::inert::difference;
-use harness::plan::Plan;
-use harness::runner::{Job, RunResult};
-use harness::scenario::builder::{apply, patch_spec, seconds, wait};
-use harness::scenario::deferred_target::{DeferredTarget, Request, UserAction};
-use harness::scenario::step::{KubeletAction, VmAction};
-use harness::scenario::{PreservationDialect, Step, Timeouts, fixtures};
-use harness::stage::NAMESPACE;
-use harness::stage::writes::Write;
-use harness::{Scenario, StageKind};
+use judge::invariants::inert::difference;
+use scenario::builder::{apply, patch_spec, seconds, wait};
+use scenario::deferred_target::{DeferredTarget, Request, UserAction};
+use scenario::job::Job;
+use scenario::plan::Plan;
+use scenario::result::{RunResult, Write};
+use scenario::step::{KubeletAction, VmAction};
+use scenario::{PreservationDialect, Scenario, StageKind, Step, Timeouts, fixtures};
 use serde_json::{Value, json};
+use stage::NAMESPACE;
 
 use crate::drydock::perform;
 

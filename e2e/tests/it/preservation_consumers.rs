@@ -5,17 +5,17 @@
 use std::time::Duration;
 
 use clock::Clock;
-use harness::deploy;
-use harness::engine::kinds;
-use harness::stage::NAMESPACE;
-use harness::stage::clusters::Clusters;
-use harness::stage::role::Role;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use mcm_api::keys;
+use scenario::kinds;
 use serde_json::{Value, json};
+use stage::clusters::Clusters;
+use stage::role::Role;
+use stage::{NAMESPACE, deploy};
 
 use crate::existing::Cluster;
+use stage::kind_api::KindApi;
 
 const NODE: &str = "m-1";
 /// Somebody who may update Nodes besides.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use harness::stage::ports::free_port;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Client, Config, ResourceExt};
 use mcm_api::{Machine, MachineClass, Phase};
 use serde_json::{Value, json};
+use stage::ports::free_port;
 
 use crate::drydock::drydock_program;
 
@@ -123,14 +123,14 @@ async fn a_driver_that_registers_over_tls_dies_and_comes_back_and_nothing_is_los
 
     let client = client(&kubeconfig).await;
     let secrets: Api<Secret> = Api::default_namespaced(client.clone());
-    let secret = in_default(harness::scenario::fixtures::secret("default"));
+    let secret = in_default(scenario::fixtures::secret("default"));
     let secret = serde_json::from_value(secret).unwrap();
     secrets.create(&PostParams::default(), &secret).await.unwrap();
     let classes: Api<MachineClass> = Api::default_namespaced(client.clone());
-    let class = serde_json::from_value(harness::scenario::fixtures::class("default")).unwrap();
+    let class = serde_json::from_value(scenario::fixtures::class("default")).unwrap();
     classes.create(&PostParams::default(), &class).await.unwrap();
     let machines: Api<Machine> = Api::default_namespaced(client);
-    let machine: Machine = serde_json::from_value(harness::scenario::fixtures::machine("m-1", "default")).unwrap();
+    let machine: Machine = serde_json::from_value(scenario::fixtures::machine("m-1", "default")).unwrap();
     machines.create(&PostParams::default(), &machine).await.unwrap();
     let runs = |machine: Option<&Machine>| {
         machine.is_some_and(|machine| machine.status.current_status.phase == Some(Phase::Running))

@@ -93,7 +93,7 @@ fn every_mutant_has_a_case_and_every_case_with_a_mutant_has_one() {
 fn every_case_can_be_used() {
     for case in e2e::regressions().into_iter().flat_map(|entry| entry.cases) {
         let written = case.scenario.to_yaml().unwrap();
-        let read = harness::Scenario::from_yaml(&written, case.id).unwrap();
+        let read = scenario::Scenario::from_yaml(&written, case.id).unwrap();
         assert_eq!(read, case.scenario, "{}", case.id);
     }
 }

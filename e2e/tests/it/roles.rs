@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::deploy;
-use harness::runner::RunResult;
-use harness::stage::NAMESPACE;
-use harness::stage::audit::Access;
+use scenario::result::{Access, RunResult};
 use serde_json::Value;
+use stage::{NAMESPACE, deploy};
 
 use crate::drydock::{drydock_program, said, simulate};
 

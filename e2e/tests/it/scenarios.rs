@@ -1,7 +1,7 @@
 //! Every scenario in virtual time with production's timeouts. `make sim` takes more seeds.
 
-use harness::StageKind;
 use rstest::rstest;
+use scenario::StageKind;
 
 use crate::drydock::{said, simulate};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use harness::plan::Plan;
+use scenario::plan::Plan;
 use serde_json::Value;
 
 use crate::drydock::{drydock, said};

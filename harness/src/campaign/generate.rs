@@ -16,13 +16,13 @@ use mcm_api::{GoDuration, Phase};
 use serde_json::json;
 
 use super::suite::{MACHINE, PRESERVATION, ROLLOUT, Suite};
-use crate::plan::{Disturbance, Limits, Plan};
-use crate::scenario::builder::{
+use scenario::builder::{
     all, any, apply, budget, create_machine, creation_timeout, delete_machine_if_present, deployment, health_timeout,
     machine_gone, node_gone, node_grace, phase, seconds, slack, vm_count, wait, workload,
 };
-use crate::scenario::fixtures::CLASS;
-use crate::scenario::{Condition, DurationExpression, Scenario, Step};
+use scenario::fixtures::CLASS;
+use scenario::plan::{Disturbance, Limits, Plan};
+use scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// How long a drain may take where pods run on machines.
 const DRAIN: Duration = Duration::from_mins(5);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::runner::{FailureResult, RunResult};
+use scenario::result::{FailureResult, RunResult};
 
 /// What failures have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -93,8 +93,9 @@ pub fn group(failures: &[(RunResult, Vec<String>)]) -> Vec<FailureGroup> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::Job;
-    use crate::{Scenario, StageKind};
+    use scenario::Scenario;
+    use scenario::StageKind;
+    use scenario::job::Job;
 
     fn failed(seed: u64, invariant: Option<&str>, narrative: &[&str]) -> RunResult {
         let job = Job::new(Scenario::new("story", ""), StageKind::Sim, seed);

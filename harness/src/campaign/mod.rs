@@ -6,8 +6,7 @@
 pub mod generate;
 pub mod groups;
 pub mod mask;
-pub mod occurred;
 pub mod suite;
 pub mod tally;
 
-pub use self::occurred::Occurred;
+pub use scenario::occurred::Occurred;

@@ -2,7 +2,7 @@
 //!
 //! What must not live here: the drawing itself (`generate`).
 
-use super::occurred::Group;
+use scenario::occurred::Group;
 
 /// What a campaign exercises, and what it must have seen to be worth something.
 #[derive(Debug)]

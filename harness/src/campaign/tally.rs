@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::occurred::{Group, Occurred};
 use super::suite::Suite;
+use scenario::occurred::{Group, Occurred};
 
 /// A declared thing must occur in one seed of so many.
 const ONE_OF: u64 = 100;

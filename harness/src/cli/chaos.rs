@@ -18,11 +18,12 @@ use crate::campaign::generate;
 use crate::campaign::groups::{self, FailureGroup};
 use crate::campaign::suite::{self, SUITES, Suite};
 use crate::campaign::tally::{Line, Tally};
-use crate::engine::evaluate::{between, short};
-use crate::plan::Plan;
 use crate::report::{folder, junit};
-use crate::runner::{Job, RunResult};
-use crate::stage::StageKind;
+use judge::evaluate::{between, short};
+use scenario::StageKind;
+use scenario::job::Job;
+use scenario::plan::Plan;
+use scenario::result::RunResult;
 
 /// How many seeds there are when nobody says.
 const SEEDS: u64 = 100;

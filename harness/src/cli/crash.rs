@@ -6,21 +6,21 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clock::Clock;
-use sim::Effect;
+use scenario::result::Effect;
 
 use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, Usage, jobs, named};
 use crate::campaign::mask::Mask;
-use crate::engine::evaluate::{between, short};
-use crate::plan::{CloudFault, Disturbance};
 use crate::report::{json, junit};
-use crate::runner::{FailureResult, Job, RunResult};
-use crate::scenario::builder::{seconds, slack, wait};
-use crate::scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
-use crate::scenario::{DurationExpression, Scenario};
-use crate::stage::StageKind;
+use judge::evaluate::{between, short};
+use scenario::builder::{seconds, slack, wait};
+use scenario::job::Job;
+use scenario::plan::{CloudFault, Disturbance};
+use scenario::result::{FailureResult, RunResult};
+use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
+use scenario::{DurationExpression, Scenario, StageKind};
 
 /// How long VMs boot in the run that the undisturbed one is compared with: so much longer that no boot of the one, between
 /// three quarters and all of its delay, takes as long as one of the other, and not so long that a scenario would notice.
@@ -312,7 +312,7 @@ fn user_action(effect: &Effect) -> String {
 
 #[cfg(test)]
 mod tests {
-    use sim::EffectKind;
+    use scenario::result::EffectKind;
 
     use super::*;
 

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 
 use super::output::say;
 use super::{Ended, Outcome, block_on};
-use crate::stage::plane::envtest;
-use crate::stage::{child, kind};
+use stage::plane::envtest;
+use stage::{child, kind};
 
 pub(super) fn execute() -> Ended {
     let exact = if ::sim::exact_replay() {

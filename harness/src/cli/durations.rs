@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::report::folder;
-use crate::stage::StageKind;
+use scenario::StageKind;
 
 const FILE: &str = ".drydock/durations.json";
 /// Fewer jobs are over before anybody has read how long they will take.

@@ -9,11 +9,10 @@ use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, jobs};
-use crate::plan::{Limits, Plan};
-use crate::runner::Job;
-use crate::scenario::Scenario;
-use crate::scenario::builder::{boot_delay, create_machine, phase, slack};
-use crate::stage::StageKind;
+use scenario::builder::{boot_delay, create_machine, phase, slack};
+use scenario::job::Job;
+use scenario::plan::{Limits, Plan};
+use scenario::{Scenario, StageKind};
 
 #[derive(Args, Debug)]
 pub(super) struct Idle {

@@ -25,11 +25,13 @@ use super::progress::Progress;
 use super::session::{Agreed, Session, Start};
 use super::stage::StageArguments;
 use super::{Interrupts, Usage, durations, open_files, runtime};
-use crate::engine::evaluate::{between, short};
-use crate::runner::{self, Job, RunResult, Shared};
-use crate::scenario::Timeouts;
-use crate::stage::child::this_program;
-use crate::stage::{StageKind, kind};
+use crate::runner::{self, Shared};
+use judge::evaluate::{between, short};
+use scenario::job::Job;
+use scenario::result::RunResult;
+use scenario::{StageKind, Timeouts};
+use stage::child::this_program;
+use stage::kind;
 
 /// How many scenarios a core runs side by side on the wall clock, where they mostly wait: what `make e2e` is quickest with.
 const WAITING_PER_CORE: usize = 16;
@@ -329,8 +331,8 @@ async fn run_in_process(job: &Job) -> Result<RunResult, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
-    use crate::scenario::builder::wait;
+    use scenario::Scenario;
+    use scenario::builder::wait;
 
     #[test]
     fn scenarios_that_wait_longest_begin_first_on_the_wall_clock() {

@@ -4,8 +4,7 @@ use clap::Args;
 
 use super::output::print;
 use super::{Ended, Usage};
-use crate::scenario::Scenario;
-use crate::stage::StageKind;
+use scenario::{Scenario, StageKind};
 
 /// The width of the column with all stages.
 const COLUMN: usize = 40;

@@ -31,7 +31,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::regression::Entry;
-use crate::scenario::Scenario;
+use scenario::Scenario;
 
 /// Starts a Kubernetes control plane, a fake cloud and a machine controller, and breaks things until the
 /// controller is trusted.
@@ -81,7 +81,7 @@ enum Command {
     Perform,
     /// Becomes another program that ends with this one's parent
     #[command(hide = true)]
-    Tether(crate::stage::child::Tether),
+    Tether(::stage::child::Tether),
 }
 
 /// How a command ended.

@@ -3,7 +3,8 @@
 //! What must not live here: what they say.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::Write as _;
+use std::io::{self, ErrorKind};
 
 use super::{Ended, Outcome, Usage};
 

@@ -3,8 +3,10 @@
 use std::io::Write;
 
 use super::{Ended, Outcome, Usage};
-use crate::runner::{self, Job};
-use crate::stage::{StageKind, logs};
+use crate::runner;
+use scenario::StageKind;
+use scenario::job::Job;
+use stage::logs;
 
 pub(super) fn execute() -> Ended {
     let job: Job = serde_json::from_reader(std::io::stdin().lock())

@@ -13,8 +13,9 @@ use futures::{Stream, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, PostParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as watch};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 

@@ -11,9 +11,10 @@ use jiff::Timestamp;
 
 use super::durations;
 use super::output::say;
-use crate::engine::evaluate::{between, short};
-use crate::runner::{Job, RunResult};
-use crate::stage::kind;
+use judge::evaluate::{between, short};
+use scenario::job::Job;
+use scenario::result::RunResult;
+use stage::kind;
 
 /// The progress of a number of jobs.
 #[derive(Debug)]

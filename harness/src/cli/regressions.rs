@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use mcm::PreservationDialect;
+use scenario::PreservationDialect;
 
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs};
-use crate::invariants::inert::difference;
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
-use crate::runner::{FailureResult, Job, RunResult};
-use crate::stage::StageKind;
+use judge::invariants::inert::difference;
+use scenario::StageKind;
+use scenario::job::Job;
+use scenario::result::{FailureResult, RunResult};
 
 /// What is particular about a run of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

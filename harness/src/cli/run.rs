@@ -8,12 +8,12 @@ use clap::builder::ArgPredicate;
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs, named};
-use crate::plan::{Disturbance, Plan};
 use crate::report::{json, junit};
-use crate::runner::{Job, RunResult};
-use crate::scenario::Scenario;
-use crate::scenario::step::{Crash, Moment, Process};
-use crate::stage::StageKind;
+use scenario::job::Job;
+use scenario::plan::{Disturbance, Plan};
+use scenario::result::RunResult;
+use scenario::step::{Crash, Moment, Process};
+use scenario::{Scenario, StageKind};
 
 #[derive(Args, Debug)]
 pub(super) struct Run {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use tonic::transport::Channel;
 
 use super::Usage;
-use crate::stage::plane::private_file;
+use stage::plane::private_file;
 
 /// Where `drydock up` says that it runs, below the folder that it was started in.
 const FILE: &str = ".drydock/up.json";

@@ -7,12 +7,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::Usage;
 use super::stage::StageArguments;
-use crate::runner::{Job, Ran};
-use crate::stage::StageKind;
-use crate::stage::kind::{self, KindOptions, Progress};
-use crate::stage::pair::{Ground, Pair};
-use crate::stage::plane::existing::{self, Access};
-use crate::stage::role::Role;
+use crate::engine::ScenarioEngine;
+use scenario::StageKind;
+use scenario::job::Job;
+use stage::StageResult;
+use stage::kind::{self, KindOptions, Progress};
+use stage::pair::{Ground, Pair};
+use stage::plane::existing::{self, Access};
+use stage::role::Role;
 
 /// What is up, and what of it goes at the end.
 pub(super) enum Session {
@@ -57,11 +59,11 @@ impl Session {
         }))
     }
 
-    pub(super) async fn run(&self, job: &Job) -> Ran {
+    pub(super) async fn run(&self, job: &Job) -> StageResult {
         match self {
-            Self::Kubeconfig(session) => Box::pin(session.run(job)).await,
-            Self::Kind(cluster) => Box::pin(cluster.run(job)).await,
-            Self::Pair(pair) => Box::pin(pair.run(job)).await,
+            Self::Kubeconfig(session) => Box::pin(session.run(job, &ScenarioEngine)).await,
+            Self::Kind(cluster) => Box::pin(cluster.run(job, &ScenarioEngine)).await,
+            Self::Pair(pair) => Box::pin(pair.run(job, &ScenarioEngine)).await,
         }
     }
 

@@ -9,12 +9,12 @@ use indicatif::ProgressBar;
 use super::output::say;
 use super::{Ended, Outcome, Usage, block_on, interrupted, jobs};
 use crate::campaign::groups;
-use crate::plan::Plan;
 use crate::report::folder;
-use crate::runner::{Job, RunResult};
-use crate::scenario::Scenario;
 use crate::shrink::{Shrunk, Trial, shrink};
-use crate::stage::StageKind;
+use scenario::job::Job;
+use scenario::plan::Plan;
+use scenario::result::RunResult;
+use scenario::{Scenario, StageKind};
 
 /// The most lines of a narrative that a file begins with.
 const MOST_LINES: usize = 200;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Usage;
-use crate::stage::StageKind;
-use crate::stage::kind::{ImageNames, KindOptions};
-use crate::stage::plane::existing::Access;
-use crate::stage::role::Role;
+use scenario::StageKind;
+use stage::kind::{ImageNames, KindOptions};
+use stage::plane::existing::Access;
+use stage::role::Role;
 
 /// What only some stages know.
 #[derive(Args, Clone, Debug, Default)]

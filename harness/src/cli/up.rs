@@ -10,12 +10,12 @@ use super::populate::Population;
 use super::running_world::{Announced, World};
 use super::stage::StageArguments;
 use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
-use crate::scenario::{Cloud, DurationExpression, Timeouts};
-use crate::stage::kind::Cluster;
-use crate::stage::plane::{Plane, Planes, embedded, envtest};
-use crate::stage::processes::{Controller, Plan, ProcessStage};
-use crate::stage::role::Role;
-use crate::stage::{Stage, StageKind};
+use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
+use stage::Stage;
+use stage::kind::Cluster;
+use stage::plane::{Plane, Planes, embedded, envtest};
+use stage::processes::{Controller, Plan, ProcessStage};
+use stage::role::Role;
 
 /// Where kubectl puts what names no namespace, as the examples do.
 const NAMESPACE: &str = "default";

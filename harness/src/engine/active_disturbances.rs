@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::scenario::Step;
-use crate::scenario::step::{Process, ProcessAction, ZoneFailure};
+use scenario::Step;
+use scenario::step::{Process, ProcessAction, ZoneFailure};
 
 /// What the scenario does to the controller.
 #[derive(Debug, Default)]
@@ -62,8 +62,8 @@ fn of_zone(zone: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::builder::{fail_call, lift, mcm};
-    use crate::scenario::step::CloudCall;
+    use scenario::builder::{fail_call, lift, mcm};
+    use scenario::step::CloudCall;
 
     #[test]
     fn a_rule_disturbs_until_it_is_spent_or_lifted() {

@@ -3,6 +3,7 @@
 //! What lives here: which node goes, as a pure function, and the loop. What must not: scaling up, and anything about how
 //! full a node is.
 
+use stage::kind_api::KindApi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -15,10 +16,9 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use mcm_api::keys;
 use serde_json::{Value, json};
 
-use super::kinds;
-use crate::scenario::Timeouts;
-use crate::scenario::disturb::Autoscaler;
-use crate::stage::clusters::Clusters;
+use scenario::disturb::Autoscaler;
+use scenario::{Timeouts, kinds};
+use stage::clusters::Clusters;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_secs(10);

@@ -14,9 +14,9 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use serde_json::{Value, json};
 
-use super::evaluate::short;
-use crate::scenario::Timeouts;
-use crate::scenario::step::Evict;
+use judge::evaluate::short;
+use scenario::Timeouts;
+use scenario::step::Evict;
 
 /// The annotation of pods that a kubelet read from a file; nobody can evict them.
 const MIRROR: &str = "kubernetes.io/config.mirror";

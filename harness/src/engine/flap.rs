@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::scenario::Timeouts;
-use crate::scenario::disturb::Flap;
+use scenario::Timeouts;
+use scenario::disturb::Flap;
 
 /// Flaps until its time is over; how often it wrote. A node that is gone ends it.
 pub(super) async fn run(

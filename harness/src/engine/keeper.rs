@@ -15,10 +15,10 @@ use mcm_api::keys;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::kinds;
 use super::observe::Raw;
-use crate::scenario::disturb::Keeper;
-use crate::scenario::fixtures;
+use scenario::disturb::Keeper;
+use scenario::{fixtures, kinds};
+use stage::kind_api::KindApi;
 
 /// How long it waits after something failed.
 const RETRY: Duration = Duration::from_secs(1);

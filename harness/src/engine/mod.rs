@@ -8,24 +8,17 @@
 mod active_disturbances;
 mod agents;
 mod autoscaler;
-pub mod end;
-pub mod evaluate;
 mod evictor;
 mod flap;
 mod keeper;
-pub mod kinds;
-pub mod narrative;
 pub mod observe;
 mod perform;
 mod quiet;
-pub(crate) use perform::apply;
-mod preserved;
 mod scope;
+mod secrets;
 mod strip;
 mod target_bindings;
 mod truth;
-mod workloads;
-pub mod world;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,61 +30,37 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 use self::active_disturbances::ActiveDisturbances;
-use self::evaluate::{Armed, Verdict, describe, short};
-use self::kinds::Side;
-use self::narrative::Narrative;
-use self::observe::{Observation, Raw, Seen};
+use self::observe::Raw;
 use self::scope::Scope;
 use self::target_bindings::TargetBindings;
-use self::world::WorldState;
-use crate::invariants::{Invariants, JudgingRules, Violation};
-use crate::scenario::deferred_target::DeferredTarget;
-use crate::scenario::step::{Effect, ProcessStep};
-use crate::scenario::{Scenario, Step};
-use crate::stage::cloud::CloudEvent;
-use crate::stage::{LEASE, Stage};
+use judge::evaluate::{self, Armed, Verdict, describe, short};
+use judge::invariants::{Invariants, JudgingRules, Violation};
+use judge::narrative::Narrative;
+use judge::world::WorldState;
+use judge::{Failure, ScenarioOutcome, end, preserved};
+use scenario::cloud::CloudEvent;
+use scenario::deferred_target::DeferredTarget;
+use scenario::kinds::{self, Side};
+use scenario::observation::{Observation, Seen};
+use scenario::step::{Effect, ProcessStep};
+use scenario::{Scenario, Step};
+use stage::{LEASE, Performer, Stage};
 
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
 
-/// What is left of a run.
-#[derive(Debug)]
-pub struct ScenarioOutcome {
-    /// What happened, in words.
-    pub narrative: Narrative,
-    /// The world at the end.
-    pub world: WorldState,
-    /// What is left, without what differs between two clean runs; of a run that failed, nothing.
-    pub end: BTreeMap<String, String>,
-    /// Why it failed; `None`: every expectation was met and no invariant broken.
-    pub failure: Option<Failure>,
-    /// By the stage's clock.
-    pub lasted: Duration,
-}
+/// The engine as stages know it.
+#[derive(Clone, Copy, Debug)]
+pub struct ScenarioEngine;
 
-/// Why a scenario failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// When, since the start.
-    pub after: Duration,
-    /// In which step, counted from 1; 0: before the first.
-    pub step: usize,
-    /// The broken invariant's name, if that is why.
-    pub invariant: Option<&'static str>,
-    /// Whether an expectation of the scenario was missed.
-    pub expectation: bool,
-    /// In one sentence.
-    pub reason: String,
-}
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "after {} in step {}: {}", short(self.after), self.step, self.reason)
+impl Performer for ScenarioEngine {
+    async fn perform<S: Stage>(&self, stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
+        perform(stage, scenario).await
     }
 }
 
 /// Performs `scenario` on `stage`, which is up.
-pub async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
+async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcome {
     let started = stage.clock().now();
     let scope = Scope::of(scenario, stage.namespace());
     let (keep, observations) = observe_all(stage, scenario);
@@ -223,7 +192,7 @@ impl<S: Stage> Engine<'_, S> {
     /// What is left.
     async fn ended(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut end = end::of_world(&self.world);
-        let secrets = end::secrets(&self.stage.clusters(), self.stage.namespace()).await;
+        let secrets = secrets::secrets(&self.stage.clusters(), self.stage.namespace()).await;
         end.extend(secrets.map_err(|reason| self.failed(reason))?);
         Ok(end)
     }

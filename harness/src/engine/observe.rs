@@ -3,76 +3,21 @@
 //! What lives here: the values, and the watches that give them. What must not: what they mean
 //! (`world`), and polling.
 
+use scenario::observation::Request;
+use stage::kind_api::KindApi;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clock::Clock;
 use futures::stream::{self, BoxStream, StreamExt};
-use jiff::Timestamp;
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
 use serde_json::Value;
 
-use super::kinds::{self, Kind, Side};
-use crate::stage::cloud::{CloudClient, CloudEvent};
-use crate::stage::clusters::Clusters;
-
-/// One thing that was seen, and when.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Observation {
-    /// By the stage's clock, when it was seen.
-    pub at: Timestamp,
-    /// What.
-    pub what: Seen,
-}
-
-/// What was seen.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
-    /// An object as it is now.
-    Applied(&'static Kind, Box<Value>),
-    /// An object is gone; its last state where that is known.
-    Deleted(&'static Kind, Box<Value>),
-    /// Something in the cloud.
-    Cloud(CloudEvent),
-    /// Something that the controller asked of an API server of ours.
-    Request(Request),
-    /// How far the quiet end of the scenario is.
-    Quiet(Quiet),
-    /// Something that the scenario did.
-    Note(String),
-}
-
-/// A request of the controller about one object, when its answer is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// As `get`, `create`, `update`, `patch`, `delete`.
-    pub verb: String,
-    /// The resource, with its subresource after a slash.
-    pub resource: String,
-    /// Its namespace; empty for one of the whole cluster.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The HTTP code.
-    pub code: u16,
-}
-
-/// How far the quiet end of a scenario is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quiet {
-    /// All faults are lifted.
-    Began,
-    /// What was to settle has, and collection of orphans had its time; from here on nothing is written any more.
-    Silent {
-        /// How many bootstrap tokens there are.
-        tokens: usize,
-        /// How many of the cloud's disks and network interfaces no VM has.
-        parts: usize,
-    },
-    /// It is over.
-    Over,
-}
+use scenario::cloud::CloudEvent;
+use scenario::kinds::{self, Kind, Side};
+use stage::cloud::CloudClient;
+use stage::clusters::Clusters;
 
 /// What a watch brings, before it is an observation.
 #[derive(Debug)]
@@ -211,7 +156,7 @@ fn json(object: &DynamicObject) -> Box<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::kinds;
+    use scenario::kinds;
 
     #[test]
     fn what_a_list_lacks_is_gone_before_what_it_has_is_there() {

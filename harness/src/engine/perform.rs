@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
-use kube::api::{DeleteParams, DynamicObject, PatchParams, PostParams};
+use kube::api::DeleteParams;
 use mcm_api::keys;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::autoscaler::Actor;
 use super::evictor::Evictor;
-use super::world::{WorldState, text};
-use super::{flap, kinds, strip};
-use crate::deploy;
-use crate::invariants::{annotation, label};
-use crate::scenario::step::{ActAs, Annotate, Answer, Deletion, ProcessAction};
-use crate::scenario::{Step, Timeouts};
-use crate::stage::cloud::CloudClient;
-use crate::stage::clusters::Clusters;
-use crate::stage::setup;
+use super::{flap, strip};
+use judge::object::{annotation, label, text};
+use judge::world::WorldState;
+use scenario::step::{ActAs, Annotate, Answer, Deletion, ProcessAction};
+use scenario::{Step, Timeouts, kinds};
+use stage::cloud::CloudClient;
+use stage::clusters::Clusters;
+use stage::kind_api::KindApi;
+use stage::{apply, deploy, merge};
 
 /// What an action needs.
 #[derive(Clone)]
@@ -341,31 +341,6 @@ fn verb(action: impl std::fmt::Debug) -> String {
     format!("{action:?}").to_lowercase()
 }
 
-/// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
-pub(crate) async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), String> {
-    // What names an account or a role of `deploy/` means that of this run.
-    let mut placed = object.clone();
-    deploy::place(&mut placed, namespace);
-    let object = &placed;
-    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
-    let namespace = match text(object, "/metadata/namespace") {
-        "" => namespace,
-        named => named,
-    };
-    let kind_of = kinds::find(kind)?;
-    let api = kind_of.api(clusters.of(kind_of), namespace);
-    let body: DynamicObject = serde_json::from_value(object.clone())
-        .map_err(|error| format!("cannot apply {kind} {name}: it is no object: {error}"))?;
-    match api.create(&PostParams::default(), &body).await {
-        Ok(_) if kind == "CustomResourceDefinition" => setup::served(clusters.of(kind_of), name).await,
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            merge(clusters, namespace, kind, name, object, false).await
-        }
-        Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
-    }
-}
-
 async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
     let Deletion { kind, name, answer } = object;
     let kind_of = kinds::find(kind)?;
@@ -403,27 +378,6 @@ async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), String
     refused.unwrap_or_else(|_| Err(format!("{kind} {name} may be deleted, which must be refused")))
 }
 
-async fn merge(
-    clusters: &Clusters,
-    namespace: &str,
-    kind: &str,
-    name: &str,
-    change: &Value,
-    status: bool,
-) -> Result<(), String> {
-    let kind_of = kinds::find(kind)?;
-    let api = kind_of.api(clusters.of(kind_of), namespace);
-    let (parameters, patch) = (PatchParams::default(), kube::api::Patch::Merge(change));
-    let patched = if status {
-        api.patch_status(name, &parameters, &patch).await
-    } else {
-        api.patch(name, &parameters, &patch).await
-    };
-    patched
-        .map(drop)
-        .map_err(|error| format!("cannot patch {kind} {name}: {error}"))
-}
-
 /// The newest VM of a machine that is not terminated.
 fn node_of(world: &WorldState, machine: &str) -> Result<String, String> {
     let node = world
@@ -446,9 +400,10 @@ fn vm_of(world: &WorldState, machine: &str) -> Result<String, String> {
 mod tests {
     use jiff::Timestamp;
     use rstest::rstest;
+    use serde_json::Value;
 
     use super::*;
-    use crate::engine::observe::{Observation, Seen};
+    use scenario::observation::{Observation, Seen};
 
     /// A machine `m` whose annotation of today says so.
     fn world(asked: Option<&str>) -> WorldState {
@@ -499,7 +454,7 @@ mod tests {
     #[case::of_no_status(json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } }), false, false)]
     #[case::something_else(json!({ "status": {} }), true, false)]
     fn who_removes_an_expiry_ends_a_preservation(#[case] merge: Value, #[case] status: bool, #[case] ending: bool) {
-        let step = Step::Patch(crate::scenario::step::Patch {
+        let step = Step::Patch(scenario::step::Patch {
             kind: "Machine".to_owned(),
             name: "m".to_owned(),
             namespace: None,

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use apiserver::faults::{Action, Class, Pattern, Rule};
 
-use super::observe::{Observation, Quiet, Seen};
-use super::{Engine, Failure, end};
-use crate::deploy::FAKECLOUD_ACCOUNT;
-use crate::scenario::disturb::{ApiFault, Client, QuietEnd};
-use crate::stage::{Stage, leader};
+use super::{Engine, secrets};
+use judge::Failure;
+use scenario::disturb::{ApiFault, Client, QuietEnd};
+use scenario::observation::{Observation, Quiet, Seen};
+use stage::deploy::FAKECLOUD_ACCOUNT;
+use stage::{Stage, leader};
 
 /// How long collection of orphans may take, in production's terms: its period, and what listing and deleting take.
 const COLLECTION: Duration = Duration::from_mins(30 + 12);
@@ -108,10 +109,10 @@ impl<S: Stage> Engine<'_, S> {
         self.quiet(Quiet::Began).await?;
         self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION))
             .await?;
-        let secrets = end::secrets(&self.stage.clusters(), self.stage.namespace()).await;
+        let secrets = secrets::secrets(&self.stage.clusters(), self.stage.namespace()).await;
         let secrets = secrets.map_err(|reason| self.failed(reason))?;
         let tokens = secrets
-            .get(end::TOKENS)
+            .get(secrets::TOKENS)
             .and_then(|count| count.parse().ok())
             .unwrap_or_default();
         let parts = self.stage.cloud().lost_parts().await;

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::kinds::Kind;
-use super::world::{WorldState, text};
-use crate::invariants::is_ours;
-use crate::scenario::{Scenario, Step};
+use judge::interest::is_ours;
+use judge::object::text;
+use judge::world::WorldState;
+use scenario::kinds::Kind;
+use scenario::{Scenario, Step};
 
 /// The namespaces of a scenario.
 #[derive(Debug)]
@@ -51,8 +52,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::kinds;
-    use crate::scenario::builder::apply;
+    use scenario::builder::apply;
+    use scenario::kinds;
 
     #[test]
     fn what_others_have_in_their_namespaces_is_not_seen() {

@@ -1,5 +1,6 @@
 //! Somebody who takes a label from machines that are made.
 
+use stage::kind_api::KindApi;
 use std::time::Duration;
 
 use clock::Clock;
@@ -7,9 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::kinds;
-use crate::scenario::Timeouts;
-use crate::scenario::disturb::Strip;
+use scenario::disturb::Strip;
+use scenario::{Timeouts, kinds};
 
 /// How old a machine is when its label goes, and how often there is a look.
 const AGE: Duration = Duration::from_secs(1);

@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 use mcm_api::{GoDuration, keys};
 use serde_json::{Value, json};
 
-use super::world::{WorldState, text};
-use crate::invariants::{annotation, is_deleting, label, owner};
-use crate::scenario::deferred_target::{DeferredTarget, Request, UserAction};
-use crate::scenario::step::{Annotate, Answer, Deletion, KubeletStep, Patch, VmStep};
-use crate::scenario::{Step, Timeouts};
+use judge::object::{annotation, is_deleting, label, owner, text};
+use judge::world::WorldState;
+use scenario::deferred_target::{DeferredTarget, Request, UserAction};
+use scenario::step::{Annotate, Answer, Deletion, KubeletStep, Patch, VmStep};
+use scenario::{Step, Timeouts};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
@@ -167,9 +167,8 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::engine::kinds;
-    use crate::engine::observe::{Observation, Seen};
-    use crate::scenario::DurationExpression;
+    use scenario::observation::{Observation, Seen};
+    use scenario::{DurationExpression, kinds};
 
     fn world(names: &[&str]) -> WorldState {
         let mut world = WorldState::default();

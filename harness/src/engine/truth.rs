@@ -7,12 +7,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::observe::{Observation, RETRY, Seen};
-use super::world::{self, Leadership};
-use super::{Engine, Failure, kinds};
-use crate::invariants::{after, is_deleting, may_lead, owner};
-use crate::stage::cloud::CloudEvent;
-use crate::stage::{LEASE, Stage};
+use super::Engine;
+use super::observe::RETRY;
+use judge::Failure;
+use judge::invariants::may_lead;
+use judge::object::{after, is_deleting, owner, text};
+use judge::world::{self, Leadership};
+use scenario::cloud::CloudEvent;
+use scenario::kinds;
+use scenario::observation::{Observation, Seen};
+use stage::kind_api::KindApi;
+use stage::{LEASE, Stage};
 
 /// How long a fake cloud may not answer that is being restarted: a pod takes seconds.
 const CLOUD_RESTART: Duration = Duration::from_secs(30);
@@ -98,7 +103,7 @@ impl<S: Stage> Engine<'_, S> {
             return Ok(());
         };
         let set = kinds::find("MachineSet").map_err(|reason| self.failed(reason))?;
-        let namespace = world::text(machine, "/metadata/namespace");
+        let namespace = text(machine, "/metadata/namespace");
         let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;
         if let Some(object) = read.and_then(|object| serde_json::to_value(object).ok()) {

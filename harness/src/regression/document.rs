@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::{Entry, Verdicts};
-use crate::engine::evaluate::short;
-use crate::invariants::{ALL, Bites};
+use judge::evaluate::short;
+use judge::invariants::{ALL, Bites};
 
 const HEAD: &str = "# Regression corpus
 

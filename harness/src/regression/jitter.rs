@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clock::{Seed, Stream};
 
-use crate::scenario::{DurationExpression, Scenario, Step, Timeouts};
+use scenario::{DurationExpression, Scenario, Step, Timeouts};
 
 /// By how many percent a time is moved at most.
 const MOST: u64 = 10;
@@ -41,7 +41,7 @@ fn jitter(time: Duration, stream: &mut Stream) -> DurationExpression {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::builder::{seconds, wait};
+    use scenario::builder::{seconds, wait};
 
     #[test]
     fn a_time_is_moved_by_a_tenth_at_most_and_alike_for_one_seed() {

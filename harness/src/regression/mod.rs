@@ -12,7 +12,7 @@ pub use self::jitter::jittered;
 pub use self::verdict::{CaseVerdict, Detection, Verdicts};
 use defects::Defect;
 
-use crate::scenario::Scenario;
+use scenario::Scenario;
 
 /// One entry.
 #[derive(Clone, Debug)]

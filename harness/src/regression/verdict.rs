@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{Case, EXPECTED, Entry};
-use crate::engine::evaluate::short;
-use crate::runner::{FailureResult, RunResult};
+use judge::evaluate::short;
+use scenario::result::{FailureResult, RunResult};
 
 /// The runs of one case.
 #[derive(Clone, Debug, Serialize)]

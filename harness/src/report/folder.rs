@@ -3,13 +3,14 @@
 //! Secrets are not watched, so none can be here; the ledger knows no user data.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use serde::Serialize;
 
-use crate::runner::{Job, Ran, RunResult};
+use scenario::job::Job;
+use scenario::result::RunResult;
+use stage::StageResult;
 
 /// The file with the plan, from which the run is replayed.
 pub const PLAN: &str = "plan.yaml";
@@ -18,7 +19,7 @@ pub const PLAN: &str = "plan.yaml";
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(job: &Job, result: &RunResult, ran: &Ran) -> io::Result<()> {
+pub fn write(job: &Job, result: &RunResult, ran: &StageResult) -> io::Result<()> {
     let folder = &job.folder();
     if folder.exists() {
         fs::remove_dir_all(folder)?;

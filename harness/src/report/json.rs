@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::runner::RunResult;
+use scenario::result::RunResult;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::runner::RunResult;
-use crate::stage::StageKind;
+use scenario::StageKind;
+use scenario::result::RunResult;
 
 /// Writes all results to a file.
 ///
@@ -64,8 +64,8 @@ fn case(run: &RunResult) -> TestCase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::Job;
-    use crate::scenario::Scenario;
+    use scenario::Scenario;
+    use scenario::job::Job;
 
     #[test]
     fn a_failure_carries_its_reason_and_the_line_that_replays_it() {

@@ -9,7 +9,7 @@ mod smaller;
 
 use std::collections::BTreeMap;
 
-use crate::plan::Plan;
+use scenario::plan::Plan;
 
 /// More trials than any plan has needed; a plan that needs more is left as small as it is by then.
 const MOST_TRIALS: usize = 2_000;

@@ -1,8 +1,8 @@
 //! Finding a crash point again: when a step or a machine goes, the effects of a process get other numbers, and the
 //! crash has to strike the same deed, not the same number.
 
-use crate::plan::{Disturbance, Plan};
-use crate::scenario::step::Process;
+use scenario::plan::{Disturbance, Plan};
+use scenario::step::Process;
 
 /// How many places are tried for one deed.
 const MOST_PLACES: usize = 8;

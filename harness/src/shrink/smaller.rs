@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::plan::{Disturbance, Plan};
-use crate::scenario::step::{Apply, Step};
-use crate::scenario::{Condition, DurationExpression, Expectation, Timeouts, World};
+use scenario::plan::{Disturbance, Plan};
+use scenario::step::{Apply, Step};
+use scenario::{Condition, DurationExpression, Expectation, Timeouts, World};
 
 /// The candidate at a position of what is left; `None`: there are no more.
 pub(super) type Pass = fn(&Plan, usize) -> Option<Plan>;

@@ -3,10 +3,10 @@ use futures::FutureExt;
 use super::*;
 use crate::campaign::generate;
 use crate::campaign::suite::SUITES;
-use crate::plan::{Disturbance, VmFault};
-use crate::scenario::Scenario;
-use crate::scenario::builder::{create_machine, delete_machine, seconds, wait};
-use crate::scenario::step::{Apply, Crash, Moment, Process, Step, VmAction};
+use scenario::Scenario;
+use scenario::builder::{create_machine, delete_machine, seconds, wait};
+use scenario::plan::{Disturbance, VmFault};
+use scenario::step::{Apply, Crash, Moment, Process, Step, VmAction};
 
 /// Shrinks with a trial that is a function; nothing in it waits.
 fn shrunk(plan: Plan, perform: impl Fn(&Plan) -> Trial) -> Option<Shrunk> {
@@ -73,7 +73,7 @@ fn a_plan_that_does_not_fail_is_not_shrunk() {
 fn time_that_is_not_needed_goes() {
     let waited = |plan: &Plan| -> u64 {
         let waits = plan.scenario.steps.iter().filter_map(|step| match step {
-            Step::Wait(time) => Some(time.value(&crate::scenario::Timeouts::production()).as_secs()),
+            Step::Wait(time) => Some(time.value(&scenario::Timeouts::production()).as_secs()),
             _ => None,
         });
         waits.sum()

@@ -9,9 +9,9 @@ use clock::{Seed, Stream};
 use mcm_api::Code;
 
 use super::Life;
-use crate::plan::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
-use crate::scenario::builder::seconds;
-use crate::scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction};
+use scenario::builder::seconds;
+use scenario::plan::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
+use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction};
 
 /// How many effects of mcm a machine has in its life, about: where crash points lie.
 const EFFECTS: u64 = 14;

@@ -21,13 +21,13 @@ use self::pool::Pool;
 use super::rollout::{self, CLASSES, NAME, class, strategy};
 use super::{Life, faults, performed};
 use crate::campaign::suite::Suite;
-use crate::plan::{CloudFault, Disturbance, Limits, Plan};
-use crate::scenario::builder::{
+use scenario::builder::{
     budget, creation_timeout, deployment, health_timeout, node_grace, seconds, slack, wait, workload,
 };
-use crate::scenario::deferred_target::{DeferredTarget, Request, UserAction};
-use crate::scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
-use crate::scenario::{DurationExpression, Scenario, Step};
+use scenario::deferred_target::{DeferredTarget, Request, UserAction};
+use scenario::plan::{CloudFault, Disturbance, Limits, Plan};
+use scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+use scenario::{DurationExpression, Scenario, Step};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;

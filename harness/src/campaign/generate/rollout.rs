@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::{Life, performed};
 use crate::campaign::suite::Suite;
-use crate::scenario::builder::{
+use scenario::builder::{
     all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack,
 };
-use crate::scenario::deferred_target::{DeferredTarget, UserAction};
-use crate::scenario::{Condition, DurationExpression, Scenario, Step};
+use scenario::deferred_target::{DeferredTarget, UserAction};
+use scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// The deployment.
 pub(super) const NAME: &str = "md-a";

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::campaign::suite::SUITES;
-use crate::scenario::Timeouts;
+use scenario::Timeouts;
 
 fn plans(seeds: std::ops::Range<u64>) -> impl Iterator<Item = Plan> {
     seeds.flat_map(|seed| SUITES.iter().map(move |suite| plan(suite, seed, None)))
@@ -35,7 +35,7 @@ fn sizes_take_turns() {
             .scenario
             .steps
             .iter()
-            .filter(|step| matches!(step, crate::scenario::Step::Apply(_)));
+            .filter(|step| matches!(step, scenario::Step::Apply(_)));
         names.count()
     };
     let most = |size| (0..40).map(|turn| machines(turn * SIZES + size)).max();

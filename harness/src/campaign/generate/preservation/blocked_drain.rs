@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::super::rollout::CLASSES;
 use super::pool::Pool;
 use super::{MINUTE, SETTLED, UserActions, index, request, someone};
-use crate::scenario::deferred_target::UserAction;
-use crate::scenario::step::{KubeletAction, VmAction};
+use scenario::deferred_target::UserAction;
+use scenario::step::{KubeletAction, VmAction};
 
 /// How long a machine may be unhealthy.
 const HEALTH: u64 = 10 * MINUTE;

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::pool::Pool;
 use super::{MINUTE, SETTLED, UserActions, request, someone};
-use crate::scenario::builder::seconds;
-use crate::scenario::deferred_target::{Request, UserAction};
-use crate::scenario::step::{KubeletAction, VmAction};
+use scenario::builder::seconds;
+use scenario::deferred_target::{Request, UserAction};
+use scenario::step::{KubeletAction, VmAction};
 
 /// For how long machines are kept at least when people change that.
 const LEAST: u64 = 10 * MINUTE;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::super::DRAIN;
 use super::super::rollout::{self, NAME, counted};
-use crate::scenario::builder::{all, apply, field, patch_spec};
-use crate::scenario::{Condition, Step};
+use scenario::builder::{all, apply, field, patch_spec};
+use scenario::{Condition, Step};
 
 const MAXIMUM: &str = "autoPreserveFailedMax";
 /// What upstream calls it.

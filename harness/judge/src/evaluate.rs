@@ -1,0 +1,387 @@
+//! Whether a condition holds, and whether an expectation is met.
+//!
+//! What lives here: pure judgement over the world and the time. What must not: waiting.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::workloads;
+use super::world::WorldState;
+use crate::object::text;
+use scenario::expect::{Condition, EventCount, Expectation, FieldIs, FieldOf, History, Temporal};
+use scenario::{PhaseChange, Timeouts};
+
+/// Whether `condition` holds in `world`.
+pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> bool {
+    match condition {
+        Condition::Phase(phase) => world.phase(&phase.machine) == Some(&phase.is),
+        Condition::MachineGone(name) => world.object("Machine", name).is_none(),
+        Condition::NodeGone(name) => world.object("Node", name).is_none(),
+        Condition::Exists(object) => world.object(&object.kind, &object.name).is_some(),
+        Condition::Observed(object) => world.object(&object.kind, &object.name).is_some_and(is_observed),
+        Condition::VmCount(count) => world.vms_of(&count.machine).count() == count.is,
+        Condition::Calls(calls) => {
+            let made = made(world, calls.call.rpc(), &calls.machine);
+            calls.at_least.is_none_or(|least| made >= least) && calls.at_most.is_none_or(|most| made <= most)
+        }
+        Condition::ErrorCode(code) => world
+            .object("Machine", &code.machine)
+            .is_some_and(|machine| text(machine, "/status/lastOperation/errorCode") == code.is.name()),
+        Condition::Says(says) => world
+            .object("Machine", &says.machine)
+            .is_some_and(|machine| text(machine, "/status/lastOperation/description").contains(&says.text)),
+        Condition::History(history) => history_holds(history, world, timeouts),
+        Condition::Field(field) => field_value(field, world) == field.is,
+        Condition::Pods(pods) => workloads::within(workloads::chosen(pods, world).count(), pods.at_least, pods.at_most),
+        Condition::Attached(attached) => workloads::within(
+            workloads::nodes_of(attached, world).len(),
+            attached.at_least,
+            attached.at_most,
+        ),
+        Condition::VolumesOf(volumes) => workloads::volumes_for(&volumes.claim, world).count() == volumes.is,
+        Condition::Told(told) => workloads::within(told_so_often(told, world), told.at_least, told.at_most),
+        Condition::Struck(struck) => struck_so_often(&struck.fault, world) >= struck.at_least,
+        // What was is known where an expectation began, which has put it in their place.
+        Condition::Unchanged(_) | Condition::SamePods(_) => false,
+        Condition::All(list) => list.iter().all(|condition| holds(condition, world, timeouts)),
+        Condition::Any(list) => list.iter().any(|condition| holds(condition, world, timeouts)),
+        Condition::Not(condition) => !holds(condition, world, timeouts),
+    }
+}
+
+/// The condition with what there was when an expectation began in the place of words such as `unchanged`.
+fn settled(condition: &Condition, world: &WorldState) -> Condition {
+    let all = |list: &[Condition]| list.iter().map(|part| settled(part, world)).collect();
+    match condition {
+        Condition::Unchanged(FieldOf { kind, name, field }) => {
+            let mut then = FieldIs {
+                kind: kind.clone(),
+                name: name.clone(),
+                field: field.clone(),
+                is: Value::Null,
+            };
+            then.is = field_value(&then, world);
+            Condition::Field(then)
+        }
+        Condition::SamePods(on) => workloads::stay(on, world),
+        Condition::All(list) => Condition::All(all(list)),
+        Condition::Any(list) => Condition::Any(all(list)),
+        Condition::Not(condition) => Condition::Not(Box::new(settled(condition, world))),
+        condition => condition.clone(),
+    }
+}
+
+fn made(world: &WorldState, call: &str, machine: &str) -> u64 {
+    world
+        .calls
+        .get(&(call.to_owned(), machine.to_owned()))
+        .copied()
+        .unwrap_or_default()
+}
+
+fn told_so_often(told: &EventCount, world: &WorldState) -> usize {
+    let tells = |event: &&Value| {
+        let of = |field: &str| event.pointer(field).and_then(Value::as_str).unwrap_or_default();
+        of("/reason") == told.reason
+            && of("/involvedObject/kind") == told.kind
+            && of("/involvedObject/name") == told.name
+    };
+    let times = |event: &Value| event["count"].as_u64().unwrap_or(1).max(1);
+    let all: u64 = world.of_kind("Event").filter(tells).map(times).sum();
+    usize::try_from(all).unwrap_or(usize::MAX)
+}
+
+fn struck_so_often(fault: &str, world: &WorldState) -> u64 {
+    world.faults.get(fault).copied().unwrap_or_default()
+}
+
+fn field_value(field: &FieldIs, world: &WorldState) -> Value {
+    world
+        .object(&field.kind, &field.name)
+        .and_then(|object| object.pointer(&field.field))
+        .cloned()
+        .unwrap_or(Value::Null)
+}
+
+fn history_holds(history: &History, world: &WorldState, timeouts: &Timeouts) -> bool {
+    let Some(seen) = world.machines.get(&history.machine) else {
+        return false;
+    };
+    let in_time = |change: &PhaseChange, before: Option<Timestamp>, at: Timestamp| {
+        let Some(before) = before else { return true };
+        let not_before = change.not_before.as_ref().map(|limit| limit.value(timeouts));
+        let not_after = change.not_after.as_ref().map(|limit| limit.value(timeouts));
+        not_before.is_none_or(|limit| between(before, at) >= limit)
+            && not_after.is_none_or(|limit| at <= timeouts.deadline(before, limit))
+    };
+    seen.phases.len() == history.phases.len()
+        && history.phases.iter().enumerate().all(|(index, change)| {
+            let (at, phase) = &seen.phases[index];
+            let before = index.checked_sub(1).map(|before| seen.phases[before].0);
+            *phase == change.phase && in_time(change, before, *at)
+        })
+}
+
+/// What the world shows about the things that `condition` names.
+pub fn describe(condition: &Condition, world: &WorldState) -> String {
+    let machine = |name: &str| match (world.phase(name), world.object("Machine", name)) {
+        (Some(phase), Some(object)) => {
+            let said = text(object, "/status/lastOperation/description");
+            format!("machine {name} is {phase} ({said})")
+        }
+        (None, Some(_)) => format!("machine {name} has no phase yet"),
+        (_, None) => format!("machine {name} is not there"),
+    };
+    match condition {
+        Condition::Phase(phase) => machine(&phase.machine),
+        Condition::ErrorCode(code) => machine(&code.machine),
+        Condition::Says(says) => machine(&says.machine),
+        Condition::MachineGone(name) => machine(name),
+        Condition::NodeGone(name) => there("Node", name, world),
+        Condition::Exists(object) => there(&object.kind, &object.name, world),
+        Condition::Observed(object) => match world.object(&object.kind, &object.name) {
+            Some(found) => format!(
+                "{} {} is of generation {}, and its status of {}",
+                object.kind, object.name, found["metadata"]["generation"], found["status"]["observedGeneration"]
+            ),
+            None => there(&object.kind, &object.name, world),
+        },
+        Condition::VmCount(count) => {
+            let vms: Vec<String> = world
+                .vms_of(&count.machine)
+                .map(|vm| format!("{} {}", vm.id, vm.state))
+                .collect();
+            format!(
+                "machine {} has {} VM(s): [{}]",
+                count.machine,
+                vms.len(),
+                vms.join(", ")
+            )
+        }
+        Condition::Calls(calls) => {
+            format!(
+                "{} for {}: {} answered",
+                calls.call.rpc(),
+                calls.machine,
+                made(world, calls.call.rpc(), &calls.machine)
+            )
+        }
+        Condition::History(history) => {
+            let seen = world
+                .machines
+                .get(&history.machine)
+                .map(|seen| seen.phases.as_slice())
+                .unwrap_or_default();
+            let phases: Vec<String> = seen
+                .iter()
+                .enumerate()
+                .map(|(index, (at, phase))| match index.checked_sub(1) {
+                    Some(before) => format!("{phase} after {}", short(between(seen[before].0, *at))),
+                    None => phase.to_string(),
+                })
+                .collect();
+            format!("machine {} went through [{}]", history.machine, phases.join(", "))
+        }
+        Condition::Field(field) => {
+            format!(
+                "{} {} has {} = {}",
+                field.kind,
+                field.name,
+                field.field,
+                field_value(field, world)
+            )
+        }
+        Condition::Pods(pods) => workloads::describe_pods(&pods.of, world),
+        Condition::SamePods(on) => workloads::describe_pods(&on.of, world),
+        Condition::Unchanged(field) => there(&field.kind, &field.name, world),
+        Condition::Attached(attached) => workloads::describe_volumes(&attached.claim, world),
+        Condition::VolumesOf(volumes) => workloads::describe_volumes(&volumes.claim, world),
+        Condition::Told(told) => format!("{} event(s) {} are there", told_so_often(told, world), told.reason),
+        Condition::Struck(struck) => {
+            let times = struck_so_often(&struck.fault, world);
+            format!("fault {} struck {times} times", struck.fault)
+        }
+        Condition::All(list) | Condition::Any(list) => {
+            let parts: Vec<String> = list.iter().map(|part| describe(part, world)).collect();
+            parts.join("; ")
+        }
+        Condition::Not(condition) => describe(condition, world),
+    }
+}
+
+fn is_observed(object: &Value) -> bool {
+    let generation = &object["metadata"]["generation"];
+    generation.is_u64() && object["status"]["observedGeneration"] == *generation
+}
+
+fn there(kind: &str, name: &str, world: &WorldState) -> String {
+    match world.object(kind, name) {
+        Some(object) => match text(object, "/metadata/deletionTimestamp") {
+            "" => format!("{kind} {name} is there"),
+            _ => format!("{kind} {name} is there and being deleted"),
+        },
+        None => format!("{kind} {name} is not there"),
+    }
+}
+
+/// The time from one moment to a later one.
+pub fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default()
+}
+
+/// A duration for people: `2h03m`, `10m05s`, `3.250s`.
+pub fn short(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => format!("{}.{:03}s", seconds, duration.subsec_millis()),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes:02}m{seconds:02}s"),
+    }
+}
+
+/// How an expectation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Look again at every observation, and at that time at the latest.
+    Pending(Timestamp),
+    /// Met.
+    Met,
+    /// Missed, and why.
+    Missed(String),
+}
+
+/// An expectation that is being watched.
+#[derive(Clone, Debug)]
+pub struct Armed {
+    expectation: Expectation,
+    /// Its condition, with what there was when it began.
+    that: Condition,
+    since: Timestamp,
+    holding_since: Option<Timestamp>,
+    /// Since when it is as it must not be.
+    contrary_since: Option<Timestamp>,
+    counted: u64,
+    counted_before: u64,
+}
+
+impl Armed {
+    /// Begins to watch.
+    pub fn new(expectation: Expectation, now: Timestamp, world: &WorldState) -> Self {
+        let counted_before = match &expectation.that {
+            Condition::Calls(calls) => made(world, calls.call.rpc(), &calls.machine),
+            _ => 0,
+        };
+        Self {
+            that: settled(&expectation.that, world),
+            expectation,
+            since: now,
+            holding_since: None,
+            contrary_since: None,
+            counted: 0,
+            counted_before,
+        }
+    }
+
+    /// What is watched.
+    pub fn expectation(&self) -> &Expectation {
+        &self.expectation
+    }
+
+    /// Whether it ends with the scenario alone.
+    pub fn is_throughout(&self) -> bool {
+        self.expectation.holds == Temporal::Throughout
+    }
+
+    /// Judges the world as it is now; called at every observation and at the time that `Pending` named.
+    pub fn judge(&mut self, now: Timestamp, world: &WorldState, timeouts: &Timeouts) -> Verdict {
+        let that = &self.that;
+        let holds = holds(that, world, timeouts);
+        let until = |time: Duration| self.since.saturating_add(signed(time)).unwrap_or(Timestamp::MAX);
+        let deadline = |limit: Duration| timeouts.deadline(self.since, limit);
+        let shown = || describe(that, world);
+        match &self.expectation.holds {
+            Temporal::Eventually(within) => match deadline(within.value(timeouts)) {
+                deadline if holds && now <= deadline => Verdict::Met,
+                deadline if now < deadline => Verdict::Pending(deadline),
+                _ => Verdict::Missed(shown()),
+            },
+            Temporal::Always(time) => {
+                let until = until(time.value(timeouts));
+                self.steady(now, holds, until, world, timeouts)
+            }
+            Temporal::Throughout => self.steady(now, holds, Timestamp::MAX, world, timeouts),
+            Temporal::Never(time) => {
+                let until = until(time.value(timeouts));
+                self.steady(now, !holds, until, world, timeouts)
+            }
+            Temporal::ForAtLeast(form) => {
+                let deadline = deadline(form.within.value(timeouts));
+                self.holding_since = if holds { self.holding_since.or(Some(now)) } else { None };
+                let enough = self.holding_since.map(|since| {
+                    since
+                        .saturating_add(signed(form.time.value(timeouts)))
+                        .unwrap_or(Timestamp::MAX)
+                });
+                match enough {
+                    Some(enough) if now >= enough && enough <= deadline => Verdict::Met,
+                    _ if now >= deadline => Verdict::Missed(shown()),
+                    Some(enough) => Verdict::Pending(enough.min(deadline)),
+                    None => Verdict::Pending(deadline),
+                }
+            }
+            Temporal::AtMost(form) => {
+                let deadline = until(form.within.value(timeouts));
+                match that {
+                    Condition::Calls(calls) => {
+                        self.counted = made(world, calls.call.rpc(), &calls.machine) - self.counted_before;
+                    }
+                    _ if holds && self.holding_since.is_none() => self.counted += 1,
+                    _ => {}
+                }
+                self.holding_since = holds.then_some(now);
+                match self.counted {
+                    counted if counted > form.times => Verdict::Missed(format!("it was {counted} times; {}", shown())),
+                    _ if now >= deadline => Verdict::Met,
+                    _ => Verdict::Pending(deadline),
+                }
+            }
+        }
+    }
+}
+
+impl Armed {
+    /// How it stands while the world must be `right` until a moment: it is missed once it was not for longer than what is
+    /// seen may contradict itself.
+    fn steady(
+        &mut self,
+        now: Timestamp,
+        right: bool,
+        until: Timestamp,
+        world: &WorldState,
+        timeouts: &Timeouts,
+    ) -> Verdict {
+        if right {
+            self.contrary_since = None;
+            return if now >= until {
+                Verdict::Met
+            } else {
+                Verdict::Pending(until)
+            };
+        }
+        let since = *self.contrary_since.get_or_insert(now);
+        match timeouts.deadline(since, timeouts.skew) {
+            over if now < over => Verdict::Pending(over),
+            _ => Verdict::Missed(describe(&self.that, world)),
+        }
+    }
+}
+
+fn signed(duration: Duration) -> SignedDuration {
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+#[path = "evaluate_tests.rs"]
+mod tests;

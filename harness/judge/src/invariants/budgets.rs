@@ -1,0 +1,109 @@
+//! I6: until a Machine's deletionTimestamp and drain timeout are over, the pods on its Node leave only through eviction,
+//! and its VM does not go while a pod that could be evicted still runs.
+//!
+//! Exceptions: the label `force-deletion`; a machine that says itself how often its pods are evicted before they are
+//! deleted; a Node that is not Ready, or whose file system is read-only, for more than
+//! five minutes; a Node that nobody cordoned, for it registered after the drain, while mcm may not see that.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_api::keys;
+use serde_json::Value;
+
+use super::Check;
+use super::check_context::CheckContext;
+use crate::object::{after, is_deleting, is_forced, label, name, text, time, timeout_of};
+use scenario::observation::Seen;
+
+/// A node in that state for so long ends no pods any more.
+const DEAD_AFTER: Duration = Duration::from_mins(5);
+
+#[derive(Debug)]
+pub(super) struct Budgets;
+
+impl Check for Budgets {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Seen::Request(request) = &context.observation.what {
+            let deletes = request.verb == "delete" && request.resource == "pods";
+            let pod = context.world.object("Pod", &request.name).filter(|_| deletes)?;
+            // Its successor has its name, and may be seen before the request.
+            let made = time(pod, "/metadata/creationTimestamp");
+            if made.is_some_and(|made| after(made, Duration::from_secs(1)) >= context.at()) {
+                return None;
+            }
+            let machine = machine_on(context, text(pod, "/spec/nodeName"))?;
+            // Its own number of evictions may be up, or none be allowed.
+            let limited = machine.pointer("/spec/maxEvictRetries").is_some();
+            return (!limited && !may_force(context, machine)).then(|| {
+                format!(
+                    "pod {} on the node of machine {} was deleted and not evicted, before the drain timeout",
+                    request.name,
+                    name(machine)
+                )
+            });
+        }
+        let call = context
+            .call()
+            .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
+        let machine = context.world.object("Machine", &call.machine)?;
+        if !is_deleting(machine) || may_force(context, machine) {
+            return None;
+        }
+        let node = label(machine, keys::NODE_LABEL);
+        let left: Vec<&str> = context
+            .world
+            .of_kind("Pod")
+            .filter(|pod| !node.is_empty() && text(pod, "/spec/nodeName") == node && is_evictable(pod))
+            .map(name)
+            .collect();
+        (!left.is_empty()).then(|| {
+            format!(
+                "the VM of machine {} goes before the drain timeout, and pods that could be evicted run on it: {}",
+                call.machine,
+                left.join(", ")
+            )
+        })
+    }
+}
+
+fn machine_on<'a>(context: &CheckContext<'a>, node: &str) -> Option<&'a Value> {
+    context
+        .world
+        .of_kind("Machine")
+        .find(|machine| !node.is_empty() && label(machine, keys::NODE_LABEL) == node)
+}
+
+/// Whether nobody has to wait for the machine's pods.
+fn may_force(context: &CheckContext, machine: &Value) -> bool {
+    let forced = is_forced(machine);
+    let limit = timeout_of(machine, "drainTimeout", context.rules.timeouts.drain);
+    let over = |deleted: Timestamp| after(deleted, limit) <= after(context.at(), Duration::from_secs(1));
+    let timed_out = time(machine, "/metadata/deletionTimestamp").is_some_and(over);
+    let node = context.world.object("Node", label(machine, keys::NODE_LABEL));
+    let observed = node.unwrap_or(machine).pointer("/status/conditions");
+    let conditions = observed.and_then(Value::as_array);
+    let dead = conditions.into_iter().flatten().any(|condition| {
+        let bad = match text(condition, "/type") {
+            "Ready" => text(condition, "/status") != "True",
+            "ReadonlyFilesystem" => text(condition, "/status") != "False",
+            _ => false,
+        };
+        let since = time(condition, "/lastTransitionTime");
+        bad && since.is_some_and(|since| after(since, DEAD_AFTER) <= context.at())
+    });
+    let cordoned = |node: &Value| node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
+    let unseen = context.rules.calm_since.is_none() && !node.is_some_and(cordoned);
+    forced || timed_out || dead || unseen || node.is_none()
+}
+
+/// Whether the pod runs and could be evicted.
+fn is_evictable(pod: &Value) -> bool {
+    let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let daemon = owners
+        .into_iter()
+        .flatten()
+        .any(|owner| owner["kind"] == "DaemonSet" && owner["controller"] == true);
+    let mirror = pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string();
+    text(pod, "/status/phase") == "Running" && !daemon && !mirror && !is_deleting(pod)
+}

@@ -1,0 +1,47 @@
+//! I2: (a) at the commit that removes a Machine object no live VM carries its uid, unless the cloud answered falsely, or a
+//! person removed the object by force.
+//! (b) After a quiet time of an orphan period, what listing lags and what a deletion takes, no live VM is without a
+//! Machine.
+
+use super::Check;
+use super::check_context::CheckContext;
+use crate::object::{name, uid};
+use scenario::cloud::Vm;
+use scenario::observation::{Quiet, Seen};
+
+#[derive(Debug)]
+pub(super) struct NoLeak;
+
+impl Check for NoLeak {
+    fn see(&mut self, context: &CheckContext) -> Option<String> {
+        if let Some(machine) = context.deleted("Machine") {
+            let left = tell(context, |vm| vm.machine_uid == uid(machine));
+            let excused = !context.rules.byzantine.is_empty() || context.rules.forced.contains(name(machine));
+            return (!left.is_empty() && !excused).then(|| format!("machine {} is gone, and VM {left}", name(machine)));
+        }
+        if !matches!(context.observation.what, Seen::Quiet(Quiet::Silent { .. })) {
+            return None;
+        }
+        let has_machine = |vm: &Vm| {
+            context
+                .world
+                .of_kind("Machine")
+                .any(|machine| uid(machine) == vm.machine_uid)
+        };
+        let left = tell(context, |vm| !vm.machine_uid.is_empty() && !has_machine(vm));
+        (!left.is_empty()).then(|| format!("after the quiet time no Machine stands behind VM {left}"))
+    }
+}
+
+fn tell(context: &CheckContext, wanted: impl Fn(&Vm) -> bool) -> String {
+    let live = context.world.vms.values().filter(|vm| vm.state.is_live() && wanted(vm));
+    let each: Vec<String> = live
+        .map(|vm| {
+            format!(
+                "{} of machine {} ({}) is {}",
+                vm.id, vm.machine, vm.machine_uid, vm.state
+            )
+        })
+        .collect();
+    each.join(", VM ")
+}

@@ -1,0 +1,27 @@
+//! What happened in a world, by kind.
+
+use std::collections::BTreeMap;
+
+use scenario::Occurred;
+
+use crate::world::WorldState;
+
+/// What a world went through. Faults and reasons are added by those who know them.
+pub fn in_world(world: &WorldState) -> Occurred {
+    let mut occurred = Occurred {
+        preservations: world.preserved.clone(),
+        ..Occurred::default()
+    };
+    let count = |counts: &mut BTreeMap<String, u64>, name: String| *counts.entry(name).or_default() += 1;
+    for history in world.machines.values() {
+        let phases = history.phases.iter().map(|(_, phase)| phase.as_str());
+        let from = std::iter::once("new").chain(phases.clone());
+        for (from, to) in from.zip(phases) {
+            count(&mut occurred.transitions, format!("{from} -> {to}"));
+        }
+        if let Some((_, last)) = history.phases.last().filter(|_| !history.exists) {
+            count(&mut occurred.transitions, format!("{last} -> gone"));
+        }
+    }
+    occurred
+}

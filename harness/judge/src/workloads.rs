@@ -1,0 +1,133 @@
+//! What of the world tells of workloads: their pods, and the volumes of claims.
+//!
+//! What lives here: pure questions to the world. What must not: when an answer matters (`evaluate`).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::world::WorldState;
+use crate::object::text;
+use scenario::expect::{Attached, Condition, FieldIs, PodState, Pods, PodsOn};
+use scenario::workload::APP;
+
+/// Whether a number is within bounds.
+pub(super) fn within(number: usize, least: Option<usize>, most: Option<usize>) -> bool {
+    least.is_none_or(|least| number >= least) && most.is_none_or(|most| number <= most)
+}
+
+/// The objects of a kind, in whatever namespace.
+fn all<'a>(kind: &'a str, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
+    let objects = world.objects.iter();
+    objects
+        .filter(move |((of, _, _), _)| *of == kind)
+        .map(|(_, object)| object)
+}
+
+fn pods_of<'a>(workload: &'a str, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
+    all("Pod", world).filter(move |pod| pod["metadata"]["labels"][APP] == workload)
+}
+
+/// The pods that are meant.
+pub(super) fn chosen<'a>(pods: &'a Pods, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
+    let on = |pod: &Value| {
+        let node = pods.on.as_deref();
+        node.is_none_or(|node| text(pod, "/spec/nodeName") == node)
+    };
+    pods_of(&pods.of, world).filter(move |pod| on(pod) && pods.are.is_none_or(|state| is(pod, state)))
+}
+
+fn is(pod: &Value, state: PodState) -> bool {
+    let leaves = !text(pod, "/metadata/deletionTimestamp").is_empty();
+    match state {
+        PodState::Ready => !leaves && condition(pod, "Ready").is_some_and(|ready| ready["status"] == "True"),
+        PodState::Unschedulable => {
+            !leaves && condition(pod, "PodScheduled").is_some_and(|found| found["reason"] == "Unschedulable")
+        }
+        PodState::Terminating => leaves,
+    }
+}
+
+/// A condition of an object's status.
+pub(super) fn condition<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition["type"] == name)
+}
+
+/// That the pods which are there now stay; where there are none, nothing can be the same.
+pub(super) fn stay(on: &PodsOn, world: &WorldState) -> Condition {
+    let here = pods_of(&on.of, world).filter(|pod| text(pod, "/spec/nodeName") == on.on);
+    let mut stay = Vec::new();
+    for pod in here {
+        let has = |field: &str, is: Value| {
+            Condition::Field(FieldIs {
+                kind: "Pod".to_owned(),
+                name: text(pod, "/metadata/name").to_owned(),
+                field: field.to_owned(),
+                is,
+            })
+        };
+        stay.push(has("/metadata/uid", pod["metadata"]["uid"].clone()));
+        stay.push(has("/metadata/deletionTimestamp", Value::Null));
+    }
+    match stay.is_empty() {
+        true => Condition::Any(stay),
+        false => Condition::All(stay),
+    }
+}
+
+/// The volumes that were made for a claim.
+pub(super) fn volumes_for<'a>(claim: &'a str, world: &'a WorldState) -> impl Iterator<Item = &'a Value> {
+    all("PersistentVolume", world).filter(move |volume| text(volume, "/spec/claimRef/name") == claim)
+}
+
+/// The nodes that are meant and have a volume of the claim.
+pub(super) fn nodes_of<'a>(attached: &'a Attached, world: &'a WorldState) -> BTreeSet<&'a str> {
+    let mut nodes = attachments_of(&attached.claim, world);
+    if let Some(machine) = &attached.to {
+        nodes.retain(|node| node == machine);
+    }
+    nodes
+}
+
+fn attachments_of<'a>(claim: &'a str, world: &'a WorldState) -> BTreeSet<&'a str> {
+    let volumes: BTreeSet<&str> = volumes_for(claim, world)
+        .map(|volume| text(volume, "/metadata/name"))
+        .collect();
+    all("VolumeAttachment", world)
+        .filter(|attachment| attachment["status"]["attached"] == true)
+        .filter(|attachment| volumes.contains(text(attachment, "/spec/source/persistentVolumeName")))
+        .map(|attachment| text(attachment, "/spec/nodeName"))
+        .collect()
+}
+
+/// Each pod of a workload with its node and state.
+pub(super) fn describe_pods(workload: &str, world: &WorldState) -> String {
+    let pods: Vec<String> = pods_of(workload, world)
+        .map(|pod| {
+            let node = match text(pod, "/spec/nodeName") {
+                "" => "no node",
+                node => node,
+            };
+            let states = [PodState::Ready, PodState::Unschedulable, PodState::Terminating];
+            let state = states.into_iter().find(|state| is(pod, *state));
+            let state = state.map_or(text(pod, "/status/phase").to_owned(), |state| state.to_string());
+            format!("{} on {node} {state}", text(pod, "/metadata/name"))
+        })
+        .collect();
+    format!("{workload} has {} pod(s): [{}]", pods.len(), pods.join(", "))
+}
+
+/// The volumes of a claim, and the nodes that they are attached to.
+pub(super) fn describe_volumes(claim: &str, world: &WorldState) -> String {
+    let nodes: Vec<&str> = attachments_of(claim, world).into_iter().collect();
+    format!(
+        "claim {claim} has {} volume(s), attached to [{}]",
+        volumes_for(claim, world).count(),
+        nodes.join(", ")
+    )
+}
+
+#[cfg(test)]
+#[path = "workloads_tests.rs"]
+mod tests;

@@ -1,0 +1,581 @@
+//! The builder: scenarios in Rust that read as short stories.
+
+mod disturb;
+mod workloads;
+
+use std::time::Duration;
+
+use mcm_api::{Code, Phase};
+
+pub use self::disturb::*;
+pub use self::workloads::*;
+use super::duration::{DurationExpression, Named};
+use super::expect::{
+    AtMost, Calls, Condition, ErrorCodeIs, Expectation, FieldIs, ForAtLeast, History, PhaseChange, PhaseIs, Says,
+    Temporal, VmCount,
+};
+use super::step::{
+    ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment,
+    ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
+};
+use super::{Scenario, Stages, World};
+use crate::StageKind;
+
+impl Scenario {
+    /// A scenario without steps yet.
+    pub fn new(name: &str, about: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            about: about.to_owned(),
+            stages: None,
+            tags: Default::default(),
+            world: World::default(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Adds a tag.
+    pub fn tag(mut self, tag: &str) -> Self {
+        self.tags.insert(tag.to_owned());
+        self
+    }
+
+    /// Limits it to these stages.
+    pub fn only_on(mut self, stages: impl IntoIterator<Item = StageKind>, because: &str) -> Self {
+        self.stages = Some(Stages {
+            only: stages.into_iter().collect(),
+            because: because.to_owned(),
+        });
+        self
+    }
+
+    /// A new VM is of no use until it was initialized.
+    pub fn require_initialize(mut self) -> Self {
+        self.world.cloud.require_initialize = true;
+        self
+    }
+
+    /// How long a VM takes from its creation to being up.
+    pub fn boots_in(mut self, delay: impl Into<DurationExpression>) -> Self {
+        self.world.cloud.boot_delay = delay.into();
+        self
+    }
+
+    /// So many `mcm` run.
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.world.replicas = replicas;
+        self
+    }
+
+    /// Another mcm serves the same cluster, with its machines in that namespace.
+    pub fn neighbour(mut self, namespace: &str) -> Self {
+        self.world.neighbour = Some(namespace.to_owned());
+        self
+    }
+
+    /// mcm has no target cluster.
+    #[must_use]
+    pub fn without_target(mut self) -> Self {
+        self.world.no_target = true;
+        self
+    }
+
+    /// So many nodes that no machine stands behind.
+    #[must_use]
+    pub fn nodes(mut self, nodes: u32) -> Self {
+        self.world.nodes = nodes;
+        self
+    }
+
+    /// Adds a step.
+    pub fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// Adds steps.
+    pub fn steps(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.steps.extend(steps);
+        self
+    }
+
+    /// Adds an expectation: `that` within that time.
+    pub fn eventually(self, within: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(that, Temporal::Eventually(within.into()))
+    }
+
+    /// Adds an expectation: `that` all the time.
+    pub fn always(self, time: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(that, Temporal::Always(time.into()))
+    }
+
+    /// Adds an expectation: `that` at no time.
+    pub fn never(self, time: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(that, Temporal::Never(time.into()))
+    }
+
+    /// Adds an expectation: `that` without a break for `time`.
+    pub fn for_at_least(
+        self,
+        time: impl Into<DurationExpression>,
+        within: impl Into<DurationExpression>,
+        that: Condition,
+    ) -> Self {
+        self.expect(
+            that,
+            Temporal::ForAtLeast(ForAtLeast {
+                time: time.into(),
+                within: within.into(),
+            }),
+        )
+    }
+
+    /// Adds an expectation: `that` comes about at most so often.
+    pub fn at_most(self, times: u64, within: impl Into<DurationExpression>, that: Condition) -> Self {
+        self.expect(
+            that,
+            Temporal::AtMost(AtMost {
+                times,
+                within: within.into(),
+            }),
+        )
+    }
+
+    /// Adds an expectation: `that` at every moment from here to the end, whatever the steps that follow do.
+    pub fn throughout(self, that: Condition) -> Self {
+        self.expect(that, Temporal::Throughout).meanwhile()
+    }
+
+    fn expect(self, that: Condition, holds: Temporal) -> Self {
+        self.step(Step::Expect(Expectation {
+            that,
+            holds,
+            meanwhile: false,
+        }))
+    }
+
+    /// Lets the expectation that was added last run beside the steps that follow.
+    pub fn meanwhile(mut self) -> Self {
+        if let Some(Step::Expect(expectation)) = self.steps.last_mut() {
+            expectation.meanwhile = true;
+        }
+        self
+    }
+}
+
+/// See [`Named::HealthTimeout`].
+pub fn health_timeout() -> DurationExpression {
+    Named::HealthTimeout.into()
+}
+
+/// See [`Named::CreationTimeout`].
+pub fn creation_timeout() -> DurationExpression {
+    Named::CreationTimeout.into()
+}
+
+/// See [`Named::DrainTimeout`].
+pub fn drain_timeout() -> DurationExpression {
+    Named::DrainTimeout.into()
+}
+
+/// See [`Named::NodeGrace`].
+pub fn node_grace() -> DurationExpression {
+    Named::NodeGrace.into()
+}
+
+/// See [`Named::BootDelay`].
+pub fn boot_delay() -> DurationExpression {
+    Named::BootDelay.into()
+}
+
+/// See [`Named::ShortRetry`].
+pub fn short_retry() -> DurationExpression {
+    Named::ShortRetry.into()
+}
+
+/// See [`Named::MediumRetry`].
+pub fn medium_retry() -> DurationExpression {
+    Named::MediumRetry.into()
+}
+
+/// See [`Named::LongRetry`].
+pub fn long_retry() -> DurationExpression {
+    Named::LongRetry.into()
+}
+
+/// See [`Named::LeaseDuration`].
+pub fn lease_duration() -> DurationExpression {
+    Named::LeaseDuration.into()
+}
+
+/// See [`Named::PodToleration`].
+pub fn pod_toleration() -> DurationExpression {
+    Named::PodToleration.into()
+}
+
+/// See [`Named::ForcedDetach`].
+pub fn forced_detach() -> DurationExpression {
+    Named::ForcedDetach.into()
+}
+
+/// See [`Named::OrphanPeriod`].
+pub fn orphan_period() -> DurationExpression {
+    Named::OrphanPeriod.into()
+}
+
+/// See [`Named::ApiTimeout`].
+pub fn api_timeout() -> DurationExpression {
+    Named::ApiTimeout.into()
+}
+
+/// See [`Named::PreserveTimeout`].
+pub fn preserve_timeout() -> DurationExpression {
+    Named::PreserveTimeout.into()
+}
+
+/// See [`Named::Slack`].
+pub fn slack() -> DurationExpression {
+    Named::Slack.into()
+}
+
+/// A literal number of seconds.
+pub fn seconds(seconds: u64) -> DurationExpression {
+    Duration::from_secs(seconds).into()
+}
+
+/// Creates a machine of class `class-a`.
+pub fn create_machine(name: &str) -> Step {
+    Step::Apply(Apply::Machine(name.to_owned()))
+}
+
+/// Deletes a machine.
+pub fn delete_machine(name: &str) -> Step {
+    delete("Machine", name)
+}
+
+/// Deletes an object.
+pub fn delete(kind: &str, name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        answer: Answer::Deleted,
+    })
+}
+
+/// Tries to delete a machine that is not there, and must hear that.
+pub fn delete_unknown_machine(name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: "Machine".to_owned(),
+        name: name.to_owned(),
+        answer: Answer::NotFound,
+    })
+}
+
+/// Nobody may delete that object, from soon on.
+pub fn deletion_forbidden(kind: &str, name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        answer: Answer::Forbidden,
+    })
+}
+
+/// Deletes a machine unless it is gone already.
+pub fn delete_machine_if_present(name: &str) -> Step {
+    Step::Delete(Deletion {
+        kind: "Machine".to_owned(),
+        name: name.to_owned(),
+        answer: Answer::DeletedIfThere,
+    })
+}
+
+/// Sets an annotation.
+pub fn annotate(kind: &str, name: &str, key: &str, value: &str) -> Step {
+    Step::Annotate(Annotate {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        annotations: [(key.to_owned(), Some(value.to_owned()))].into(),
+    })
+}
+
+/// That user takes a step, with what rights it has.
+pub fn by(user: &str, step: Step) -> Step {
+    Step::As(ActAs {
+        user: user.to_owned(),
+        step: Box::new(step),
+        refused: false,
+    })
+}
+
+/// That user tries a step, and must be refused.
+pub fn refused_to(user: &str, step: Step) -> Step {
+    Step::As(ActAs {
+        user: user.to_owned(),
+        step: Box::new(step),
+        refused: true,
+    })
+}
+
+/// Merges into an object's status.
+pub fn patch_status(kind: &str, name: &str, merge: serde_json::Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        merge,
+        status: true,
+    })
+}
+
+/// Merges into an object of that namespace.
+pub fn patch(kind: &str, name: &str, namespace: &str, merge: serde_json::Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: Some(namespace.to_owned()),
+        merge,
+        status: false,
+    })
+}
+
+/// Lets time pass.
+pub fn wait(time: impl Into<DurationExpression>) -> Step {
+    Step::Wait(time.into())
+}
+
+/// Does something to the VM of a machine.
+pub fn vm(machine: &str, action: VmAction) -> Step {
+    Step::Vm(VmStep {
+        machine: machine.to_owned(),
+        action,
+    })
+}
+
+/// Does something to the kubelet of a machine's VM.
+pub fn kubelet(machine: &str, action: KubeletAction) -> Step {
+    Step::Kubelet(KubeletStep {
+        machine: machine.to_owned(),
+        action,
+    })
+}
+
+/// Ends or starts `mcm`.
+pub fn mcm(action: ProcessAction) -> Step {
+    Step::Process(ProcessStep {
+        name: Process::Mcm,
+        action,
+    })
+}
+
+/// Ends or starts `fakecloud`.
+pub fn fakecloud(action: ProcessAction) -> Step {
+    Step::Process(ProcessStep {
+        name: Process::Fakecloud,
+        action,
+    })
+}
+
+/// Kills `mcm` at one of its effects and starts it again.
+pub fn crash_mcm(at: Moment, effect: u64) -> Step {
+    Step::Crash(Crash {
+        process: Process::Mcm,
+        at,
+        effect,
+    })
+}
+
+/// The `nth` call (counted from 1) of that kind for a machine fails with `code`, once.
+pub fn fail_call(name: &str, call: CloudCall, machine: &str, nth: u32, code: Code) -> Step {
+    Step::Inject(Fault {
+        name: name.to_owned(),
+        call,
+        machine: Some(machine.to_owned()),
+        skip: nth.saturating_sub(1),
+        times: Some(1),
+        code: Some(code),
+        message: None,
+        latency: None,
+        after_effect: false,
+        effect: None,
+    })
+}
+
+/// Every call of that kind for a machine fails with `code`, until the rule is lifted.
+pub fn fail_calls(name: &str, call: CloudCall, machine: &str, code: Code) -> Step {
+    Step::Inject(Fault {
+        name: name.to_owned(),
+        call,
+        machine: Some(machine.to_owned()),
+        skip: 0,
+        times: None,
+        code: Some(code),
+        message: None,
+        latency: None,
+        after_effect: false,
+        effect: None,
+    })
+}
+
+/// Every call of that kind for a machine takes so much longer.
+pub fn slow_call(name: &str, call: CloudCall, machine: &str, latency: impl Into<DurationExpression>) -> Step {
+    Step::Inject(Fault {
+        name: name.to_owned(),
+        call,
+        machine: Some(machine.to_owned()),
+        skip: 0,
+        times: None,
+        code: None,
+        message: None,
+        latency: Some(latency.into()),
+        after_effect: false,
+        effect: None,
+    })
+}
+
+/// Makes cloud calls fail, slow or do something else than they should.
+pub fn inject(fault: Fault) -> Step {
+    Step::Inject(fault)
+}
+
+/// Takes the rule of that name away.
+pub fn lift(rule: &str) -> Step {
+    Step::Lift(rule.to_owned())
+}
+
+/// Creates an object, or merges it into the one that is there.
+pub fn apply(object: serde_json::Value) -> Step {
+    Step::Apply(Apply::Object(object))
+}
+
+/// There is an object.
+pub fn exists(kind: &str, name: &str) -> Condition {
+    Condition::Exists(ObjectReference {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// An object's status is about its newest spec.
+pub fn observed(kind: &str, name: &str) -> Condition {
+    Condition::Observed(ObjectReference {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// A machine is in that phase.
+pub fn phase(machine: &str, is: Phase) -> Condition {
+    Condition::Phase(PhaseIs {
+        machine: machine.to_owned(),
+        is,
+    })
+}
+
+/// There is no such Machine.
+pub fn machine_gone(name: &str) -> Condition {
+    Condition::MachineGone(name.to_owned())
+}
+
+/// There is no such Node.
+pub fn node_gone(name: &str) -> Condition {
+    Condition::NodeGone(name.to_owned())
+}
+
+/// An object has that value at a JSON pointer; null: nothing is there.
+pub fn field(kind: &str, name: &str, field: &str, is: impl Into<serde_json::Value>) -> Condition {
+    Condition::Field(FieldIs {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        field: field.to_owned(),
+        is: is.into(),
+    })
+}
+
+/// So many VMs of a machine exist.
+pub fn vm_count(machine: &str, is: usize) -> Condition {
+    Condition::VmCount(VmCount {
+        machine: machine.to_owned(),
+        is,
+    })
+}
+
+/// At least so many calls were made.
+pub fn calls_at_least(call: CloudCall, machine: &str, least: u64) -> Condition {
+    Condition::Calls(Calls {
+        call,
+        machine: machine.to_owned(),
+        at_least: Some(least),
+        at_most: None,
+    })
+}
+
+/// Every call of that kind for a machine, to be counted by `at_most`.
+pub fn calls(call: CloudCall, machine: &str) -> Condition {
+    Condition::Calls(Calls {
+        call,
+        machine: machine.to_owned(),
+        at_least: None,
+        at_most: None,
+    })
+}
+
+/// A machine's last error.
+pub fn error_code(machine: &str, is: Code) -> Condition {
+    Condition::ErrorCode(ErrorCodeIs {
+        machine: machine.to_owned(),
+        is,
+    })
+}
+
+/// A machine's last operation says something with that text in it.
+pub fn says(machine: &str, text: &str) -> Condition {
+    Condition::Says(Says {
+        machine: machine.to_owned(),
+        text: text.to_owned(),
+    })
+}
+
+/// Not so.
+pub fn not(condition: Condition) -> Condition {
+    Condition::Not(Box::new(condition))
+}
+
+/// All of them.
+pub fn all(conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    Condition::All(conditions.into_iter().collect())
+}
+
+/// One of them at least.
+pub fn any(conditions: impl IntoIterator<Item = Condition>) -> Condition {
+    Condition::Any(conditions.into_iter().collect())
+}
+
+/// The phases of a machine from its first to its last.
+pub fn history(machine: &str, phases: impl IntoIterator<Item = PhaseChange>) -> Condition {
+    Condition::History(History {
+        machine: machine.to_owned(),
+        phases: phases.into_iter().collect(),
+    })
+}
+
+/// A phase at any time.
+pub fn at_any_time(phase: Phase) -> PhaseChange {
+    PhaseChange {
+        phase,
+        not_before: None,
+        not_after: None,
+    }
+}
+
+/// A phase that comes within these times after the one before.
+pub fn between(
+    phase: Phase,
+    not_before: impl Into<DurationExpression>,
+    not_after: impl Into<DurationExpression>,
+) -> PhaseChange {
+    PhaseChange {
+        phase,
+        not_before: Some(not_before.into()),
+        not_after: Some(not_after.into()),
+    }
+}

@@ -1,0 +1,179 @@
+//! The builder's words for disturbances beyond the cloud, for the keeper and for the quiet end.
+
+use apiserver::faults::Rule;
+use serde_json::Value;
+
+use crate::DuplicateCreates;
+use crate::Scenario;
+use crate::disturb::ApiFault;
+use crate::disturb::Autoscaler;
+use crate::disturb::Client;
+use crate::disturb::Flap;
+use crate::disturb::Keep;
+use crate::disturb::Keeper;
+use crate::disturb::Pause;
+use crate::disturb::QuietEnd;
+use crate::disturb::SlowCreation;
+use crate::disturb::Strip;
+use crate::duration::DurationExpression;
+use crate::expect::Condition;
+use crate::expect::EventCount;
+use crate::expect::FaultHits;
+use crate::step::FailZone;
+use crate::step::MakeVm;
+use crate::step::Patch;
+use crate::step::Process;
+use crate::step::Step;
+use crate::step::ZoneFailure;
+
+impl Scenario {
+    /// Somebody keeps `replicas` machines LABEL-1, LABEL-2 and so on, whose spec has `spec` beside the class.
+    pub fn keeper(mut self, label: &str, replicas: u32, spec: Value) -> Self {
+        self.world.keeper = Some(Keeper {
+            label: label.to_owned(),
+            replicas,
+            spec,
+        });
+        self
+    }
+
+    /// A second creation for a machine gives the VM that is there: the cloud knows idempotency tokens.
+    pub fn creates_once(mut self) -> Self {
+        self.world.cloud.duplicate_creates = DuplicateCreates::One;
+        self
+    }
+
+    /// Adds the quiet end, after what may take so long to settle.
+    pub fn quiet_end(self, settles: impl Into<DurationExpression>) -> Self {
+        self.step(Step::QuietEnd(QuietEnd {
+            settles: settles.into(),
+        }))
+    }
+}
+
+/// The keeper keeps so many from now on.
+pub fn keep(replicas: u32) -> Step {
+    Step::Keep(Keep { replicas })
+}
+
+/// Adds a rule to the API server.
+pub fn api_fault(rule: Rule) -> Step {
+    Step::ApiFault(ApiFault { rule, by: None })
+}
+
+/// Adds a rule to the API server that strikes a client.
+pub fn api_fault_by(client: Client, rule: Rule) -> Step {
+    Step::ApiFault(ApiFault { rule, by: Some(client) })
+}
+
+/// Takes a rule of the API server away.
+pub fn lift_api_fault(rule: &str) -> Step {
+    Step::LiftApiFault(rule.to_owned())
+}
+
+/// The mcm that leads stands still.
+pub fn pause_leader(time: impl Into<DurationExpression>) -> Step {
+    Step::Pause(Pause {
+        process: Process::Mcm,
+        time: time.into(),
+    })
+}
+
+/// A zone of the cloud fails.
+pub fn fail_zone(zone: &str, failure: ZoneFailure) -> Step {
+    Step::FailZone(FailZone {
+        zone: zone.to_owned(),
+        failure,
+    })
+}
+
+/// A zone of the cloud is back.
+pub fn mend_zone(zone: &str) -> Step {
+    Step::MendZone(zone.to_owned())
+}
+
+/// Somebody makes a VM by hand under that name, with this cluster's tags or without.
+pub fn make_vm(machine: &str, tagged: bool) -> Step {
+    Step::MakeVm(MakeVm {
+        machine: machine.to_owned(),
+        tagged,
+    })
+}
+
+/// The next creation for a machine takes effect later, whether or not anybody waits.
+pub fn slow_creation(name: &str, machine: &str, by: impl Into<DurationExpression>) -> Step {
+    Step::SlowCreation(SlowCreation {
+        name: name.to_owned(),
+        machine: machine.to_owned(),
+        by: by.into(),
+    })
+}
+
+/// An agent writes a condition of a machine's node with one value and another by turns.
+pub fn flap(
+    machine: &str,
+    condition: &str,
+    values: [&str; 2],
+    every: impl Into<DurationExpression>,
+    lasts: impl Into<DurationExpression>,
+) -> Step {
+    Step::Flap(Flap {
+        machine: machine.to_owned(),
+        condition: condition.to_owned(),
+        values: values.map(str::to_owned),
+        every: every.into(),
+        lasts: lasts.into(),
+    })
+}
+
+/// Somebody takes that label from each new machine, for so long.
+pub fn strip(label: &str, value: &str, lasts: impl Into<DurationExpression>) -> Step {
+    Step::Strip(Strip {
+        label: label.to_owned(),
+        value: value.to_owned(),
+        lasts: lasts.into(),
+    })
+}
+
+/// cluster-autoscaler removes nodes of a deployment that were empty for `idle`, for so long.
+pub fn scale_down_empty(
+    deployment: &str,
+    idle: impl Into<DurationExpression>,
+    lasts: impl Into<DurationExpression>,
+) -> Step {
+    Step::Autoscaler(Autoscaler {
+        deployment: deployment.to_owned(),
+        idle: idle.into(),
+        lasts: lasts.into(),
+    })
+}
+
+/// Merges into an object's spec.
+pub fn patch_spec(kind: &str, name: &str, merge: Value) -> Step {
+    Step::Patch(Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        merge: serde_json::json!({ "spec": merge }),
+        status: false,
+    })
+}
+
+/// Events of that reason told of an object so often or more.
+pub fn told(kind: &str, name: &str, reason: &str, at_least: usize) -> Condition {
+    Condition::Told(EventCount {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+        at_least: Some(at_least),
+        at_most: None,
+    })
+}
+
+/// A fault rule has struck so often or more.
+pub fn struck(fault: &str, at_least: u64) -> Condition {
+    Condition::Struck(FaultHits {
+        fault: fault.to_owned(),
+        at_least,
+    })
+}

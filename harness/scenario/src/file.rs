@@ -1,0 +1,78 @@
+//! Files that people write, scenarios and plans: how they are read, and what is said when one cannot be used.
+//!
+//! What must not live here: what is in them.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not what it should be.
+    #[error("{origin}: {message}")]
+    Syntax {
+        /// Which file.
+        origin: String,
+        /// Line, column, field and what would do.
+        message: String,
+    },
+    /// A field has a value that makes no sense.
+    #[error("{origin}: {field}: {message}")]
+    Field {
+        /// Which file or scenario.
+        origin: String,
+        /// Path of the field.
+        field: String,
+        /// What is wrong and what would do.
+        message: String,
+    },
+}
+
+impl FileError {
+    /// A field with a value that makes no sense.
+    pub(crate) fn field(origin: &str, field: &str, message: impl Into<String>) -> Self {
+        Self::Field {
+            origin: origin.to_owned(),
+            field: field.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+/// The text of a file, and how it is called in errors.
+pub(crate) fn text(path: &Path) -> Result<(String, String), FileError> {
+    let shown = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok((text, shown)),
+        Err(source) => Err(FileError::Read { path: shown, source }),
+    }
+}
+
+/// What YAML says, of which JSON is a part; `origin` names it in errors.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    serde_saphyr::from_str(text).map_err(|error| FileError::Syntax {
+        origin: origin.to_owned(),
+        message: one_line(&error),
+    })
+}
+
+/// The parser's message with its place in front, on one line.
+pub(crate) fn one_line(error: &serde_saphyr::Error) -> String {
+    let message = error.without_snippet().to_string();
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match error.location() {
+        Some(location) if !message.contains("line ") => {
+            format!("line {}, column {}: {message}", location.line(), location.column())
+        }
+        _ => message,
+    }
+}

@@ -1,0 +1,282 @@
+//! The kinds that scenarios name and the engine watches.
+
+/// One kind and where it is served.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// `v1`, `machine.sapcloud.io/v1alpha1` and so on.
+    pub api_version: &'static str,
+    /// For instance `Machine`.
+    pub kind: &'static str,
+    /// For instance `machines`.
+    pub plural: &'static str,
+    /// Whether its objects live in a namespace.
+    pub namespaced: bool,
+    /// Whether the engine watches it.
+    pub watched: bool,
+    /// Which cluster its objects are in, where control and target are two.
+    pub side: Side,
+}
+
+/// Which cluster objects are in, where control and target are two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one that holds machines.
+    Control,
+    /// The one that nodes join.
+    Target,
+    /// Both: events, each of which is where what it is about is.
+    Both,
+}
+
+const MACHINE_API: &str = "machine.sapcloud.io/v1alpha1";
+
+static KINDS: [Kind; 28] = [
+    Kind {
+        api_version: MACHINE_API,
+        kind: "Machine",
+        plural: "machines",
+        namespaced: true,
+        watched: true,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "MachineSet",
+        plural: "machinesets",
+        namespaced: true,
+        watched: true,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "MachineDeployment",
+        plural: "machinedeployments",
+        namespaced: true,
+        watched: true,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "MachineClass",
+        plural: "machineclasses",
+        namespaced: true,
+        watched: true,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Node",
+        plural: "nodes",
+        namespaced: false,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Pod",
+        plural: "pods",
+        namespaced: true,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Event",
+        plural: "events",
+        namespaced: true,
+        watched: true,
+        side: Side::Both,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Secret",
+        plural: "secrets",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "ConfigMap",
+        plural: "configmaps",
+        namespaced: true,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "PersistentVolume",
+        plural: "persistentvolumes",
+        namespaced: false,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "PersistentVolumeClaim",
+        plural: "persistentvolumeclaims",
+        namespaced: true,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "coordination.k8s.io/v1",
+        kind: "Lease",
+        plural: "leases",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "policy/v1",
+        kind: "PodDisruptionBudget",
+        plural: "poddisruptionbudgets",
+        namespaced: true,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "storage.k8s.io/v1",
+        kind: "VolumeAttachment",
+        plural: "volumeattachments",
+        namespaced: false,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "v1",
+        kind: "Namespace",
+        plural: "namespaces",
+        namespaced: false,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "apps/v1",
+        kind: "Deployment",
+        plural: "deployments",
+        namespaced: true,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "apps/v1",
+        kind: "StatefulSet",
+        plural: "statefulsets",
+        namespaced: true,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "apps/v1",
+        kind: "DaemonSet",
+        plural: "daemonsets",
+        namespaced: true,
+        watched: true,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "scheduling.k8s.io/v1",
+        kind: "PriorityClass",
+        plural: "priorityclasses",
+        namespaced: false,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "storage.k8s.io/v1",
+        kind: "StorageClass",
+        plural: "storageclasses",
+        namespaced: false,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRole",
+        plural: "clusterroles",
+        namespaced: false,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "ClusterRoleBinding",
+        plural: "clusterrolebindings",
+        namespaced: false,
+        watched: false,
+        side: Side::Target,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "Role",
+        plural: "roles",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        plural: "rolebindings",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicy",
+        plural: "validatingadmissionpolicies",
+        namespaced: false,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingAdmissionPolicyBinding",
+        plural: "validatingadmissionpolicybindings",
+        namespaced: false,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        plural: "customresourcedefinitions",
+        namespaced: false,
+        watched: false,
+        side: Side::Control,
+    },
+    Kind {
+        api_version: MACHINE_API,
+        kind: "AWSMachineClass",
+        plural: "awsmachineclasses",
+        namespaced: true,
+        watched: false,
+        side: Side::Control,
+    },
+];
+
+/// All kinds.
+pub fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter()
+}
+
+/// The kinds that the engine watches.
+pub fn watched() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().filter(|kind| kind.watched)
+}
+
+/// The kind of that name.
+///
+/// # Errors
+/// A sentence that lists the known ones.
+pub fn find(name: &str) -> Result<&'static Kind, String> {
+    KINDS.iter().find(|kind| kind.kind == name).ok_or_else(|| {
+        let known: Vec<&str> = KINDS.iter().map(|kind| kind.kind).collect();
+        format!(
+            "kind {name:?} is none that a scenario can name; known are {}",
+            known.join(", ")
+        )
+    })
+}

@@ -1,0 +1,293 @@
+//! The model of scenarios, plans, jobs, results and observations.
+//!
+//! This crate holds plain data with one serialised form (YAML or JSON); the builder and a file are two ways to the same
+//! value. It does not perform steps (`harness`), judge expectations (`judge`) or know how a stage works (`stage`).
+
+pub mod builder;
+pub mod cloud;
+pub mod deferred_target;
+mod dialect;
+pub mod disturb;
+pub mod duration;
+pub mod expect;
+pub mod file;
+pub mod fixtures;
+pub mod job;
+pub mod kinds;
+mod length;
+pub mod observation;
+pub mod occurred;
+pub mod plan;
+pub mod result;
+mod stage_kind;
+pub mod step;
+pub mod workload;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::dialect::PreservationDialect;
+pub use self::duration::{DurationExpression, Named, Timeouts};
+pub use self::expect::{Condition, Expectation, PhaseChange, Temporal};
+pub use self::occurred::Occurred;
+pub use self::stage_kind::StageKind;
+pub use self::step::Step;
+use crate::file::FileError;
+
+/// One story: a world, steps and expectations in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scenario {
+    /// How it is called on the command line: lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// One sentence for a list.
+    pub about: String,
+    /// Where it runs; absent: everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
+    /// For choosing groups.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// What there is before the first step.
+    #[serde(default)]
+    pub world: World,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+}
+
+/// Where a scenario runs, and why not elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Stages {
+    /// These and no others.
+    pub only: BTreeSet<StageKind>,
+    /// Why the others cannot run it.
+    pub because: String,
+}
+
+/// What there is before the first step. The class `class-a` and its Secret always are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct World {
+    /// How the cloud behaves.
+    pub cloud: Cloud,
+    /// How many mcm run, of which one leads. On `kind` never fewer than its Deployment has.
+    #[serde(skip_serializing_if = "is_one")]
+    pub replicas: u32,
+    /// How many nodes there are that no machine stands behind, called `node-0` and so on. They join on their own
+    /// while the first steps are done.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub nodes: u32,
+    /// Whether mcm runs without a target cluster, so that no node joins.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_target: bool,
+    /// The namespace of the machines of another mcm, which serves the same cluster; absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<String>,
+    /// Who keeps machines beside the steps; absent: nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<disturb::Keeper>,
+    /// What mcm is told with `--preservation-dialect`; others than its default on stage `sim` alone.
+    #[serde(skip_serializing_if = "is_default")]
+    pub preservation: PreservationDialect,
+    /// Whether there are agents on nodes that carry out updates in place.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub agents: bool,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            cloud: Cloud::default(),
+            replicas: 1,
+            nodes: 0,
+            no_target: false,
+            neighbour: None,
+            keeper: None,
+            preservation: PreservationDialect::default(),
+            agents: false,
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// More processes than anybody means to compete for one Lease.
+const MOST_REPLICAS: u32 = 10;
+/// What the cloud makes in one call.
+const MOST_NODES: u32 = 10_000;
+
+/// How the cloud behaves when nothing is injected.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Cloud {
+    /// From the creation of a VM to its being up.
+    pub boot_delay: DurationExpression,
+    /// What a second creation for the same machine makes.
+    pub duplicate_creates: DuplicateCreates,
+    /// Whether a new VM is of no use until it was initialized.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_initialize: bool,
+}
+
+impl Default for Cloud {
+    fn default() -> Self {
+        Self {
+            boot_delay: Named::BootDelay.into(),
+            duplicate_creates: DuplicateCreates::Two,
+            require_initialize: false,
+        }
+    }
+}
+
+/// What a second creation for the same machine makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DuplicateCreates {
+    /// The VM that is there is returned.
+    One,
+    /// Another VM: the cloud knows no idempotency token.
+    Two,
+}
+
+impl Scenario {
+    /// Reads a YAML file.
+    ///
+    /// # Errors
+    /// See [`FileError`].
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let (text, shown) = file::text(path)?;
+        Self::from_yaml(&text, &shown)
+    }
+
+    /// Reads YAML text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// See [`FileError`].
+    pub fn from_yaml(text: &str, origin: &str) -> Result<Self, FileError> {
+        let scenario: Self = file::parse(text, origin)?;
+        scenario.validate()?;
+        Ok(scenario)
+    }
+
+    /// The scenario as a YAML file.
+    ///
+    /// # Errors
+    /// When a value has no YAML form, which a valid scenario always has.
+    pub fn to_yaml(&self) -> Result<String, serde_saphyr::SerializeError> {
+        serde_saphyr::to_string(self)
+    }
+
+    /// Checks what types alone do not.
+    ///
+    /// # Errors
+    /// The first field that makes no sense.
+    pub fn validate(&self) -> Result<(), FileError> {
+        let origin = format!("scenario {}", self.name);
+        let wrong = |field: &str, message: &str| FileError::field(&origin, field, message);
+        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if self.name.is_empty() || !self.name.chars().all(named) {
+            return Err(wrong("name", "use lower-case letters, digits, - and _"));
+        }
+        if self.steps.is_empty() {
+            return Err(wrong(
+                "steps",
+                "a scenario without steps shows nothing: add at least one",
+            ));
+        }
+        if self.stages.as_ref().is_some_and(|stages| stages.only.is_empty()) {
+            return Err(wrong("stages.only", "name at least one stage, or leave `stages` out"));
+        }
+        if self
+            .stages
+            .as_ref()
+            .is_some_and(|stages| stages.because.trim().is_empty())
+        {
+            return Err(wrong("stages.because", "say why the other stages cannot run it"));
+        }
+        if !(1..=MOST_REPLICAS).contains(&self.world.replicas) {
+            return Err(wrong(
+                "world.replicas",
+                "run at least 1 mcm and at most 10; to run a scenario without one, kill it",
+            ));
+        }
+        if self.world.nodes > MOST_NODES {
+            return Err(wrong("world.nodes", "the cloud makes at most 10000 nodes at once"));
+        }
+        let keeps = |step: &Step| matches!(step, Step::Keep(_));
+        if self.world.keeper.is_none() && self.steps.iter().any(keeps) {
+            return Err(wrong(
+                "world.keeper",
+                "a step `keep` needs somebody who keeps: say `keeper`",
+            ));
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            step.validate()
+                .map_err(|(field, message)| wrong(&format!("steps[{index}].{field}"), &message))?;
+        }
+        Ok(())
+    }
+
+    /// Whether it runs on that stage.
+    pub fn runs_on(&self, stage: StageKind) -> bool {
+        self.why_not_on(stage).is_none()
+    }
+
+    /// Why it does not run where nodes join another cluster than that of their machines; `None`: it does.
+    pub fn why_not_with_target(&self, stage: StageKind, target: StageKind) -> Option<String> {
+        if let Some(reason) = stage.why_no_target(target) {
+            return Some(reason);
+        }
+        if self.world.no_target {
+            return Some("its mcm has no target cluster".to_owned());
+        }
+        if let Some(reason) = self.why_not_on(target) {
+            return Some(format!("not with nodes on stage {target}: {reason}"));
+        }
+        let faulty = |step: &Step| matches!(step, Step::ApiFault(_));
+        self.steps
+            .iter()
+            .any(faulty)
+            .then(|| "its API faults are those of one server".to_owned())
+    }
+
+    /// Why it does not run on that stage; `None`: it does.
+    pub fn why_not_on(&self, stage: StageKind) -> Option<String> {
+        let has = |wanted: fn(&Step) -> bool| self.steps.iter().any(wanted);
+        let at_gate = self.steps.iter().find_map(|step| match step {
+            Step::Crash(crash) => stage.why_no_gate(crash.process),
+            Step::Pause(pause) => stage.why_no_gate(pause.process),
+            _ => None,
+        });
+        if let Some(reason) = at_gate {
+            return Some(reason.to_owned());
+        }
+        let ours = [StageKind::Sim, StageKind::Embedded].contains(&stage);
+        if self.world.no_target && stage == StageKind::Kind {
+            return Some("mcm has a target cluster on stage kind".to_owned());
+        }
+        if self.world.neighbour.is_some() && stage != StageKind::Sim {
+            return Some("another mcm beside the first one runs on stage sim only".to_owned());
+        }
+        if has(|step| matches!(step, Step::ApiFault(_))) && !ours {
+            return Some("the API server of this stage is not ours to disturb".to_owned());
+        }
+        let limits = self.stages.as_ref()?;
+        (!limits.only.contains(&stage)).then(|| limits.because.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! What disturbs a run: each disturbance is data, says what it does in one line, and is counted when it strikes.
+//!
+//! What must not live here: how a stage carries it out (`schedule`, and the stages themselves).
+
+use std::fmt;
+
+use apiserver::faults::{Action, Rule};
+use serde::{Deserialize, Serialize};
+
+use crate::DurationExpression;
+use crate::StageKind;
+use crate::step::Crash;
+use crate::step::Fault;
+use crate::step::KubeletAction;
+use crate::step::Process;
+use crate::step::VmAction;
+
+/// One thing that disturbs a run. Times count from the scenario's start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Disturbance {
+    /// A process is killed at one of its effects and started again.
+    Crash(Crash),
+    /// A process stands still at one of its effects, as after SIGSTOP, and goes on after a while.
+    Pause(Pause),
+    /// What a process watches reaches it late from one of its effects on.
+    Lag(Lag),
+    /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/faults.md` has it. Its window
+    /// counts from the start of the server.
+    Api(Box<Rule>),
+    /// The cloud fails or is slow for a while.
+    Cloud(CloudFault),
+    /// Something happens to the VM of a machine, if it has one then.
+    Vm(VmFault),
+    /// Something happens to the kubelet of a machine's VM, if it has one then.
+    Kubelet(KubeletFault),
+}
+
+/// A process stands still.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Pause {
+    /// Which.
+    pub process: Process,
+    /// Before which of its effects, counted from 1.
+    pub effect: u64,
+    /// How long.
+    pub time: DurationExpression,
+}
+
+/// What a process watches reaches it late.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Lag {
+    /// Which.
+    pub process: Process,
+    /// From which of its effects on, counted from 1.
+    pub effect: u64,
+    /// How late.
+    pub by: DurationExpression,
+    /// For how long; absent: to the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<DurationExpression>,
+}
+
+/// Calls of the cloud fail or are slow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CloudFault {
+    /// Which calls, and how.
+    pub fault: Fault,
+    /// From when; absent: from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<DurationExpression>,
+    /// Until when; absent: to the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<DurationExpression>,
+}
+
+/// Something happens to a VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VmFault {
+    /// Whose VM.
+    pub machine: String,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: VmAction,
+    /// When.
+    pub at: DurationExpression,
+}
+
+/// Something happens to a kubelet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KubeletFault {
+    /// On whose VM.
+    pub machine: String,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: KubeletAction,
+    /// When.
+    pub at: DurationExpression,
+}
+
+impl Disturbance {
+    /// Checks what types alone do not: the field below the disturbance, and what would do.
+    pub(super) fn validate(&self) -> Result<(), (String, String)> {
+        let effect = match self {
+            Self::Crash(crash) => Some(("crash", crash.effect)),
+            Self::Pause(pause) => Some(("pause", pause.effect)),
+            Self::Lag(lag) => Some(("lag", lag.effect)),
+            _ => None,
+        };
+        if let Self::Api(rule) = self {
+            return rule.check().map_err(|wrong| {
+                (
+                    format!("api.{}", wrong.field),
+                    format!("{}: {}", wrong.problem, wrong.fix),
+                )
+            });
+        }
+        match (effect, self) {
+            (Some((word, 0)), _) => Err((format!("{word}.effect"), "effects are counted from 1".to_owned())),
+            (_, Self::Cloud(cloud)) if cloud.fault.idle().is_some() => Err((
+                "cloud.fault".to_owned(),
+                cloud.fault.idle().unwrap_or_default().to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why that stage cannot carry it out; `None`: it can.
+    pub fn why_not_on(&self, stage: StageKind) -> Option<&'static str> {
+        match self {
+            Self::Crash(Crash { process, .. })
+            | Self::Pause(Pause { process, .. })
+            | Self::Lag(Lag { process, .. }) => stage.why_no_gate(*process),
+            Self::Api(_) => (![StageKind::Sim, StageKind::Embedded].contains(&stage))
+                .then_some("the API server of this stage is not ours to disturb; use --stage embedded or sim"),
+            Self::Cloud(_) | Self::Vm(_) | Self::Kubelet(_) => (stage == StageKind::Kind)
+                .then_some("plans are not followed on stage kind; use --stage embedded or sim"),
+        }
+    }
+
+    /// The name of its rule, if it is one; rules of a plan have names of their own.
+    pub fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Api(rule) => Some(&rule.name),
+            Self::Cloud(cloud) => Some(&cloud.fault.name),
+            _ => None,
+        }
+    }
+
+    /// Under which word campaigns count it: what kind of fault it is, whomever it strikes.
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Crash(crash) => format!("crash {} {}", crash.process, crash.at),
+            Self::Pause(pause) => format!("pause {}", pause.process),
+            Self::Lag(lag) => format!("lag {}", lag.process),
+            Self::Api(rule) => match &rule.action {
+                Action::Fail { code, at, .. } => format!("api fail {code} {at}"),
+                Action::Drop { at } => format!("api drop {at}"),
+                Action::Delay { at, .. } => format!("api delay {at}"),
+                action => format!("api {}", action.word()),
+            },
+            Self::Cloud(CloudFault { fault, .. }) => {
+                let how = match fault.code {
+                    Some(_) if fault.after_effect => "error after effect",
+                    Some(_) => "error",
+                    None => "slow",
+                };
+                format!("cloud {} {how}", fault.call.rpc())
+            }
+            Self::Vm(fault) => format!("vm {}", format!("{:?}", fault.action).to_lowercase()),
+            Self::Kubelet(fault) => format!("kubelet {}", format!("{:?}", fault.action).to_lowercase()),
+        }
+    }
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crash(crash) => write!(f, "crash {} {} effect {}", crash.process, crash.at, crash.effect),
+            Self::Pause(Pause { process, effect, time }) => {
+                write!(f, "pause {process} from effect {effect} for {time}")
+            }
+            Self::Lag(Lag {
+                process,
+                effect,
+                by,
+                lasts,
+            }) => {
+                write!(f, "lag what {process} watches by {by} from effect {effect}")?;
+                lasts.as_ref().map_or(Ok(()), |lasts| write!(f, " for {lasts}"))
+            }
+            Self::Api(rule) => write!(f, "API fault {}: {}", rule.name, rule.action),
+            Self::Cloud(CloudFault { fault, from, until }) => {
+                write!(f, "cloud fault {} in {}", fault.name, fault.call.rpc())?;
+                if let Some(from) = from {
+                    write!(f, " from {from}")?;
+                }
+                until.as_ref().map_or(Ok(()), |until| write!(f, " until {until}"))
+            }
+            Self::Vm(fault) => write!(f, "{:?} the VM of {} at {}", fault.action, fault.machine, fault.at),
+            Self::Kubelet(fault) => write!(f, "{:?} the kubelet of {} at {}", fault.action, fault.machine, fault.at),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+use rstest::rstest;
+
+use super::*;
+use crate::builder::create_machine;
+
+fn named() -> Vec<Scenario> {
+    vec![Scenario::new("story", "A story.").step(create_machine("m-1"))]
+}
+
+const EVERYTHING: &str = "
+base: story
+seed: 7
+mutant: some-defect
+disturbances:
+- crash: {process: mcm, at: after, effect: 6}
+- pause: {process: mcm, effect: 3, time: 30s}
+- lag: {process: mcm, effect: 4, by: slack, lasts: 2m}
+- cloud: {fault: {name: outage, call: createMachine, code: Unavailable}, from: 1m, until: bootDelay + 1m}
+- api: {name: slow, match: {client: '*:mcm', verbs: [create], window: {from: 10s, until: 1m}}, action: {delay: {by: 2s}}}
+- vm: {machine: m-1, do: kill, at: 3m}
+- kubelet: {machine: m-1, do: stop, at: 4m}
+limits: {virtualTime: 2h, events: 100000}
+";
+
+#[test]
+fn a_plan_is_the_same_after_it_was_written_and_read() {
+    let plan = Plan::from_yaml(EVERYTHING, "a.yaml", &named()).unwrap();
+    assert_eq!(plan.disturbances.len(), 7);
+    let yaml = plan.to_yaml().unwrap();
+    assert_eq!(Plan::from_yaml(&yaml, "b.yaml", &[]).unwrap(), plan, "{yaml}");
+    let json = serde_json::to_string(&plan).unwrap();
+    assert_eq!(Plan::from_yaml(&json, "c.json", &[]).unwrap(), plan, "{json}");
+}
+
+#[test]
+fn a_plan_that_says_little_has_the_first_seed_and_wide_limits() {
+    let plan = Plan::from_yaml("base: story", "a.yaml", &named()).unwrap();
+    assert_eq!(plan, Plan::new(named().remove(0), 1));
+}
+
+#[rstest]
+#[case::an_unknown_word("base: story\ndisturbances:\n- crahs: {process: mcm}\n", &["line 3", "crahs", "crash"])]
+#[case::an_unknown_field("base: story\nsead: 3\n", &["line 2", "sead", "seed"])]
+#[case::an_unknown_process("base: story\ndisturbances:\n- pause: {process: mmc, effect: 1, time: 1s}\n", &["line 3", "mmc", "mcm"])]
+#[case::no_scenario("seed: 1\n", &["base", "write it out"])]
+#[case::an_unknown_scenario("base: nothing\n", &["base", "nothing", "drydock list"])]
+#[case::effect_zero("base: story\ndisturbances:\n- crash: {process: mcm, at: before, effect: 0}\n", &["disturbances[0].crash.effect", "from 1"])]
+#[case::a_fault_that_does_nothing(
+    "base: story\ndisturbances:\n- cloud: {fault: {name: a, call: createMachine}}\n", &["disturbances[0].cloud.fault", "`latency`"]
+)]
+#[case::a_conflict_of_a_read(
+    "base: story\ndisturbances:\n- api: {name: a, match: {verbs: [get]}, action: {fail: {code: 409}}}\n", &["disturbances[0].api.", "409"]
+)]
+#[case::two_rules_of_one_name(
+    "base: story\ndisturbances:\n- api: {name: a, action: {compact: {}}}\n- api: {name: a, action: {compact: {}}}\n", &["disturbances[1].name", "\"a\""]
+)]
+#[case::no_room("base: story\nlimits: {events: 0}\n", &["limits", "no room"])]
+fn a_bad_plan_names_place_and_cure(#[case] text: &str, #[case] expected: &[&str]) {
+    let error = Plan::from_yaml(text, "a.yaml", &named()).unwrap_err().to_string();
+    assert!(error.starts_with("a.yaml: "), "{error}");
+    for word in expected {
+        assert!(error.contains(word), "{word:?} is not in {error}");
+    }
+}

@@ -1,0 +1,39 @@
+//! The Secrets that a run leaves.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ListParams};
+use stage::clusters::Clusters;
+
+/// Under which name [`secrets`] has the number of bootstrap tokens.
+pub const TOKENS: &str = "bootstrap tokens";
+
+/// The names of the Secrets in a scenario's namespace; bootstrap tokens, which have random names, are counted.
+///
+/// # Errors
+/// One sentence, when they cannot be listed.
+pub async fn secrets(clusters: &Clusters, namespace: &str) -> Result<BTreeMap<String, String>, String> {
+    let (mut end, mut tokens) = (BTreeMap::new(), 0_u32);
+    let mut secrets = Vec::new();
+    for (client, namespace) in [(clusters.control(), namespace), (clusters.target(), "kube-system")] {
+        let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let listed = api.list_metadata(&ListParams::default()).await;
+        secrets.extend(
+            listed
+                .map_err(|error| format!("cannot list Secrets in {namespace}: {error}"))?
+                .items,
+        );
+    }
+    for secret in secrets {
+        let name = secret.metadata.name.unwrap_or_default();
+        if name.starts_with("bootstrap-token-") {
+            tokens += 1;
+        } else {
+            let namespace = secret.metadata.namespace.unwrap_or_default();
+            end.insert(format!("Secret {namespace}/{name}"), "there".to_owned());
+        }
+    }
+    end.insert(TOKENS.to_owned(), tokens.to_string());
+    Ok(end)
+}

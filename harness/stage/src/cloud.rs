@@ -1,0 +1,445 @@
+//! The fake cloud's controls as the harness uses them, whatever the transport.
+//!
+//! What must not live here: what a fault or a VM's state means for a scenario.
+
+use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fakecloud::proto;
+use fakecloud::proto::cloud_client::CloudClient as Client;
+use futures::stream::{BoxStream, StreamExt};
+use k8s_openapi::ByteString;
+use mcm_api::{Code, Machine, MachineClass};
+use mcm_driver::Driver as _;
+use mcm_driver::MachineRequest;
+use mcm_driver::client::GrpcDriver;
+use tonic::body::Body;
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
+
+use scenario::disturb::SlowCreation;
+use scenario::step::{CloudCall, Effect, FailZone, Fault, KubeletAction, VmAction, ZoneFailure};
+use scenario::{Timeouts, fixtures};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
+
+/// Class of VMs that somebody made by hand.
+const HAND_MADE: &str = "by-hand";
+/// What a node shows whose disk is full.
+const DISK_PRESSURE: &str = "DiskPressure";
+/// How long one call may take.
+const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// A client of the controls; clones share the transport.
+#[derive(Clone, Debug)]
+pub struct CloudClient(Client<Transport>, GrpcDriver<Transport>);
+
+impl CloudClient {
+    /// Over whatever answers gRPC: a channel, or the server's struct itself.
+    pub fn new<S>(service: S) -> Self
+    where
+        S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        let transport = transport(service);
+        Self(Client::new(transport.clone()), GrpcDriver::new(transport))
+    }
+
+    /// The same, where another service answers the driver's calls.
+    #[must_use]
+    pub fn with_driver<S>(self, service: S) -> Self
+    where
+        S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+    {
+        Self(self.0, GrpcDriver::new(transport(service)))
+    }
+
+    /// Makes a VM as a driver would that nobody asked, with the tags of the fixture class or without.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn make_vm(&self, namespace: &str, name: &str, tagged: bool) -> Result<(), String> {
+        let mut class = fixtures::class(namespace);
+        if !tagged && let Some(spec) = class["providerSpec"].as_object_mut() {
+            spec.remove("tags");
+        }
+        let read = |error: serde_json::Error| error.to_string();
+        let mut machine: Machine = serde_json::from_value(fixtures::machine(name, namespace)).map_err(read)?;
+        machine.spec.class.name = HAND_MADE.to_owned();
+        let mut class: MachineClass = serde_json::from_value(class).map_err(read)?;
+        class.metadata.name = Some(HAND_MADE.to_owned());
+        let secret = [("apiToken", fixtures::API_TOKEN), ("userData", "by hand")];
+        let secret = secret.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
+        let request = MachineRequest {
+            machine,
+            class,
+            secret: secret.into_iter().collect(),
+        };
+        match tokio::time::timeout(CALL_LIMIT, self.1.create_machine(request)).await {
+            Ok(made) => made.map(drop).map_err(|error| error.to_string()),
+            Err(_) => Err(format!("fakecloud makes no VM within {CALL_LIMIT:?}")),
+        }
+    }
+
+    /// Over a connection to an address such as `http://127.0.0.1:8090`, made when it is first needed.
+    ///
+    /// # Errors
+    /// When the address makes no sense.
+    pub fn connect(address: &str) -> Result<Self, String> {
+        let endpoint = tonic::transport::Endpoint::from_shared(address.to_owned())
+            .map_err(|error| format!("{address:?} is no address of a fakecloud: {error}"))?;
+        Ok(Self::new(endpoint.connect_lazy()))
+    }
+
+    /// Everything that happened after that number of the ledger and happens from now on, each with its number.
+    ///
+    /// # Errors
+    /// When the stream cannot be opened.
+    pub async fn watch(&self, after: u64) -> Result<BoxStream<'static, Result<(u64, CloudEvent), String>>, String> {
+        let records = limited(self.0.clone().watch(proto::WatchRequest { after })).await?;
+        let told = RecordReader {
+            cloud: self.clone(),
+            known: BTreeMap::new(),
+        };
+        let batches = futures::stream::unfold((records, told), |(mut records, mut told)| async move {
+            let events = match records.message().await {
+                Ok(Some(record)) => match told.events(&record).await {
+                    Ok(events) => events.into_iter().map(|event| Ok((record.sequence, event))).collect(),
+                    Err(reason) => vec![Err(reason)],
+                },
+                Ok(None) => return None,
+                Err(status) => vec![Err(status.to_string())],
+            };
+            Some((futures::stream::iter(events), (records, told)))
+        });
+        Ok(batches.flatten().boxed())
+    }
+
+    /// All VMs, terminated ones included.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn vms(&self) -> Result<Vec<Vm>, String> {
+        let info = limited(self.0.clone().info(proto::InfoRequest {})).await?;
+        let list = proto::ListVmsRequest {
+            include_terminated: true,
+            ..proto::ListVmsRequest::default()
+        };
+        let vms = limited(self.0.clone().list_vms(list)).await?.vms;
+        Ok(vms
+            .into_iter()
+            .filter_map(|vm| from_proto(vm, info.last_sequence))
+            .collect())
+    }
+
+    /// Adds a rule by which calls fail.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn inject(&self, fault: &Fault, timeouts: &Timeouts) -> Result<(), String> {
+        let latency = fault
+            .latency
+            .as_ref()
+            .map(|latency| latency.value(timeouts))
+            .unwrap_or_default();
+        let rule = proto::Fault {
+            id: fault.name.clone(),
+            operation: operation(fault.call).into(),
+            machine: fault.machine.clone().unwrap_or_default(),
+            skip: fault.skip.into(),
+            times: fault.times.map(u64::from),
+            code: fault.code.map_or(0, Code::number),
+            message: fault.message.clone().unwrap_or_default(),
+            latency_nanos: nanos(latency),
+            effect_before_error: fault.after_effect,
+            lie: fault.effect == Some(Effect::Lie),
+            stuck: fault.effect == Some(Effect::Stuck),
+            nameless: fault.effect == Some(Effect::Nameless),
+            partial: match fault.effect {
+                Some(Effect::OnlyNics) => proto::Partial::Nics.into(),
+                _ => proto::Partial::Unspecified.into(),
+            },
+            stale: match &fault.effect {
+                Some(Effect::Stale(by)) => Some(proto::Stale {
+                    by: Some(proto::stale::By::Nanos(nanos(by.value(timeouts)))),
+                }),
+                _ => None,
+            },
+            ..proto::Fault::default()
+        };
+        limited(self.0.clone().add_fault(rule)).await.map(drop)
+    }
+
+    /// The creations for a machine take effect so much later, and are answered then.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn slow_creation(&self, slow: &SlowCreation, timeouts: &Timeouts) -> Result<(), String> {
+        let by = slow.by.value(timeouts);
+        let rule = proto::Fault {
+            id: slow.name.clone(),
+            operation: operation(CloudCall::CreateMachine).into(),
+            machine: slow.machine.clone(),
+            times: Some(1),
+            effect_delay_nanos: nanos(by),
+            ..proto::Fault::default()
+        };
+        limited(self.0.clone().add_fault(rule)).await.map(drop)
+    }
+
+    /// How many disks and network interfaces there are that no VM has.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn lost_parts(&self) -> Result<usize, String> {
+        let request = proto::AuditLedgerRequest::default();
+        let findings = limited(self.0.clone().audit_ledger(request)).await?.findings;
+        let lost = |finding: &&proto::Finding| {
+            matches!(
+                finding.kind(),
+                proto::FindingKind::OrphanDisk | proto::FindingKind::OrphanNic
+            )
+        };
+        Ok(findings.iter().filter(lost).count())
+    }
+
+    /// Takes all rules away; their names.
+    ///
+    /// # Errors
+    /// When the cloud does not answer.
+    pub async fn lift_all(&self) -> Result<Vec<String>, String> {
+        let list = limited(self.0.clone().list_faults(proto::ListFaultsRequest {})).await?;
+        let names: Vec<String> = list.faults.into_iter().map(|fault| fault.id).collect();
+        for name in &names {
+            self.lift(name).await?;
+        }
+        Ok(names)
+    }
+
+    /// Takes a rule away.
+    ///
+    /// # Errors
+    /// When there is no such rule.
+    pub async fn lift(&self, rule: &str) -> Result<(), String> {
+        let request = proto::RemoveFaultRequest { id: rule.to_owned() };
+        limited(self.0.clone().remove_fault(request)).await.map(drop)
+    }
+
+    /// Lets a zone fail until it is mended.
+    ///
+    /// # Errors
+    /// When the cloud refuses it.
+    pub async fn fail_zone(&self, fail: &FailZone) -> Result<(), String> {
+        let failure = match fail.failure {
+            ZoneFailure::Api => proto::ZoneFailure::Api,
+            ZoneFailure::Compute => proto::ZoneFailure::Compute,
+            ZoneFailure::Both => proto::ZoneFailure::Both,
+        };
+        let request = proto::FailZoneRequest {
+            zone: fail.zone.clone(),
+            failure: failure.into(),
+            ..proto::FailZoneRequest::default()
+        };
+        limited(self.0.clone().fail_zone(request)).await.map(drop)
+    }
+
+    /// Mends a zone.
+    ///
+    /// # Errors
+    /// When it has not failed.
+    pub async fn mend_zone(&self, zone: &str) -> Result<(), String> {
+        let request = proto::MendZoneRequest { zone: zone.to_owned() };
+        limited(self.0.clone().mend_zone(request)).await.map(drop)
+    }
+
+    /// Makes nodes `node-0`, `node-1` and so on that no machine stands behind.
+    ///
+    /// # Errors
+    /// When the cloud has no machine type.
+    pub async fn create_nodes(&self, count: u32) -> Result<(), String> {
+        let mut client = self.0.clone();
+        let info = limited(client.info(proto::InfoRequest::default())).await?;
+        let machine_type = info.machine_types.first().cloned();
+        let request = proto::CreateNodesRequest {
+            count,
+            machine_type: machine_type.ok_or("fakecloud offers no machine type")?,
+            ..proto::CreateNodesRequest::default()
+        };
+        limited(client.create_nodes(request)).await.map(drop)
+    }
+
+    /// Does something to a VM.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it is in the wrong state.
+    pub async fn vm_action(&self, id: &str, action: VmAction) -> Result<(), String> {
+        let mut client = self.0.clone();
+        let hold = proto::HoldRequest { pattern: id.to_owned() };
+        match action {
+            VmAction::Kill => limited(client.kill_vm(by_id(id))).await.map(drop),
+            VmAction::Stop => limited(client.stop_vm(by_id(id))).await.map(drop),
+            VmAction::Start => limited(client.start_vm(by_id(id))).await.map(drop),
+            VmAction::Reboot => limited(client.reboot_vm(by_id(id))).await.map(drop),
+            VmAction::Step => limited(client.step(by_id(id))).await.map(drop),
+            VmAction::Hold => limited(client.hold(hold)).await.map(drop),
+            VmAction::Release => limited(client.release(hold)).await.map(drop),
+            VmAction::Delete => limited(client.delete_vm(by_id(id))).await.map(drop),
+        }
+    }
+
+    /// Does something to a VM's kubelet.
+    ///
+    /// # Errors
+    /// When there is no such VM.
+    pub async fn kubelet_action(&self, id: &str, action: KubeletAction) -> Result<(), String> {
+        let mut client = self.0.clone();
+        match action {
+            KubeletAction::Stop => limited(client.stop_kubelet(by_id(id))).await.map(drop),
+            KubeletAction::Start => limited(client.start_kubelet(by_id(id))).await.map(drop),
+            KubeletAction::FillDisk => {
+                let condition = proto::NodeCondition {
+                    r#type: DISK_PRESSURE.to_owned(),
+                    status: "True".to_owned(),
+                    ..proto::NodeCondition::default()
+                };
+                let request = proto::SetNodeConditionRequest {
+                    vm: Some(by_id(id)),
+                    condition: Some(condition),
+                };
+                limited(client.set_node_condition(request)).await.map(drop)
+            }
+            KubeletAction::FreeDisk => {
+                let request = proto::ClearNodeConditionRequest {
+                    vm: Some(by_id(id)),
+                    r#type: DISK_PRESSURE.to_owned(),
+                };
+                limited(client.clear_node_condition(request)).await.map(drop)
+            }
+        }
+    }
+}
+
+/// Turns records into events; a VM's machine is asked for once.
+struct RecordReader {
+    cloud: CloudClient,
+    known: BTreeMap<String, Vm>,
+}
+
+impl RecordReader {
+    /// What a record tells: all of it or, with an error, nothing.
+    async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, String> {
+        let mut events = Vec::new();
+        // What the storage of a cluster asks for is no call of a driver, and can be struck like one.
+        if record.kind() == proto::RecordKind::Call || !record.fault_id.is_empty() {
+            events.push(CloudEvent::Call(Call {
+                call: record.operation.clone(),
+                machine: name(&record.machine).to_owned(),
+                code: Code::from_number(record.code)
+                    .unwrap_or(Code::Unknown)
+                    .name()
+                    .to_owned(),
+                rule: Some(record.fault_id.clone()).filter(|rule| !rule.is_empty()),
+                client: record.client.clone(),
+            }));
+        }
+        if record.kind() == proto::RecordKind::Kubelet {
+            events.push(CloudEvent::Kubelet(Kubelet {
+                machine: name(&record.machine).to_owned(),
+                what: record.operation.clone(),
+                message: record.message.clone(),
+            }));
+        }
+        if let Some(state) = vm_state(record.state).filter(|_| !record.vm_id.is_empty()) {
+            let vm = self.vm(record).await?;
+            events.push(CloudEvent::Vm(Vm {
+                state,
+                revision: record.sequence,
+                ..vm
+            }));
+        }
+        Ok(events)
+    }
+
+    async fn vm(&mut self, record: &proto::Record) -> Result<Vm, String> {
+        if let Some(vm) = self.known.get(&record.vm_id) {
+            return Ok(vm.clone());
+        }
+        let vm = limited(self.cloud.0.clone().get_vm(by_id(&record.vm_id))).await?;
+        let vm = from_proto(vm, record.sequence).ok_or_else(|| format!("VM {} has no state", record.vm_id))?;
+        self.known.insert(vm.id.clone(), vm.clone());
+        Ok(vm)
+    }
+}
+
+fn transport<S>(service: S) -> Transport
+where
+    S: tower::Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    BoxCloneSyncService::new(service.map_err(|error| tonic::Status::from_error(error.into())))
+}
+
+fn by_id(id: &str) -> proto::VmReference {
+    proto::VmReference {
+        by: Some(proto::vm_reference::By::Id(id.to_owned())),
+    }
+}
+
+fn from_proto(vm: proto::Vm, revision: u64) -> Option<Vm> {
+    Some(Vm {
+        state: vm_state(vm.state)?,
+        machine: name(&vm.machine).to_owned(),
+        id: vm.id,
+        machine_uid: vm.machine_uid,
+        provider_id: vm.provider_id,
+        node: vm.node,
+        revision,
+    })
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The name in `NAMESPACE/NAME` or `NAME`.
+fn name(machine: &str) -> &str {
+    machine.rsplit('/').next().unwrap_or(machine)
+}
+
+fn operation(call: CloudCall) -> proto::Operation {
+    match call {
+        CloudCall::CreateMachine => proto::Operation::Create,
+        CloudCall::InitializeMachine => proto::Operation::Initialize,
+        CloudCall::DeleteMachine => proto::Operation::Delete,
+        CloudCall::GetMachineStatus => proto::Operation::GetStatus,
+        CloudCall::ListMachines => proto::Operation::List,
+        CloudCall::UpdateMachine => proto::Operation::Update,
+        CloudCall::AttachVolume => proto::Operation::Attach,
+        CloudCall::DetachVolume => proto::Operation::Detach,
+    }
+}
+
+async fn limited<T>(call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, String> {
+    match tokio::time::timeout(CALL_LIMIT, call).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(format!("fakecloud answers {:?}: {}", status.code(), status.message())),
+        Err(_) => Err(format!("fakecloud does not answer within {CALL_LIMIT:?}")),
+    }
+}
+
+fn vm_state(state: i32) -> Option<VmState> {
+    match proto::VmState::try_from(state).ok()? {
+        proto::VmState::Unspecified => None,
+        proto::VmState::Pending => Some(VmState::Pending),
+        proto::VmState::Running => Some(VmState::Running),
+        proto::VmState::Stopped => Some(VmState::Stopped),
+        proto::VmState::Stopping => Some(VmState::Stopping),
+        proto::VmState::Terminated => Some(VmState::Terminated),
+    }
+}

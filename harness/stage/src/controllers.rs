@@ -1,0 +1,80 @@
+//! The built-in controllers beside a control plane that has none of its own.
+//!
+//! What lives here: how they and the embedded server are set for each other, and waiting for what they make first.
+//! What must not: the controllers, and who starts them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::controllers::{Name, Settings, node_lifecycle};
+use apiserver::Authorization;
+use clock::{Clock, Seed};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::Api;
+use kube::runtime::wait::await_condition;
+use tokio_util::sync::CancellationToken;
+
+use super::audit::Audit;
+use scenario::Timeouts;
+
+/// How long the controllers may take to furnish a namespace.
+const FURNISHED: Duration = Duration::from_secs(30);
+
+/// How the embedded server is set: RBAC is enforced, and it leaves to the controllers what is theirs.
+pub fn server_options(clock: Clock, seed: Seed, audit: &Audit) -> apiserver::Options {
+    apiserver::Options {
+        authorization: Authorization::Rbac,
+        observer: Some(Arc::new(audit.clone())),
+        garbage_collector: true,
+        namespace_controllers: true,
+        service_account_admission: true,
+        ..apiserver::Options::new(clock, seed)
+    }
+}
+
+/// How the controllers are set on a stage. Without a certificate, as in virtual time, none is published.
+pub fn settings(timeouts: &Timeouts, root_certificate: &str) -> Settings {
+    let settings = Settings {
+        root_certificate: root_certificate.to_owned(),
+        node_lifecycle: node_lifecycle(timeouts),
+        ..Settings::default()
+    };
+    match root_certificate {
+        "" => settings.without([Name::RootCertificates]),
+        _ => settings,
+    }
+}
+
+/// How node lifecycle is set on a stage.
+pub fn node_lifecycle(timeouts: &Timeouts) -> node_lifecycle::Settings {
+    node_lifecycle::Settings {
+        monitor_period: (timeouts.node_grace / 10).min(Duration::from_secs(5)),
+        grace: timeouts.node_grace,
+        startup_grace: timeouts.node_grace + Duration::from_secs(10),
+        ..node_lifecycle::Settings::default()
+    }
+}
+
+/// Runs them until the future is dropped. The answer says that they ended, which they should not.
+pub async fn run(client: kube::Client, clock: Clock, seed: Seed, settings: Settings) -> String {
+    ::controllers::run(client, clock, seed, settings, CancellationToken::new()).await;
+    "the built-in controllers ended".to_owned()
+}
+
+/// Waits until pods can be made in a namespace: until it has its default service account.
+///
+/// # Errors
+/// A sentence, when it has none after half a minute.
+pub async fn furnished(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+    let account = await_condition(api, "default", |account: Option<&ServiceAccount>| account.is_some());
+    match tokio::time::timeout(FURNISHED, account).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!(
+            "cannot watch for the default service account of namespace {namespace}: {error}"
+        )),
+        Err(_) => Err(format!(
+            "namespace {namespace} has no default service account after {FURNISHED:?}: do the controllers run?"
+        )),
+    }
+}

@@ -1,0 +1,217 @@
+//! mcm as processes of their own behind gates: everything that they ask of the API server and of the cloud passes a
+//! port of this process, is counted, and can be their last act (SIGKILL); they stand still by SIGSTOP and SIGCONT.
+//!
+//! What must not live here: what strikes when (`plan`).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clock::Clock;
+use parking_lot::Mutex;
+use serde_json::json;
+use sim::{Gate, Trace};
+use tokio::task::JoinSet;
+use tonic::transport::{Channel, Endpoint};
+use tower::Layer;
+
+use super::child::{Group, Program};
+use super::clusters::Clusters;
+use super::plane::private_file;
+use super::ports::free_port;
+use super::setup::{self, Kubeconfigs, NO_TARGET};
+use super::supervised::{RESTART_DELAY, Supervised};
+use super::{names_of_mcm, proxy};
+use crate::plan::effects;
+use scenario::Timeouts;
+use scenario::plan::Disturbance;
+
+/// What each incarnation is made from.
+#[derive(Clone, Debug)]
+pub(super) struct Recipe {
+    /// mcm itself.
+    pub(super) program: PathBuf,
+    /// What named durations are worth.
+    pub(super) timeouts: Timeouts,
+    /// The namespace of machines.
+    pub(super) namespace: String,
+    /// HOST:PORT of the driver.
+    pub(super) driver: String,
+    /// Where kubeconfigs and logs go.
+    pub(super) folder: PathBuf,
+    /// The API servers, as their service account.
+    pub(super) clusters: Clusters,
+    /// Whether they have no target cluster.
+    pub(super) no_target: bool,
+}
+
+/// The processes; dropping it kills them.
+pub(super) struct Gated {
+    /// Their gates and what controls them.
+    pub(super) mcm: Supervised,
+    /// What they did.
+    pub(super) trace: Trace,
+    names: Vec<String>,
+    parts: JoinSet<String>,
+}
+
+impl std::fmt::Debug for Gated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gated").field("mcm", &self.mcm).finish_non_exhaustive()
+    }
+}
+
+impl Gated {
+    /// Starts `count` of them, with what strikes at their effects.
+    pub(super) fn start(recipe: &Recipe, count: u32, disturbances: &[Disturbance]) -> Result<Self, String> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", recipe.driver))
+            .map_err(|error| format!("{:?} is no address of a driver: {error}", recipe.driver))?;
+        let channel = endpoint.connect_lazy();
+        let trace = Trace::new(Clock::wall(), sim::Keep::default());
+        let group = Gate::new("mcm", trace.clone());
+        effects::arm(disturbances, &recipe.timeouts, |_| group.clone());
+        let names = names_of_mcm(count);
+        let mut mcm = Supervised::new(group.clone());
+        let mut parts = JoinSet::new();
+        for name in &names {
+            let gate = group.beside(name);
+            let group_of_child = Arc::new(Mutex::new(None));
+            let maker = Maker {
+                name: name.clone(),
+                recipe: recipe.clone(),
+                gate: gate.clone(),
+                channel: channel.clone(),
+                child: Arc::clone(&group_of_child),
+            };
+            let process = sim::process(name, gate.clone(), move || maker.clone().incarnation())
+                .restart_delay(RESTART_DELAY)
+                .restart_after(|_| true);
+            mcm.add(name, process.handle(), gate.clone());
+            let name = name.clone();
+            parts.spawn(async move { format!("{name} ended: {}", process.run().await) });
+            parts.spawn(stop_and_go(gate, group_of_child));
+        }
+        Ok(Self {
+            mcm,
+            trace,
+            names,
+            parts,
+        })
+    }
+
+    /// Kills them, and writes down what they did; the files in `folder` that tell.
+    pub(super) fn stop(self, folder: &Path) -> Vec<String> {
+        const TRACE: &str = "trace.txt";
+        let lines: String = self.trace.entries().iter().map(|entry| format!("{entry}\n")).collect();
+        if let Err(error) = std::fs::write(folder.join(TRACE), lines) {
+            tracing::warn!(%error, "what passed the gates is not kept");
+        }
+        let logs = self.names.iter().map(|name| format!("{name}.log"));
+        logs.chain([TRACE.to_owned()]).collect()
+    }
+
+    /// Returns, with a sentence, when one ends for good.
+    pub(super) async fn ended(&mut self) -> String {
+        match self.parts.join_next().await {
+            Some(Ok(reason)) => reason,
+            Some(Err(error)) => format!("the supervisor of mcm broke: {error}"),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Maker {
+    name: String,
+    recipe: Recipe,
+    gate: Gate,
+    channel: Channel,
+    child: Arc<Mutex<Option<Group>>>,
+}
+
+impl Maker {
+    /// One life of the process, from its start to its end; why it ended. Dropping it is SIGKILL.
+    async fn incarnation(self) -> String {
+        self.live().await.unwrap_or_else(|reason| reason)
+    }
+
+    async fn live(self) -> Result<String, String> {
+        let (api, api_port) = proxy::listen().await?;
+        let (target, target_port) = proxy::listen().await?;
+        let (cloud, cloud_port) = proxy::listen().await?;
+        let control = self.kubeconfig("gate", api_port)?;
+        let kubeconfigs = Kubeconfigs {
+            target: match &self.recipe {
+                recipe if recipe.no_target => NO_TARGET.into(),
+                recipe if recipe.clusters.are_two() => self.kubeconfig("target-gate", target_port)?,
+                _ => control.clone(),
+            },
+            control,
+        };
+        let Recipe {
+            program,
+            timeouts,
+            namespace,
+            folder,
+            ..
+        } = &self.recipe;
+        let driver = format!("127.0.0.1:{cloud_port}");
+        let mut command: Vec<OsString> = vec![program.into()];
+        command.extend(setup::mcm_arguments(timeouts, namespace, &kubeconfigs, &driver));
+        command.push(format!("--port={}", free_port()?).into());
+        let program = Program {
+            name: self.name.clone(),
+            command,
+            environment: vec![("HOSTNAME".to_owned(), self.name.clone().into())],
+            log: folder.join(format!("{}.log", self.name)),
+        };
+        let clusters = &self.recipe.clusters;
+        let api = proxy::serve(api, self.gate.api().layer(proxy::api(clusters.control().clone())));
+        let target = proxy::serve(target, self.gate.api().layer(proxy::api(clusters.target().clone())));
+        let cloud = proxy::serve(cloud, self.gate.cloud().layer(proxy::cloud(self.channel.clone())));
+        let mut running = program.start()?;
+        *self.child.lock() = Some(running.group());
+        tokio::select! {
+            biased;
+            reason = running.ended() => Ok(reason),
+            never = api => match never {},
+            never = target => match never {},
+            never = cloud => match never {},
+        }
+    }
+
+    /// The way to the API server through the gate.
+    fn kubeconfig(&self, what: &str, port: u16) -> Result<PathBuf, String> {
+        let text = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": "gate", "cluster": { "server": format!("http://127.0.0.1:{port}") } }],
+            "users": [{ "name": "gate", "user": {} }],
+            "contexts": [{
+                "name": "gate",
+                "context": { "cluster": "gate", "user": "gate", "namespace": self.recipe.namespace },
+            }],
+            "current-context": "gate",
+        });
+        private_file(
+            &self.recipe.folder.join(format!("{}.{what}.kubeconfig", self.name)),
+            &text.to_string(),
+        )
+    }
+}
+
+/// Has the child stand still and go on as its gate does.
+async fn stop_and_go(gate: Gate, child: Arc<Mutex<Option<Group>>>) -> String {
+    loop {
+        for still in [true, false] {
+            if still {
+                gate.stands_still().await;
+            } else {
+                gate.goes_on().await;
+            }
+            if let Some(child) = *child.lock() {
+                child.stand_still(still);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Taking away what one run made: first who writes, then what was written, last the namespace.
+//!
+//! Nothing waits for a controller that is gone: finalizers of ours are taken off. What is touched outside of the namespace
+//! is ours by its provider id or its name. What must not live here: the end of a whole cluster (`removal`).
+
+use std::time::Duration;
+
+use clock::Clock;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams};
+use kube::runtime::wait::{await_condition, conditions};
+
+use super::world::RUN_LABEL;
+use super::{nodes, pods};
+use crate::objects::{release_held, remove_all, told};
+use crate::{deploy, tokens};
+
+/// How long a namespace may take to go.
+const NAMESPACE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Takes away everything of a run, and begins to remove its namespace. It may be called again.
+///
+/// # Errors
+/// One line: what is left, and why.
+pub(super) async fn tidy(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    end_programs(client, namespace).await?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    // From here on nobody writes any more.
+    release_held(client, namespace).await?;
+    remove_all(&pods, &ListParams::default(), |_| true).await?;
+    nodes::sweep(client).await?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), tokens::NAMESPACE);
+    remove_all(&secrets, &ListParams::default().fields(tokens::TYPE), tokens::is_of_mcm).await?;
+    deploy::remove(client, &deploy::rbac(namespace)?, &Clock::wall()).await
+}
+
+/// Ends the programs of a run for good, and waits until the last container has ended.
+async fn end_programs(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    // Nothing is created in a namespace that is on its way out, so no Deployment replaces the pods that are removed.
+    begin_removal(client, namespace).await?;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let programs = pods
+        .list(&ListParams::default().labels(&pods::of_both()))
+        .await
+        .map_err(told("pods"))?;
+    pods::remove(&pods, &programs.items).await
+}
+
+/// Deletes a namespace without waiting for what is in it. One that is on its way out, or gone, is fine.
+async fn begin_removal(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    match namespaces.delete(namespace, &DeleteParams::background()).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(format!("cannot delete the namespace {namespace}: {error}")),
+    }
+}
+
+/// Waits until a namespace is gone.
+///
+/// # Errors
+/// One line with what holds it.
+pub(super) async fn namespace_gone(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let Some(found) = namespaces.get_opt(namespace).await.map_err(told("namespaces"))? else {
+        return Ok(());
+    };
+    let uid = found.uid().unwrap_or_default();
+    let gone = await_condition(namespaces.clone(), namespace, conditions::is_deleted(&uid));
+    match tokio::time::timeout(NAMESPACE_LIMIT, gone).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("the namespace {namespace} cannot be watched: {error}")),
+        Err(_) => {
+            let found = namespaces.get_opt(namespace).await.ok().flatten();
+            let held = found.and_then(|found| found.status?.conditions).unwrap_or_default();
+            let held: Vec<_> = held
+                .into_iter()
+                .filter(|held| held.status == "True")
+                .filter_map(|held| held.message)
+                .collect();
+            Err(format!(
+                "the namespace {namespace} is not gone after {NAMESPACE_LIMIT:?}: {}",
+                held.join("; ")
+            ))
+        }
+    }
+}
+
+/// Takes away what sessions left that were killed, also Nodes whose namespace is gone. Nobody else uses the cluster.
+///
+/// # Errors
+/// One line: what is left, and why.
+pub(super) async fn leftovers(client: &kube::Client) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let left = namespaces.list(&ListParams::default().labels(RUN_LABEL)).await;
+    let left: Vec<String> = left
+        .map_err(told("namespaces"))?
+        .iter()
+        .map(ResourceExt::name_any)
+        .collect();
+    // All of them first: a Node that is deleted is written again while its fakecloud runs.
+    for namespace in &left {
+        end_programs(client, namespace).await?;
+    }
+    for namespace in &left {
+        tidy(client, namespace).await?;
+    }
+    for namespace in &left {
+        namespace_gone(client, namespace).await?;
+    }
+    nodes::sweep(client).await
+}

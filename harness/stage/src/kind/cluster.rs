@@ -1,0 +1,531 @@
+//! A kind cluster for one session: created or found, with images loaded and the machine API installed.
+//!
+//! What must not live here: what one scenario deploys and does (`world`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clock::Seed;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use parking_lot::Mutex;
+use tempfile::TempDir;
+
+use super::docker::Engine;
+use super::images::{ImageNames, Images};
+use super::progress::{Progress, step};
+use super::removal::Removal;
+use super::tools::{Call, Orphans, Tools, arguments};
+use super::{cleanup, system};
+use crate::setup;
+
+/// Where fakecloud's ledgers lie on the nodes; it goes with them.
+const FOLDER_ON_NODES: &str = "/var/local/drydock";
+/// How long a cluster may take to be created, the download of a node image included.
+const CREATE_LIMIT: Duration = Duration::from_mins(5);
+/// How long its node may take to be Ready after that.
+const READY_LIMIT: &str = "120s";
+/// How long two images may take to be copied to the nodes.
+const LOAD_LIMIT: Duration = Duration::from_mins(2);
+/// How long an answer of kind about a cluster that is there may take.
+const ASK_LIMIT: Duration = Duration::from_secs(20);
+/// How long the API server may take to answer.
+const REACH_LIMIT: Duration = Duration::from_secs(10);
+
+/// The node image that `scripts/kubernetes/node-image` makes; taken when the engine has it.
+const OWN_NODE_IMAGE: &str = "drydock/node:v1.36.3";
+/// What the names of clusters begin with that nobody named.
+const PREFIX: &str = "drydock-";
+
+const CONFIGURATION: &str = include_str!("../../../../deploy/kind/cluster.yaml");
+
+/// What cluster is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct KindOptions {
+    /// Its name: it is used if it is there, else created, and kept in both cases. Absent: a new one that is deleted.
+    pub cluster: Option<String>,
+    /// Whether a new one is kept.
+    pub keep: bool,
+    /// The image of its nodes. Absent: the one that was built here, else kind's own.
+    pub node_image: Option<String>,
+    /// kind's configuration file; absent: ours.
+    pub config: Option<PathBuf>,
+    /// Finished images of mcm and fakecloud.
+    pub images: ImageNames,
+    /// Whether it is only a cluster: without images, and without the machine API.
+    pub bare: bool,
+    /// Below which a failed start leaves its logs.
+    pub reports: PathBuf,
+}
+
+/// A cluster that is up. Dropped, it is deleted unless it is to be kept.
+pub struct Cluster {
+    pub(super) name: String,
+    pub(super) engine: Engine,
+    pub(super) client: kube::Client,
+    /// Absent in a bare one.
+    images: Option<Images>,
+    pub(super) progress: Progress,
+    pub(super) seed: Seed,
+    /// The namespaces that this session made, and whether they were tidied up.
+    pub(super) namespaces: Mutex<BTreeMap<String, bool>>,
+    kept: bool,
+    removal: Removal,
+    kubeconfig: PathBuf,
+    // Last: the others' files are in it.
+    folder: TempDir,
+    _lock: Option<Lock>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster")
+            .field("name", &self.name)
+            .field("images", &self.images)
+            .field("kept", &self.kept)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Creates or finds the cluster and makes it ready for scenarios. Dropped on the way, nothing is left.
+    ///
+    /// # Errors
+    /// One line: what is missing or failed.
+    pub async fn start(options: &KindOptions, progress: Progress) -> Result<Self, String> {
+        let (tools, engine) = match (Tools::find(), Engine::connect().await) {
+            (Ok(tools), Ok(engine)) => (tools, engine),
+            (Err(tools), Err(engine)) => return Err(format!("{tools}; {engine}")),
+            (Err(lack), _) | (_, Err(lack)) => return Err(lack),
+        };
+        let seed = Seed::from_entropy()?;
+        let name = match &options.cluster {
+            Some(name) => checked(name)?,
+            None => format!("{PREFIX}{}", random_suffix(&seed, "cluster")),
+        };
+        let lock = options.cluster.as_deref().map(Lock::take).transpose()?;
+        let exists = !engine.nodes(Some(&name)).await?.is_empty();
+        let folder = tempfile::Builder::new().prefix("drydock-kind-").tempdir();
+        let folder = folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let plan = Plan {
+            tools,
+            engine,
+            name,
+            exists,
+            kubeconfig: folder.path().join("kubeconfig"),
+            orphans: Orphans::default(),
+        };
+        let mut removal = Removal::of(&plan.tools, &plan.name, &plan.kubeconfig, &plan.orphans);
+        if exists {
+            removal.forget();
+        }
+        let brought_up = Box::pin(plan.bring_up(options, folder.path(), &progress)).await;
+        let (images, client) = brought_up.map_err(|reason| keep_logs(reason, folder.path(), options, &plan.name))?;
+        let kept = options.keep || options.cluster.is_some();
+        if kept {
+            removal.forget();
+        }
+        Ok(Self {
+            name: plan.name,
+            engine: plan.engine,
+            client,
+            images,
+            progress,
+            seed,
+            namespaces: Mutex::default(),
+            kept,
+            removal,
+            kubeconfig: plan.kubeconfig,
+            folder,
+            _lock: lock,
+        })
+    }
+
+    /// The administrator's kubeconfig; it goes with the session.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The images of mcm and fakecloud.
+    ///
+    /// # Errors
+    /// When it is a bare cluster.
+    pub(super) fn images(&self) -> Result<&Images, String> {
+        let bare = || format!("cluster {} was made without images", self.name);
+        self.images.as_ref().ok_or_else(bare)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Ends the session: a cluster that is not kept is deleted; in one that is, what this session made.
+    ///
+    /// # Errors
+    /// One line with what is left, and the command that removes it.
+    pub async fn end(mut self) -> Result<(), String> {
+        if !self.kept {
+            let (progress, mut removal) = (self.progress.clone(), self.removal);
+            let what = format!("cluster {} deleted", self.name);
+            let removed = tokio::task::spawn_blocking(move || removal.remove());
+            return step(&progress, &what, async move {
+                removed.await.map_err(|error| error.to_string())?
+            })
+            .await;
+        }
+        self.tidy_up().await?;
+        let namespaces = std::mem::take(self.namespaces.get_mut());
+        for namespace in namespaces.keys() {
+            cleanup::namespace_gone(&self.client, namespace).await?;
+        }
+        (self.progress)(&format!(
+            "cluster {0} is kept; use it with: kind export kubeconfig --name {0}; remove it with: kind delete cluster --name {0}",
+            self.name
+        ));
+        Ok(())
+    }
+
+    /// Tidies up the namespaces of this session that were not yet: those of runs that broke off.
+    ///
+    /// # Errors
+    /// One line: what is left, and why.
+    pub(super) async fn tidy_up(&self) -> Result<(), String> {
+        let namespaces = self.namespaces.lock().clone();
+        for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
+            self.tidy(namespace).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes away everything of a run, and begins to remove its namespace.
+    ///
+    /// # Errors
+    /// One line: what is left, and why.
+    pub(super) async fn tidy(&self, namespace: &str) -> Result<(), String> {
+        Box::pin(cleanup::tidy(&self.client, namespace)).await?;
+        self.note(namespace, true);
+        Ok(())
+    }
+
+    /// Notes a namespace of this session, and whether it was tidied up.
+    pub(super) fn note(&self, namespace: &str, tidied: bool) {
+        let mut namespaces = self.namespaces.lock();
+        namespaces.insert(namespace.to_owned(), tidied);
+    }
+
+    /// A folder on the cluster's nodes that every pod may write into; the same path on each.
+    ///
+    /// # Errors
+    /// One line with the engine's reason.
+    pub(super) async fn folder_on_nodes(&self, run: &str) -> Result<String, String> {
+        let folder = format!("{FOLDER_ON_NODES}/{run}");
+        for (_, node) in self.engine.nodes(Some(&self.name)).await? {
+            self.engine
+                .execute(&node, &["mkdir", "-p", "-m", "0777", &folder])
+                .await?;
+        }
+        Ok(folder)
+    }
+
+    /// A folder for files of one run.
+    pub(super) fn files(&self, run: &str) -> Result<PathBuf, String> {
+        let folder = self.folder.path().join(run);
+        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+/// The clusters that were left behind by sessions that were killed: their names.
+///
+/// # Errors
+/// One line: why that cannot be told.
+pub async fn leftovers() -> Result<Vec<String>, String> {
+    let nodes = Engine::connect().await?.nodes(None).await?;
+    let names: BTreeSet<String> = nodes.into_iter().map(|(cluster, _)| cluster).collect();
+    Ok(names.into_iter().filter(|name| is_ours(name)).collect())
+}
+
+/// What the stage lacks on this machine: one line, or none.
+pub async fn lacks() -> Option<String> {
+    match (Tools::find(), Engine::connect().await) {
+        (Ok(_), Ok(_)) => None,
+        (Err(tools), Err(engine)) => Some(format!("{tools}; {engine}")),
+        (Err(lack), _) | (_, Err(lack)) => Some(lack),
+    }
+}
+
+/// Whether a cluster has a name that only we give.
+fn is_ours(name: &str) -> bool {
+    let suffix = name.strip_prefix(PREFIX).unwrap_or_default();
+    suffix.len() == 8 && suffix.chars().all(|letter| letter.is_ascii_hexdigit())
+}
+
+/// Eight digits that are not taken.
+pub(super) fn random_suffix(seed: &Seed, stream: &str) -> String {
+    let uuid = seed.stream(stream).uuid();
+    uuid.chars().take(8).collect()
+}
+
+/// A name that kind accepts.
+fn checked(name: &str) -> Result<String, String> {
+    let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    if !name.is_empty() && name.len() <= 40 && name.chars().all(letters) && !name.starts_with('-') {
+        return Ok(name.to_owned());
+    }
+    Err(format!(
+        "--cluster {name:?} is no name of a cluster: use at most 40 lower-case letters, digits and -"
+    ))
+}
+
+/// Moves the logs of a start that failed to where the person finds them.
+fn keep_logs(reason: String, folder: &Path, options: &KindOptions, name: &str) -> String {
+    let report = options.reports.join(format!("kind-{name}"));
+    let mut kept = false;
+    for log in ["create.log", "load.log"] {
+        let from = folder.join(log);
+        kept |= from.is_file()
+            && std::fs::create_dir_all(&report).is_ok()
+            && std::fs::copy(&from, report.join(log)).is_ok();
+    }
+    if kept {
+        format!("{reason} (logs are in {})", report.display())
+    } else {
+        reason
+    }
+}
+
+/// What is needed to bring a cluster up.
+struct Plan {
+    tools: Tools,
+    engine: Engine,
+    name: String,
+    exists: bool,
+    kubeconfig: PathBuf,
+    /// What a creation that is ended leaves running.
+    orphans: Orphans,
+}
+
+impl Plan {
+    async fn bring_up(
+        &self,
+        options: &KindOptions,
+        folder: &Path,
+        progress: &Progress,
+    ) -> Result<(Option<Images>, kube::Client), String> {
+        options.images.check(&self.engine).await?;
+        let cluster = async {
+            if self.exists {
+                step(progress, &format!("cluster {} found", self.name), self.find(folder)).await
+            } else {
+                progress(&format!(
+                    "creating the cluster {}, for {CREATE_LIMIT:?} at most",
+                    self.name
+                ));
+                step(
+                    progress,
+                    &format!("cluster {} created", self.name),
+                    self.create(options, folder),
+                )
+                .await
+            }
+        };
+        if options.bare {
+            cluster.await?;
+            let client = self.reached(progress).await?;
+            system::keep_off_simulated_nodes(&client).await?;
+            return Ok((None, client));
+        }
+        let images = step(progress, "images built", Images::build(&options.images, &self.engine));
+        let ((), images) = tokio::try_join!(cluster, images)?;
+        step(progress, "images loaded", self.load(&images, folder)).await?;
+        let client = self.reached(progress).await?;
+        step(progress, "machine API installed", async {
+            setup::install_definitions(&client).await?;
+            system::keep_off_simulated_nodes(&client).await
+        })
+        .await?;
+        if self.exists {
+            step(
+                progress,
+                "leftovers of other sessions removed",
+                Box::pin(cleanup::leftovers(&client)),
+            )
+            .await?;
+        }
+        Ok((Some(images), client))
+    }
+
+    /// A client, once the API server answers.
+    async fn reached(&self, progress: &Progress) -> Result<kube::Client, String> {
+        let (client, version) = self.client().await?;
+        progress(&format!("cluster {} is Kubernetes {version}", self.name));
+        Ok(client)
+    }
+
+    async fn create(&self, options: &KindOptions, folder: &Path) -> Result<(), String> {
+        let config = folder.join("cluster.yaml");
+        let written = match &options.config {
+            Some(path) => std::fs::copy(path, &config)
+                .map(drop)
+                .map_err(|error| format!("cannot read --kind-config {}: {error}", path.display())),
+            None => std::fs::write(&config, CONFIGURATION)
+                .map_err(|error| format!("cannot write {}: {error}", config.display())),
+        };
+        written?;
+        let mut command = self.kind(["create", "cluster", "--wait", READY_LIMIT]);
+        command.extend(arguments([OsStr::new("--config"), config.as_os_str()]));
+        command.extend(arguments([OsStr::new("--kubeconfig"), self.kubeconfig.as_os_str()]));
+        let image = match &options.node_image {
+            Some(image) => Some(image.as_str()),
+            None if self.engine.has_image(OWN_NODE_IMAGE).await => Some(OWN_NODE_IMAGE),
+            None => None,
+        };
+        if let Some(image) = image {
+            command.extend(["--image", image].map(OsString::from));
+        }
+        let mut call = self.call(
+            "the cluster cannot be created",
+            command,
+            folder,
+            "create.log",
+            CREATE_LIMIT,
+        );
+        call.orphans = Some(self.orphans.clone());
+        call.run().await.map(drop)
+    }
+
+    async fn find(&self, folder: &Path) -> Result<(), String> {
+        let command = self.kind(["get", "kubeconfig"]);
+        let text = self
+            .call(
+                "kind does not give the cluster's kubeconfig",
+                command,
+                folder,
+                "find.log",
+                ASK_LIMIT,
+            )
+            .run()
+            .await?;
+        crate::plane::private_file(&self.kubeconfig, &text).map(drop)
+    }
+
+    async fn load(&self, images: &Images, folder: &Path) -> Result<(), String> {
+        let mut command = self.kind(["load", "docker-image"]);
+        command.extend([&images.mcm, &images.fakecloud].map(OsString::from));
+        self.call("the images cannot be loaded", command, folder, "load.log", LOAD_LIMIT)
+            .run()
+            .await
+            .map(drop)
+    }
+
+    fn kind<const N: usize>(&self, words: [&str; N]) -> Vec<OsString> {
+        let mut command = vec![self.tools.kind.clone().into_os_string()];
+        command.extend(words.map(OsString::from));
+        command.extend(["--name", &self.name].map(OsString::from));
+        command
+    }
+
+    fn call<'a>(
+        &self,
+        failing: &'a str,
+        command: Vec<OsString>,
+        folder: &Path,
+        log: &str,
+        limit: Duration,
+    ) -> Call<'a> {
+        Call {
+            failing,
+            command,
+            // What kind leaves when it is killed goes with our folder.
+            environment: vec![
+                ("PATH", Some(self.tools.path.clone())),
+                ("TMPDIR", Some(folder.as_os_str().to_owned())),
+            ],
+            log: folder.join(log),
+            limit,
+            orphans: None,
+        }
+    }
+
+    /// A client, and the version that answers.
+    async fn client(&self) -> Result<(kube::Client, String), String> {
+        let unusable = |error: String| format!("the kubeconfig of cluster {} is not usable: {error}", self.name);
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(|error| unusable(error.to_string()))?;
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+            .await
+            .map_err(|error| unusable(error.to_string()))?;
+        config.default_retry = false;
+        let client = kube::Client::try_from(config).map_err(|error| unusable(error.to_string()))?;
+        match tokio::time::timeout(REACH_LIMIT, client.apiserver_version()).await {
+            Ok(Ok(version)) => Ok((client, version.git_version)),
+            Ok(Err(error)) => Err(format!(
+                "the API server of cluster {} does not answer: {error}",
+                self.name
+            )),
+            Err(_) => Err(format!(
+                "the API server of cluster {} does not answer within {REACH_LIMIT:?}",
+                self.name
+            )),
+        }
+    }
+}
+
+/// Held while a named cluster is used, so that two sessions do not use one at the same time. It ends with the
+/// process.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Lock {
+    fn take(cluster: &str) -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("drydock-kind-{cluster}.lock"));
+        let file = File::create(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path, _file: file }),
+            Err(_) => Err(format!(
+                "the cluster {cluster} is used by another session of drydock: wait for it, or name another cluster"
+            )),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clusters_with_our_kind_of_name_are_leftovers() {
+        assert!(is_ours("drydock-0a1b2c3d"));
+        assert!(!is_ours("drydock-mine"));
+        assert!(!is_ours("kind"));
+    }
+
+    #[test]
+    fn a_name_that_kind_would_refuse_is_refused_with_the_fix() {
+        assert!(checked("mine-1").is_ok());
+        for name in ["", "Mine", "-a", &"a".repeat(41)] {
+            assert!(checked(name).unwrap_err().contains("lower-case"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_named_cluster_is_used_by_one_session_at_a_time() {
+        let name = format!("test-{}", std::process::id());
+        let held = Lock::take(&name).unwrap();
+        assert!(Lock::take(&name).unwrap_err().contains("another session"));
+        let path = held.path.clone();
+        drop(held);
+        assert!(!path.exists());
+    }
+}

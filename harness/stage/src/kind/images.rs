@@ -1,0 +1,239 @@
+//! The images of mcm and fakecloud: the programs beside this one, with the libraries that they are linked to and nothing
+//! else.
+//!
+//! What must not live here: how they get to a cluster's nodes.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use tokio::process::Command;
+
+use super::docker::Engine;
+use super::{tar, tools};
+use crate::child::beside;
+
+/// How many bytes of the content's hash name an image.
+const TAG_BYTES: usize = 6;
+/// How many images of each program stay in the engine.
+const KEPT: usize = 2;
+
+const DOCKERFILES: [(&str, &str); 2] = [
+    ("mcm", include_str!("../../../../deploy/images/mcm.Dockerfile")),
+    (
+        "fakecloud",
+        include_str!("../../../../deploy/images/fakecloud.Dockerfile"),
+    ),
+];
+
+/// The images of the two programs. Each is built where it is not given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageNames {
+    /// Of mcm.
+    pub mcm: Option<String>,
+    /// Of fakecloud.
+    pub fakecloud: Option<String>,
+}
+
+impl ImageNames {
+    /// Checks that the engine has the images that are given, from where they are copied to the nodes.
+    ///
+    /// # Errors
+    /// One line with the first that it does not have, and how to get it.
+    pub(super) async fn check(&self, engine: &Engine) -> Result<(), String> {
+        for image in [&self.mcm, &self.fakecloud].into_iter().flatten() {
+            if !engine.has_image(image).await {
+                return Err(format!(
+                    "the Docker engine has no image {image}, which --images names: build it or run docker pull {image}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::str::FromStr for ImageNames {
+    type Err = String;
+
+    /// Reads `mcm=IMAGE,fakecloud=IMAGE`; either may be left out.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut names = Self::default();
+        for part in text.split(',') {
+            let image = |image: &str| Some(image.to_owned()).filter(|image| !image.is_empty());
+            match part.split_once('=') {
+                Some(("mcm", name)) => names.mcm = image(name),
+                Some(("fakecloud", name)) => names.fakecloud = image(name),
+                _ => return Err(format!("{part:?} names no image: write mcm=IMAGE,fakecloud=IMAGE")),
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// The images that a cluster runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Images {
+    pub(super) mcm: String,
+    pub(super) fakecloud: String,
+}
+
+impl Images {
+    /// Builds what is not given; an image whose content is there already is taken as it is.
+    ///
+    /// # Errors
+    /// One line: what cannot be built, and what would do instead.
+    pub(super) async fn build(given: &ImageNames, engine: &Engine) -> Result<Self, String> {
+        if let ImageNames {
+            mcm: Some(mcm),
+            fakecloud: Some(fakecloud),
+        } = given
+        {
+            return Ok(Self {
+                mcm: mcm.clone(),
+                fakecloud: fakecloud.clone(),
+            });
+        }
+        let mut images = Vec::new();
+        for ((name, dockerfile), given) in DOCKERFILES.into_iter().zip([&given.mcm, &given.fakecloud]) {
+            images.push(match given {
+                Some(image) => image.clone(),
+                None => build(name, dockerfile, engine).await?,
+            });
+        }
+        let fakecloud = images.pop().unwrap_or_default();
+        let mcm = images.pop().unwrap_or_default();
+        Ok(Self { mcm, fakecloud })
+    }
+}
+
+/// Builds one image, named by its content.
+async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, String> {
+    let mut context = vec![("Dockerfile".to_owned(), 0o644, dockerfile.as_bytes().to_vec())];
+    for (path, content) in files(name, &beside(name)?).await? {
+        context.push((format!("root/{path}"), 0o755, content));
+    }
+    let context = tar::archive(&context);
+    let image = format!("drydock/{name}:{}", content_tag(&context));
+    if !engine.has_image(&image).await {
+        engine.build(&image, context).await?;
+        for old in outdated(
+            &format!("drydock/{name}"),
+            engine.tags(&format!("drydock/{name}")).await,
+        ) {
+            engine.remove_image(&old).await;
+        }
+    }
+    Ok(image)
+}
+
+/// What an image of a program holds: the program, and the libraries that it is linked to; by path.
+///
+/// # Errors
+/// One line: what cannot be read.
+pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+    if !cfg!(target_os = "linux") {
+        return Err(
+            "the programs here do not run on Linux: give finished images with --images mcm=IMAGE,fakecloud=IMAGE"
+                .to_owned(),
+        );
+    }
+    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let mut files = vec![(
+        name.to_owned(),
+        stripped(program).await.map_or_else(|| read(program), Ok)?,
+    )];
+    let linked = tools::output(Command::new("ldd").arg(program).env("LC_ALL", "C")).await;
+    let linked = linked.map_err(|error| format!("cannot find the libraries of {name} with ldd: {error}"))?;
+    for library in libraries(&String::from_utf8_lossy(&linked.stdout))? {
+        files.push((library.trim_start_matches('/').to_owned(), read(Path::new(&library))?));
+    }
+    Ok(files)
+}
+
+/// The program without its symbols, where the system can remove them: a tenth of its size.
+async fn stripped(program: &Path) -> Option<Vec<u8>> {
+    let folder = tempfile::tempdir().ok()?;
+    let copy = folder.path().join("program");
+    let strip = tools::output(Command::new("strip").arg("-o").arg(&copy).arg(program)).await;
+    strip.ok().filter(|output| output.status.success())?;
+    std::fs::read(copy).ok()
+}
+
+/// The paths that `ldd` prints: none of a program that is linked statically.
+fn libraries(printed: &str) -> Result<Vec<String>, String> {
+    let mut paths = Vec::new();
+    for line in printed.lines().map(str::trim) {
+        let place = line.split_once(" => ").map_or(line, |(_, place)| place);
+        if place == "not found" {
+            return Err(format!("a library is missing: {line}"));
+        }
+        let path = place.split(" (").next().unwrap_or_default();
+        if path.starts_with('/') {
+            paths.push(path.to_owned());
+        }
+    }
+    Ok(paths)
+}
+
+/// Which images of a repository go: those that are named as ours by their content, but for the newest, which another
+/// session may be about to load. `images` begins with the newest.
+fn outdated(repository: &str, images: Vec<String>) -> Vec<String> {
+    let ours = |image: &String| {
+        let tag = image.strip_prefix(repository).and_then(|rest| rest.strip_prefix(':'));
+        tag.is_some_and(|tag| tag.len() == 2 * TAG_BYTES && tag.bytes().all(|letter| letter.is_ascii_hexdigit()))
+    };
+    images.into_iter().filter(ours).skip(KEPT).collect()
+}
+
+/// The first digits of the content's hash.
+fn content_tag(content: &[u8]) -> String {
+    let hash = Sha256::digest(content);
+    hash.iter().take(TAG_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_read_from_the_command_line() {
+        let names: ImageNames = "mcm=a/mcm:1,fakecloud=b".parse().unwrap();
+        assert_eq!(names.mcm.as_deref(), Some("a/mcm:1"));
+        assert_eq!(names.fakecloud.as_deref(), Some("b"));
+        assert!("mcn=a".parse::<ImageNames>().unwrap_err().contains("mcn=a"));
+    }
+
+    #[test]
+    fn libraries_are_read_from_what_ldd_prints() {
+        let printed = "\tlinux-vdso.so.1 (0x00007f8d)\n\
+                       \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f8d)\n\
+                       \t/lib64/ld-linux-x86-64.so.2 (0x00007f8d)\n";
+        assert_eq!(
+            libraries(printed).unwrap(),
+            ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/ld-linux-x86-64.so.2"]
+        );
+        assert_eq!(libraries("\tstatically linked\n").unwrap(), Vec::<String>::new());
+        let missing = libraries("\tlibodd.so.1 => not found\n").unwrap_err();
+        assert!(missing.contains("libodd.so.1"), "{missing}");
+    }
+
+    #[test]
+    fn the_two_newest_images_of_ours_stay_and_all_of_others() {
+        let images = [
+            "drydock/mcm:000000000003",
+            "drydock/mcm:latest",
+            "drydock/mcm:000000000002",
+            "drydock/mcm:0000000000000001",
+            "drydock/mcm:000000000001",
+        ];
+        let gone = outdated("drydock/mcm", images.map(str::to_owned).to_vec());
+        assert_eq!(gone, ["drydock/mcm:000000000001"]);
+    }
+
+    #[test]
+    fn the_same_content_has_the_same_tag() {
+        let archive = |content: &[u8]| content_tag(&tar::archive(&[("mcm".to_owned(), 0o755, content.to_vec())]));
+        assert_eq!(archive(b"one"), archive(b"one"));
+        assert_ne!(archive(b"one"), archive(b"two"));
+        assert_eq!(archive(b"one").len(), 12);
+    }
+}

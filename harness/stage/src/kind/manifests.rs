@@ -1,0 +1,185 @@
+//! The objects of `deploy/` as a run needs them: in its namespace, with its images, configuration and short periods.
+//!
+//! What must not live here: roles and service accounts (`deploy::rbac`), and how objects are created.
+
+use serde_json::{Value, json};
+
+use super::images::Images;
+use super::pods::{FAKECLOUD, MCM};
+use crate::deploy;
+
+const MCM_FILE: (&str, &str) = (
+    "deploy/machine-controller-manager.yaml",
+    include_str!("../../../../deploy/machine-controller-manager.yaml"),
+);
+const FAKECLOUD_FILE: (&str, &str) = (
+    "deploy/fakecloud.yaml",
+    include_str!("../../../../deploy/fakecloud.yaml"),
+);
+const NETWORK_FILE: (&str, &str) = (
+    "deploy/network-policies.yaml",
+    include_str!("../../../../deploy/network-policies.yaml"),
+);
+
+/// What differs from the files.
+#[derive(Debug)]
+pub(super) struct Settings<'a> {
+    /// Where everything lives.
+    pub(super) namespace: &'a str,
+    /// What runs.
+    pub(super) images: &'a Images,
+    /// How many mcm.
+    pub(super) replicas: u32,
+    /// fakecloud's configuration, in YAML.
+    pub(super) cloud: String,
+    /// The folder on the nodes for fakecloud's ledger, in place of a claim: a kind cluster may have no provisioner.
+    pub(super) ledger: String,
+    /// Flags that mcm gets in addition.
+    pub(super) mcm_flags: Vec<String>,
+    /// Flags that fakecloud gets in addition.
+    pub(super) cloud_flags: Vec<String>,
+}
+
+impl Settings<'_> {
+    /// What has to be there before mcm: fakecloud and the network policies.
+    ///
+    /// # Errors
+    /// When a file of `deploy/` is not what this module expects.
+    pub(super) fn cloud(&self) -> Result<Vec<Value>, String> {
+        let mut objects = self.read(FAKECLOUD_FILE.0, FAKECLOUD_FILE.1)?;
+        object(&mut objects, "ConfigMap", FAKECLOUD)?["data"]["fakecloud.yaml"] = json!(self.cloud);
+        objects.retain(|object| object["kind"] != "PersistentVolumeClaim");
+        let deployment = object(&mut objects, "Deployment", FAKECLOUD)?;
+        container(deployment, &self.images.fakecloud, &self.cloud_flags)?;
+        let volumes = deployment.pointer_mut("/spec/template/spec/volumes");
+        let volumes = volumes.and_then(Value::as_array_mut).into_iter().flatten();
+        let mut claims = volumes.filter(|volume| volume.get("persistentVolumeClaim").is_some());
+        let ledger = claims
+            .next()
+            .ok_or("the Deployment fakecloud has no volume of a claim")?;
+        *ledger = json!({ "name": ledger["name"], "hostPath": { "path": self.ledger, "type": "Directory" } });
+        objects.extend(self.read(NETWORK_FILE.0, NETWORK_FILE.1)?);
+        Ok(objects)
+    }
+
+    /// mcm and its disruption budget.
+    ///
+    /// # Errors
+    /// When a file of `deploy/` is not what this module expects.
+    pub(super) fn mcm(&self) -> Result<Vec<Value>, String> {
+        let mut objects = self.read(MCM_FILE.0, MCM_FILE.1)?;
+        let deployment = object(&mut objects, "Deployment", MCM)?;
+        deployment["spec"]["replicas"] = json!(self.replicas);
+        container(deployment, &self.images.mcm, &self.mcm_flags)?;
+        Ok(objects)
+    }
+
+    fn read(&self, file: &str, content: &str) -> Result<Vec<Value>, String> {
+        let mut objects = deploy::read(file, content)?;
+        objects
+            .iter_mut()
+            .for_each(|object| deploy::place(object, self.namespace));
+        Ok(objects)
+    }
+}
+
+fn object<'a>(objects: &'a mut [Value], kind: &str, name: &str) -> Result<&'a mut Value, String> {
+    let found = objects
+        .iter_mut()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.ok_or_else(|| format!("deploy/ has no {kind} {name}"))
+}
+
+/// Sets image and further flags of a Deployment's only container. The image is on the nodes already.
+fn container(deployment: &mut Value, image: &str, flags: &[String]) -> Result<(), String> {
+    let container = deployment
+        .pointer_mut("/spec/template/spec/containers/0")
+        .ok_or("a Deployment of deploy/ has no container")?;
+    container["image"] = json!(image);
+    container["imagePullPolicy"] = json!("Never");
+    let arguments = container["args"].as_array_mut();
+    let arguments = arguments.ok_or("a container of deploy/ has no arguments")?;
+    arguments.extend(flags.iter().map(|flag| json!(flag)));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::system;
+
+    fn images() -> Images {
+        Images {
+            mcm: "mcm:1".to_owned(),
+            fakecloud: "fakecloud:1".to_owned(),
+        }
+    }
+
+    fn objects() -> Vec<Value> {
+        let images = images();
+        let settings = Settings {
+            namespace: "here",
+            images: &images,
+            replicas: 3,
+            cloud: "zones: [a]".to_owned(),
+            ledger: "/ledgers/here".to_owned(),
+            mcm_flags: vec!["--short-retry=1s".to_owned()],
+            cloud_flags: vec!["--seed=7".to_owned()],
+        };
+        let mut objects = settings.cloud().unwrap();
+        objects.extend(settings.mcm().unwrap());
+        objects
+    }
+
+    #[test]
+    fn everything_moves_to_the_namespace_of_the_run() {
+        let objects = objects();
+        assert!(objects.len() >= 10);
+        assert!(objects.iter().all(|object| object["metadata"]["namespace"] == "here"));
+        assert!(!serde_json::to_string(&objects).unwrap().contains("\"drydock\""));
+    }
+
+    #[test]
+    fn a_run_has_its_images_flags_and_configuration() {
+        let mut objects = objects();
+        let mcm = object(&mut objects, "Deployment", MCM).unwrap().clone();
+        assert_eq!(mcm["spec"]["replicas"], 3);
+        let container = &mcm["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"], "mcm:1");
+        let arguments = container["args"].as_array().unwrap();
+        assert_eq!(arguments.last().unwrap(), "--short-retry=1s");
+        let configuration = object(&mut objects, "ConfigMap", FAKECLOUD).unwrap();
+        assert_eq!(configuration["data"]["fakecloud.yaml"], "zones: [a]");
+    }
+
+    #[test]
+    fn no_pod_of_ours_runs_on_a_simulated_node() {
+        let required = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+        let ours = objects();
+        let deployments = ours.iter().filter(|object| object["kind"] == "Deployment");
+        let patched = system::affinity();
+        let mut seen = 0;
+        for object in deployments.chain([&patched]) {
+            let terms = &object.pointer(required).unwrap()["nodeSelectorTerms"];
+            let expected =
+                json!([{ "matchExpressions": [{ "key": fakecloud::SIMULATED, "operator": "DoesNotExist" }] }]);
+            assert_eq!(terms, &expected, "{}", object["metadata"]["name"]);
+            seen += 1;
+        }
+        assert_eq!(seen, 3);
+    }
+
+    #[test]
+    fn no_pod_may_do_more_than_it_needs() {
+        for object in objects().iter().filter(|object| object["kind"] == "Deployment") {
+            let spec = &object["spec"]["template"]["spec"];
+            assert_eq!(spec["securityContext"]["runAsNonRoot"], true);
+            assert_eq!(spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+            let container = &spec["containers"][0];
+            assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+            assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+            assert!(container["resources"]["requests"]["memory"].is_string());
+            assert!(container["readinessProbe"].is_object() && container["livenessProbe"].is_object());
+        }
+    }
+}

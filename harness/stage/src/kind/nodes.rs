@@ -1,0 +1,187 @@
+//! The Nodes of our cloud in a cluster: taking them away with what is on them, and not beginning beside one.
+//!
+//! What must not live here: how those who write Nodes are ended (`pods`).
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+
+use crate::objects::{is_of_our_cloud, remove_node, told};
+
+/// How many times Nodes are looked for. Who wrote them has ended, so the second look finds none.
+const LOOKS: usize = 5;
+
+/// Removes the Nodes of our cloud, with what is on them, until a look finds none.
+///
+/// # Errors
+/// One line, also when there are Nodes each time.
+pub(super) async fn sweep(client: &kube::Client) -> Result<(), String> {
+    let mut swept = BTreeSet::new();
+    for _ in 0..LOOKS {
+        let found = ours(client).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        for node in found {
+            Box::pin(remove_node(client, &node)).await?;
+            swept.insert(node.name_any());
+        }
+    }
+    Err(told_to_remove(
+        &swept,
+        "are written again whenever they are deleted: end the fakecloud that does so",
+    ))
+}
+
+/// Refuses a cluster that has a Node of our cloud: a machine would find it in the place of its own.
+///
+/// # Errors
+/// One line with the Nodes, and the command that removes them.
+pub(super) async fn none_is_there(client: &kube::Client) -> Result<(), String> {
+    let found: BTreeSet<String> = ours(client).await?.iter().map(ResourceExt::name_any).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(told_to_remove(
+        &found,
+        "of another fakecloud are in the cluster: end it if it still runs",
+    ))
+}
+
+async fn ours(client: &kube::Client) -> Result<Vec<Node>, String> {
+    let listed = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
+    let listed = listed.map_err(told("nodes"))?;
+    Ok(listed.into_iter().filter(is_of_our_cloud).collect())
+}
+
+/// A sentence about Nodes, with the command that removes them.
+fn told_to_remove(nodes: &BTreeSet<String>, what: &str) -> String {
+    let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    format!(
+        "the Nodes {} {what}, then remove them with: kubectl delete node {}",
+        names.join(", "),
+        names.join(" ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use apiserver::{Identity, Options, Server};
+    use clock::{Clock, Seed};
+    use http::{Method, Request};
+    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::storage::v1::VolumeAttachment;
+    use kube::api::PostParams;
+    use kube::client::Body;
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+    use tower::ServiceExt as _;
+    use tower::service_fn;
+
+    use super::*;
+
+    fn server() -> (Arc<Server>, kube::Client) {
+        let server = Server::new(Options::new(Clock::wall(), Seed::new(1))).unwrap();
+        let client = kube::Client::new(server.service(Identity::admin()), "default");
+        (Arc::new(server), client)
+    }
+
+    async fn create<K>(api: &Api<K>, object: Value)
+    where
+        K: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+    {
+        let object = serde_json::from_value(object).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    async fn create_node(client: &kube::Client, name: &str, provider: &str) {
+        let node = json!({ "metadata": { "name": name }, "spec": { "providerID": format!("{provider}{name}") } });
+        create(&Api::<Node>::all(client.clone()), node).await;
+    }
+
+    /// A client of a cluster in which a fakecloud writes a Node before each of the first `times` looks.
+    fn beside_a_fakecloud(server: Arc<Server>, client: kube::Client, times: usize) -> kube::Client {
+        let looks = Arc::new(AtomicUsize::new(0));
+        let service = service_fn(move |request: Request<Body>| {
+            let (server, client, looks) = (Arc::clone(&server), client.clone(), Arc::clone(&looks));
+            async move {
+                let is_look = request.method() == Method::GET && request.uri().path() == "/api/v1/nodes";
+                if is_look && looks.fetch_add(1, Ordering::SeqCst) < times {
+                    create_node(&client, "back", "fakecloud://local/vm-").await;
+                }
+                server.service(Identity::admin()).oneshot(request).await
+            }
+        });
+        kube::Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn nodes_of_our_cloud_go_with_what_is_on_them_and_others_stay() {
+        let (_server, client) = server();
+        create_node(&client, "ours", "fakecloud://local/vm-").await;
+        create_node(&client, "theirs", "kind://docker/").await;
+        let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+        let attachments: Api<VolumeAttachment> = Api::all(client.clone());
+        for node in ["ours", "theirs"] {
+            let containers = json!([{ "name": "c", "image": "i" }]);
+            let pod = json!({ "metadata": { "name": format!("on-{node}") }, "spec": { "nodeName": node, "containers": containers } });
+            create(&pods, pod).await;
+            let source = json!({ "persistentVolumeName": "v" });
+            let attachment = json!({ "metadata": { "name": format!("to-{node}"), "finalizers": ["example.com/attacher"] },
+                "spec": { "attacher": "a", "nodeName": node, "source": source } });
+            create(&attachments, attachment).await;
+        }
+        sweep(&client).await.unwrap();
+        let all = ListParams::default();
+        let left = (
+            Api::<Node>::all(client.clone()).list(&all).await.unwrap(),
+            pods.list(&all).await.unwrap(),
+            attachments.list(&all).await.unwrap(),
+        );
+        let names = |names: Vec<String>| names.join(" ");
+        assert_eq!(names(left.0.iter().map(ResourceExt::name_any).collect()), "theirs");
+        assert_eq!(names(left.1.iter().map(ResourceExt::name_any).collect()), "on-theirs");
+        assert_eq!(names(left.2.iter().map(ResourceExt::name_any).collect()), "to-theirs");
+    }
+
+    #[tokio::test]
+    async fn a_node_that_is_written_once_more_goes_too() {
+        let (server, client) = server();
+        sweep(&beside_a_fakecloud(server, client.clone(), 2)).await.unwrap();
+        none_is_there(&client).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_node_that_comes_back_each_time_is_named_with_what_to_do() {
+        let (server, client) = server();
+        let told = sweep(&beside_a_fakecloud(server, client, usize::MAX))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            told,
+            "the Nodes back are written again whenever they are deleted: end the fakecloud that does so, then remove them with: \
+             kubectl delete node back"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_cluster_with_a_node_of_another_fakecloud_is_refused_with_the_command_that_helps() {
+        let (_server, client) = server();
+        create_node(&client, "theirs", "kind://docker/").await;
+        none_is_there(&client).await.unwrap();
+        for name in ["md-a-2", "md-a-1"] {
+            create_node(&client, name, "fakecloud://local/vm-").await;
+        }
+        assert_eq!(
+            none_is_there(&client).await.unwrap_err(),
+            "the Nodes md-a-1, md-a-2 of another fakecloud are in the cluster: end it if it still runs, then remove them with: \
+             kubectl delete node md-a-1 md-a-2"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! Runs on a cluster: a scenario in a namespace of its own, and a world to play with.
+//!
+//! What must not live here: how the parts of a world come up (`world`) and go (`cleanup`).
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ObjectMeta, PostParams};
+use mcm_driver::tls::Tls;
+
+use super::cluster::{Cluster, random_suffix};
+use super::collect::collect;
+use super::nodes;
+use super::progress::step;
+use super::world::{Plan, RUN_LABEL, World};
+use crate::result::StageResult;
+use crate::{NAMESPACE, Performer, Stage, setup};
+use judge::ScenarioOutcome;
+use scenario::Cloud;
+use scenario::job::Job;
+
+/// The longest part of a scenario's name in the name of its namespace.
+const NAME_LIMIT: usize = 40;
+
+impl Cluster {
+    /// Performs one scenario in a new namespace, and takes away everything that it made. The namespace itself goes while
+    /// the next scenario runs; [`Cluster::end`] waits for it.
+    pub async fn run(&self, job: &Job, performer: &impl Performer) -> StageResult {
+        let scenario = &job.plan.scenario;
+        let suffix = random_suffix(&self.seed, &format!("run {} {}", scenario.name, job.plan.seed));
+        let namespace = namespace_of(&scenario.name, &suffix);
+        if let Err(reason) = self.make_room(&namespace).await {
+            return StageResult::new(Err(reason), BTreeMap::new());
+        }
+        let outcome = self.perform(&namespace, job, performer).await;
+        let failed = !matches!(&outcome, Ok(outcome) if outcome.failure.is_none());
+        let logs = if failed {
+            collect(self, &namespace).await
+        } else {
+            BTreeMap::new()
+        };
+        let tidied = step(
+            &self.progress,
+            &format!("{}: tidied up", scenario.name),
+            self.tidy(&namespace),
+        )
+        .await;
+        StageResult::new(outcome, logs).tidied(tidied)
+    }
+
+    async fn perform(&self, namespace: &str, job: &Job, performer: &impl Performer) -> Result<ScenarioOutcome, String> {
+        let cloud = &job.plan.scenario.world.cloud;
+        let replicas = job.plan.scenario.world.replicas;
+        let mut world = self.deploy(namespace, cloud, replicas, job.plan.seed).await?;
+        setup::install_fixtures(&self.client, namespace).await?;
+        Ok(Box::pin(performer.perform(&mut world, &job.plan.scenario)).await)
+    }
+
+    /// Deploys a world to play with. It ends with the cluster, or with [`Cluster::end`] where the cluster is kept.
+    ///
+    /// # Errors
+    /// One line: what was refused or did not come up.
+    pub async fn up(&self) -> Result<Up, String> {
+        self.make_room(NAMESPACE).await?;
+        let world = self.deploy(NAMESPACE, &Cloud::default(), 0, 1).await?;
+        setup::install_fixtures(&self.client, NAMESPACE).await?;
+        Ok(Up(world))
+    }
+
+    async fn deploy(&self, namespace: &str, cloud: &Cloud, replicas: u32, seed: u64) -> Result<World, String> {
+        let plan = Plan {
+            namespace,
+            cloud,
+            replicas,
+            seed,
+        };
+        step(
+            &self.progress,
+            &format!("deployed into {namespace}"),
+            World::start(self, &plan),
+        )
+        .await
+    }
+
+    /// Makes a namespace in a cluster in which nothing else is at work.
+    async fn make_room(&self, name: &str) -> Result<(), String> {
+        self.tidy_up().await?;
+        nodes::none_is_there(&self.client).await?;
+        self.note(name, false);
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                labels: Some(BTreeMap::from([(RUN_LABEL.to_owned(), self.name.clone())])),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        let created = Api::all(self.client.clone())
+            .create(&PostParams::default(), &namespace)
+            .await;
+        created
+            .map(drop)
+            .map_err(|error| format!("cannot create the namespace {name}: {error}"))
+    }
+}
+
+/// A world to play with.
+pub struct Up(World);
+
+impl std::fmt::Debug for Up {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Up")
+            .field("namespace", &self.namespace())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Up {
+    /// Where everything is deployed, and where machines go.
+    pub fn namespace(&self) -> &str {
+        self.0.namespace()
+    }
+
+    /// Where fakecloud's controls answer on this machine, over mutual TLS.
+    pub fn cloud_address(&self) -> SocketAddr {
+        self.0.cloud_address()
+    }
+
+    /// How a client secures its connection to them.
+    pub fn cloud_tls(&self) -> Tls {
+        self.0.cloud_tls()
+    }
+
+    /// Returns, with a sentence, when a container ends that nobody ended.
+    pub async fn trouble(&mut self) -> String {
+        self.0.trouble().await
+    }
+}
+
+/// The namespace of one run of a scenario.
+fn namespace_of(scenario: &str, suffix: &str) -> String {
+    let name: String = scenario.replace('_', "-").chars().take(NAME_LIMIT).collect();
+    format!("drydock-{}-{suffix}", name.trim_matches('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_has_a_name_that_kubernetes_takes() {
+        assert_eq!(namespace_of("vm_dies", "0a1b2c3d"), "drydock-vm-dies-0a1b2c3d");
+        assert!(namespace_of(&"a".repeat(100), "0a1b2c3d").len() <= 63);
+    }
+}

@@ -1,0 +1,175 @@
+//! One scenario's world on the cluster: a namespace with both programs, and the stage that a scenario is performed on.
+//!
+//! What must not live here: how the namespace is taken away again (`cleanup`).
+
+use std::path::Path;
+
+use clock::{Clock, LostTime};
+use fakecloud::certificates::{Certificates, Subject};
+use mcm_driver::channel::channel;
+use mcm_driver::tls::{Tls, TlsFiles};
+use serde_json::Value;
+
+use super::cluster::Cluster;
+use super::forward::Forward;
+use super::manifests::Settings;
+use super::pods::{FAKECLOUD, MCM, Pods};
+use crate::cloud::CloudClient;
+use crate::{Stage, deploy, setup, sim};
+use scenario::step::{Crash, Process, ProcessAction};
+use scenario::{Cloud, Timeouts};
+
+/// From the last sign of life of a kubelet to Ready=Unknown, as `deploy/kind/cluster.yaml` sets it.
+pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
+/// How many mcm `deploy/` has: fewer make no sense on a real cluster.
+const REPLICAS: u32 = 2;
+/// For how many days certificates are good; no run takes as long.
+const CERTIFICATE_DAYS: u16 = 2;
+/// The port of fakecloud's pods.
+const PORT: u16 = 7300;
+/// What holds objects that belong to a run.
+pub(super) const RUN_LABEL: &str = "drydock.dev/run";
+
+/// What is to be deployed.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) cloud: &'a Cloud,
+    pub(super) replicas: u32,
+    pub(super) seed: u64,
+}
+
+/// A namespace in which both programs run.
+pub(super) struct World {
+    clock: Clock,
+    timeouts: Timeouts,
+    client: kube::Client,
+    namespace: String,
+    cloud: CloudClient,
+    cloud_tls: Tls,
+    pods: Pods,
+    forward: Forward,
+}
+
+impl World {
+    /// Deploys everything and waits until it is ready. The namespace is there.
+    ///
+    /// # Errors
+    /// One line: what was refused or did not come up.
+    pub(super) async fn start(cluster: &Cluster, plan: &Plan<'_>) -> Result<Self, String> {
+        let (client, namespace) = (cluster.client.clone(), plan.namespace);
+        let clock = Clock::wall();
+        let timeouts = Timeouts {
+            lost: LostTime::measured(),
+            ..Timeouts::on_cluster(NODE_GRACE)
+        };
+        let replicas = plan.replicas.max(REPLICAS);
+        let subject = Subject {
+            name: FAKECLOUD.to_owned(),
+            namespace: namespace.to_owned(),
+            days: CERTIFICATE_DAYS,
+        };
+        let certificates = Certificates::issue(subject, clock.now()).map_err(|error| error.to_string())?;
+        let config = serde_saphyr::to_string(&sim::cloud_config(plan.cloud, &timeouts))
+            .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
+        let settings = Settings {
+            namespace,
+            images: cluster.images()?,
+            replicas,
+            cloud: config,
+            ledger: cluster.folder_on_nodes(namespace).await?,
+            mcm_flags: setup::mcm_periods(&timeouts, namespace),
+            cloud_flags: vec![format!("--seed={}", plan.seed)],
+        };
+
+        deploy::apply(&client, &deploy::rbac(namespace)?).await?;
+        let secrets: Result<Vec<Value>, _> = certificates.secrets().iter().map(serde_json::to_value).collect();
+        deploy::apply(&client, &secrets.map_err(|error| error.to_string())?).await?;
+        deploy::apply(&client, &settings.cloud()?).await?;
+        let pods = Pods::new(client.clone(), cluster.engine.clone(), namespace, replicas);
+        // mcm ends when there is no cloud to be found, so that comes first.
+        pods.ready(FAKECLOUD).await?;
+        deploy::apply(&client, &settings.mcm()?).await?;
+        pods.ready(MCM).await?;
+
+        let forward = Forward::start(client.clone(), namespace, FAKECLOUD, PORT).await?;
+        let files = cluster.files(namespace)?;
+        certificates.write(&files).map_err(|error| error.to_string())?;
+        let cloud_tls = client_files(&files);
+        let channel = channel(&format!("grpcs://{}", forward.address()), Some(cloud_tls.clone()));
+        Ok(Self {
+            clock,
+            timeouts,
+            client,
+            namespace: namespace.to_owned(),
+            cloud: CloudClient::new(channel.map_err(|error| error.to_string())?),
+            cloud_tls,
+            pods,
+            forward,
+        })
+    }
+
+    /// Where fakecloud's controls answer on this machine.
+    pub(super) fn cloud_address(&self) -> std::net::SocketAddr {
+        self.forward.address()
+    }
+
+    /// How a client secures its connection to them.
+    pub(super) fn cloud_tls(&self) -> Tls {
+        self.cloud_tls.clone()
+    }
+}
+
+/// The client's side of the certificates in `folder`.
+fn client_files(folder: &Path) -> Tls {
+    Tls {
+        files: TlsFiles {
+            ca: folder.join("ca.crt"),
+            cert: folder.join("client.crt"),
+            key: folder.join("client.key"),
+        },
+        server_name: Some(FAKECLOUD.to_owned()),
+    }
+}
+
+impl Stage for World {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    fn cloud(&self) -> CloudClient {
+        self.cloud.clone()
+    }
+
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+        match process {
+            Process::Mcm => self.pods.perform(MCM, action).await,
+            Process::Fakecloud => self.pods.perform(FAKECLOUD, action).await,
+            Process::Controllers => Err(format!(
+                "{process} are no process of their own on this stage: only mcm and fakecloud end and start"
+            )),
+        }
+    }
+
+    fn fault(&self, _: &str, _: &str) {}
+
+    fn crash(&mut self, _: &Crash) -> Result<(), String> {
+        Err("the effects of a pod are not counted: kill it with the step `process`".to_owned())
+    }
+
+    async fn trouble(&mut self) -> String {
+        self.pods.trouble().await
+    }
+}

@@ -1,0 +1,108 @@
+//! Taking objects away that a run left. Who set their finalizers is gone; what is gone already is fine.
+//!
+//! What must not live here: which objects belong to a run (`kind`, `plane::existing`).
+
+use crate::kind_api::KindApi;
+use std::fmt::Debug;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use scenario::kinds;
+
+/// Kinds of a run's namespace that may have finalizers of ours.
+const HELD: [&str; 5] = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Secret"];
+
+/// Whether a Node is of our cloud: its provider id says so.
+pub(super) fn is_of_our_cloud(node: &Node) -> bool {
+    judge::interest::is_ours(node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()))
+}
+
+/// Deletes a Node, the pods on it and the attachments of volumes to it.
+pub(super) async fn remove_node(client: &kube::Client, node: &Node) -> Result<(), String> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let name = node.name_any();
+    release(&nodes, &name, node.finalizers()).await?;
+    remove(&nodes, &name, &DeleteParams::default()).await?;
+    let on_it = ListParams::default().fields(&format!("spec.nodeName={name}"));
+    let pods = Api::<Pod>::all(client.clone()).list(&on_it).await;
+    for pod in pods.map_err(told("pods"))? {
+        let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+        remove(&api, &pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
+    }
+    let attachments: Api<VolumeAttachment> = Api::all(client.clone());
+    let listed = attachments.list(&ListParams::default()).await;
+    for attachment in listed.map_err(told("volumeattachments"))? {
+        if attachment.spec.node_name == name {
+            release(&attachments, &attachment.name_any(), attachment.finalizers()).await?;
+            remove(&attachments, &attachment.name_any(), &DeleteParams::default()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the finalizers off all objects of a namespace that may have some of ours.
+pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    for kind in HELD {
+        let api = kinds::find(kind)?.api(client, namespace);
+        for object in api.list_metadata(&ListParams::default()).await.map_err(told(kind))? {
+            release(&api, &object.name_any(), object.finalizers()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the finalizers off an object.
+pub(super) async fn release<K>(api: &Api<K>, name: &str, finalizers: &[String]) -> Result<(), String>
+where
+    K: Clone + DeserializeOwned + Debug + Resource,
+{
+    if finalizers.is_empty() {
+        return Ok(());
+    }
+    let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    let patched = api.patch_metadata(name, &PatchParams::default(), &none).await;
+    unless_gone(patched.map(drop), api, name)
+}
+
+/// Deletes the chosen objects without a grace period.
+pub(super) async fn remove_all<K>(api: &Api<K>, which: &ListParams, chosen: impl Fn(&K) -> bool) -> Result<(), String>
+where
+    K: Clone + DeserializeOwned + Debug + Resource,
+{
+    for object in api
+        .list(which)
+        .await
+        .map_err(told(api.resource_url()))?
+        .iter()
+        .filter(|object| chosen(object))
+    {
+        remove(api, &object.name_any(), &DeleteParams::default().grace_period(0)).await?;
+    }
+    Ok(())
+}
+
+/// Deletes an object.
+pub(super) async fn remove<K>(api: &Api<K>, name: &str, how: &DeleteParams) -> Result<(), String>
+where
+    K: Clone + DeserializeOwned + Debug + Resource,
+{
+    unless_gone(api.delete(name, how).await.map(drop), api, name)
+}
+
+/// Says that objects cannot be read.
+pub(super) fn told(what: &str) -> impl Fn(kube::Error) -> String {
+    let what = what.to_owned();
+    move |error| format!("cannot read {what}: {error}")
+}
+
+fn unless_gone<K: Resource>(result: kube::Result<()>, api: &Api<K>, name: &str) -> Result<(), String> {
+    match result {
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+        result => result.map_err(|error| format!("{}/{name} is left: {error}", api.resource_url())),
+    }
+}

@@ -1,0 +1,76 @@
+//! Disturbances at an effect of a process: armed at its gate, and asked of it whether they struck.
+//!
+//! What must not live here: disturbances that come at a time (`schedule`).
+
+use std::time::Duration;
+
+use sim::{Blow, CrashPoint, Gate, Side};
+
+use crate::supervised::RESTART_DELAY;
+use scenario::Timeouts;
+use scenario::plan::Disturbance;
+use scenario::step::{Crash, Moment, Process};
+
+/// Where a crash is to strike.
+pub fn crash_point(crash: &Crash) -> CrashPoint {
+    CrashPoint {
+        effect: crash.effect,
+        side: match crash.at {
+            Moment::Before => Side::Before,
+            Moment::After => Side::After,
+        },
+    }
+}
+
+/// Arms everything that strikes at an effect; `gate_of` is the gate of a process.
+pub fn arm(disturbances: &[Disturbance], timeouts: &Timeouts, gate_of: impl Fn(Process) -> Gate) {
+    for disturbance in disturbances {
+        match disturbance {
+            Disturbance::Crash(crash) => gate_of(crash.process).crash_at(crash_point(crash)),
+            Disturbance::Pause(pause) => gate_of(pause.process).pause_at(pause.effect, pause.time.value(timeouts)),
+            Disturbance::Lag(lag) => {
+                let lasts = lag.lasts.as_ref().map(|lasts| lasts.value(timeouts));
+                let by = lag.by.value(timeouts);
+                gate_of(lag.process).lag_at(lag.effect, sim::Lag { by, lasts });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// By how much they keep mcm from its work at the most, beside what named durations allow for: it is started again, and
+/// waits for the Lease that it held.
+pub fn room(disturbances: &[Disturbance], timeouts: &Timeouts) -> Duration {
+    let again = RESTART_DELAY + timeouts.lease_duration * 2;
+    let each = |disturbance: &Disturbance| match disturbance {
+        Disturbance::Crash(_) => again,
+        Disturbance::Pause(pause) => pause.time.value(timeouts) + again,
+        Disturbance::Lag(lag) => lag.by.value(timeouts),
+        _ => Duration::ZERO,
+    };
+    disturbances.iter().map(each).sum()
+}
+
+/// Whether one of them strikes at an effect, so that effects have to be counted.
+pub fn any(disturbances: &[Disturbance]) -> bool {
+    let at_effect = |disturbance: &Disturbance| {
+        matches!(
+            disturbance,
+            Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_)
+        )
+    };
+    disturbances.iter().any(at_effect)
+}
+
+/// How often one of them struck; `None`: it does not come at an effect.
+pub fn hits(disturbance: &Disturbance, gate_of: impl Fn(Process) -> Option<Gate>) -> Option<u64> {
+    let (process, effect, blow) = match disturbance {
+        Disturbance::Crash(crash) => (crash.process, crash.effect, Blow::Crash),
+        Disturbance::Pause(pause) => (pause.process, pause.effect, Blow::Pause),
+        Disturbance::Lag(lag) => (lag.process, lag.effect, Blow::Lag),
+        _ => return None,
+    };
+    Some(u64::from(
+        gate_of(process).is_some_and(|gate| gate.has_struck(effect, blow)),
+    ))
+}

@@ -1,0 +1,5 @@
+//! Carrying out the disturbances of a plan.
+
+pub mod effects;
+pub mod hits;
+pub mod schedule;

@@ -1,0 +1,155 @@
+//! Disturbances that come at a time: the cloud's, those of VMs and of kubelets. What they struck is counted.
+//!
+//! What must not live here: disturbances at an effect of a process, which that process's gate carries out, and rules of
+//! the API server, which it follows itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use apiserver::faults::Pattern;
+use clock::Clock;
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::cloud::CloudClient;
+use judge::narrative::Narrative;
+use scenario::Timeouts;
+use scenario::cloud::{Vm, VmState};
+use scenario::plan::Disturbance;
+
+/// What the schedule needs of a stage.
+#[derive(Clone, Debug)]
+pub struct Handles {
+    /// The time that it follows.
+    pub clock: Clock,
+    /// What is disturbed.
+    pub cloud: CloudClient,
+    /// What named durations are worth.
+    pub timeouts: Timeouts,
+}
+
+/// What happened when, for the narrative and the summary; clones write to the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<(Timestamp, usize, String)>>>);
+
+impl Log {
+    fn add(&self, at: Timestamp, disturbance: usize, what: String) {
+        self.lock().push((at, disturbance, what));
+    }
+
+    /// How often the disturbance of that number struck.
+    pub fn hits(&self, disturbance: usize) -> u64 {
+        self.lock()
+            .iter()
+            .filter(|(_, number, _)| *number == disturbance)
+            .count() as u64
+    }
+
+    /// Adds everything to a narrative.
+    pub fn tell(&self, narrative: &mut Narrative) {
+        for (at, _, what) in self.lock().iter() {
+            narrative.insert(*at, what.clone());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Timestamp, usize, String)>> {
+        self.0.lock()
+    }
+}
+
+/// One moment of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    after: Duration,
+    disturbance: usize,
+    ends: bool,
+}
+
+/// Carries all of them out in order of time, and then waits for ever; `fault` records each one.
+pub async fn run<T>(disturbances: &[Disturbance], handles: &Handles, log: &Log, fault: impl Fn(&str, &str)) -> T {
+    let started = handles.clock.now();
+    for moment in moments(disturbances, &handles.timeouts) {
+        let after = SignedDuration::try_from(moment.after).unwrap_or(SignedDuration::MAX);
+        let at = started.saturating_add(after).unwrap_or(Timestamp::MAX);
+        handles.clock.sleep_until(at).await;
+        let disturbance = &disturbances[moment.disturbance];
+        let words = if moment.ends {
+            lift(disturbance, handles).await
+        } else {
+            begin(disturbance, handles).await
+        };
+        match words {
+            Ok(words) => {
+                fault("plan", &words);
+                // The rules of the cloud count their hits themselves.
+                if !matches!(disturbance, Disturbance::Cloud(_)) {
+                    log.add(handles.clock.now(), moment.disturbance, words);
+                }
+            }
+            Err(why) => fault("plan", &format!("{disturbance} does not strike: {why}")),
+        }
+    }
+    std::future::pending().await
+}
+
+fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
+    let mut moments = Vec::new();
+    for (disturbance, what) in disturbances.iter().enumerate() {
+        let mut push = |after, ends| {
+            moments.push(Moment {
+                after,
+                disturbance,
+                ends,
+            });
+        };
+        match what {
+            Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
+            Disturbance::Cloud(cloud) => {
+                push(
+                    cloud.from.as_ref().map_or(Duration::ZERO, |from| from.value(timeouts)),
+                    false,
+                );
+                if let Some(until) = &cloud.until {
+                    push(until.value(timeouts), true);
+                }
+            }
+            Disturbance::Vm(fault) => push(fault.at.value(timeouts), false),
+            Disturbance::Kubelet(fault) => push(fault.at.value(timeouts), false),
+        }
+    }
+    moments.sort_unstable();
+    moments
+}
+
+async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, String> {
+    match disturbance {
+        Disturbance::Cloud(cloud) => handles.cloud.inject(&cloud.fault, &handles.timeouts).await?,
+        Disturbance::Vm(fault) => {
+            let vm = vm_of(handles, &fault.machine).await?;
+            handles.cloud.vm_action(&vm.id, fault.action).await?;
+        }
+        Disturbance::Kubelet(fault) => {
+            let vm = vm_of(handles, &fault.machine).await?;
+            handles.cloud.kubelet_action(&vm.id, fault.action).await?;
+        }
+        Disturbance::Api(_) | Disturbance::Crash(_) | Disturbance::Pause(_) | Disturbance::Lag(_) => {}
+    }
+    Ok(disturbance.to_string())
+}
+
+async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, String> {
+    if let Disturbance::Cloud(cloud) = disturbance {
+        handles.cloud.lift(&cloud.fault.name).await?;
+        return Ok(format!("cloud fault {} is over", cloud.fault.name));
+    }
+    Ok(disturbance.to_string())
+}
+
+/// A VM of a machine, or of one whose name matches (`*` and `?`), that is not terminated.
+async fn vm_of(handles: &Handles, machine: &str) -> Result<Vm, String> {
+    let vms = handles.cloud.vms().await?;
+    vms.into_iter()
+        .filter(|vm| Pattern::new(machine).matches(&vm.machine) && vm.state != VmState::Terminated)
+        .max_by_key(|vm| vm.id.clone())
+        .ok_or_else(|| format!("machine {machine} has no VM"))
+}

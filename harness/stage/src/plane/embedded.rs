@@ -1,0 +1,130 @@
+//! Our own control plane on the wall clock: the API server and its controllers in this process, over HTTPS.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use apiserver::Identity;
+use apiserver::faults::Faults;
+use clock::{Clock, Seed};
+use kube::config::Kubeconfig;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{current_context, folder, write_kubeconfig};
+use crate::audit::Audit;
+use crate::controllers;
+use crate::role::Role;
+use scenario::Timeouts;
+
+/// Dropping it ends it and removes its files.
+pub struct ControlPlane {
+    serving: apiserver::serve::Serving,
+    parts: JoinSet<String>,
+    client: kube::Client,
+    kubeconfig: PathBuf,
+    namespace: String,
+    audit: Audit,
+    faults: Faults,
+    // Last: what is above may still write into it while it ends.
+    folder: TempDir,
+}
+
+impl std::fmt::Debug for ControlPlane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlPlane")
+            .field("kubeconfig", &self.kubeconfig)
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ControlPlane {
+    /// Starts it and waits until it is ready for its role. RBAC is enforced.
+    ///
+    /// # Errors
+    /// One sentence: what could not be started.
+    pub async fn start(port: u16, seed: u64, timeouts: &Timeouts, namespace: &str, role: Role) -> Result<Self, String> {
+        let folder = folder()?;
+        let clock = Clock::wall();
+        let audit = Audit::new(namespace);
+        let seed = Seed::new(seed);
+        let options = controllers::server_options(clock.clone(), seed.child("apiserver"), &audit);
+        let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
+        let serving = server
+            .serve(SocketAddr::from(([127, 0, 0, 1], port)))
+            .await
+            .map_err(|error| error.to_string())?;
+        let text = serving
+            .kubeconfig(&Identity::admin())
+            .map_err(|error| error.to_string())?;
+        let admin: Kubeconfig =
+            serde_saphyr::from_str(&text).map_err(|error| format!("the kubeconfig is none: {error}"))?;
+        let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), current_context(&admin)?, namespace)?;
+
+        let client = kube::Client::new(server.service(Identity::admin()), namespace);
+        role.install(&client, namespace).await?;
+        let mut parts = JoinSet::new();
+        parts.spawn(controllers::run(
+            client.clone(),
+            clock,
+            seed.child("controllers"),
+            controllers::settings(timeouts, &server.certificate_authority()),
+        ));
+        controllers::furnished(&client, namespace).await?;
+        Ok(Self {
+            serving,
+            parts,
+            client,
+            kubeconfig,
+            namespace: namespace.to_owned(),
+            audit,
+            faults: server.faults(),
+            folder,
+        })
+    }
+
+    /// The administrator's client, in process.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The namespace of machines.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Where files go that end with the control plane.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its fault rules.
+    pub fn api_faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    /// What mcm and fakecloud ask of it.
+    pub fn audit(&self) -> Audit {
+        self.audit.clone()
+    }
+
+    /// Returns, with a sentence, when a part of it ends that nobody ended.
+    pub async fn trouble(&mut self) -> String {
+        match self.parts.join_next().await {
+            Some(Ok(reason)) => reason,
+            Some(Err(error)) => format!("a part of the control plane broke: {error}"),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Ends it in order and hands its files over.
+    pub async fn shutdown(self) -> TempDir {
+        self.serving.shutdown().await;
+        self.folder
+    }
+}

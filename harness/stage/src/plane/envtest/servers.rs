@@ -1,0 +1,382 @@
+//! etcd and kube-apiserver as child processes, which one run after another may use.
+//!
+//! What lives here: their certificates and flags, waiting until they serve, and putting back what they stored at the start.
+//! What must not: what a run adds to them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clock::{Clock, Seed};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, ListParams, VersionMatch};
+use parking_lot::Mutex;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::etcd::{Contents, Etcd};
+use super::programs::Programs;
+use crate::child::{Program, Running};
+use crate::plane::{client_of, folder, private_file, write_kubeconfig};
+use crate::ports::{ATTEMPTS, free_port, is_taken};
+use crate::{NAMESPACE, setup};
+
+/// How long both may take until the API server is ready.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// How often that is looked at.
+const START_PROBE: Duration = Duration::from_millis(100);
+/// How long the API server may take to see that its contents are as at the start.
+const RESTORE_LIMIT: Duration = Duration::from_secs(10);
+/// How often that is looked at.
+const RESTORE_PROBE: Duration = Duration::from_millis(10);
+/// Namespaces that the API server makes by itself, a moment after it is ready.
+const OWN_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-node-lease"];
+/// Their logs, by file name.
+pub const LOGS: [&str; 2] = ["etcd.log", "kube-apiserver.log"];
+
+/// Both processes, ready; dropping it kills them and removes their files.
+pub struct Servers {
+    server: Running,
+    etcd: Running,
+    contents: Contents,
+    store: Etcd,
+    client: kube::Client,
+    access: Access,
+    /// Whether the machine CRDs are among what they stored at the start.
+    with_machines: bool,
+    // Last: what is above may still write into it while it ends.
+    folder: TempDir,
+}
+
+impl std::fmt::Debug for Servers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Servers")
+            .field("folder", &self.folder)
+            .field("with_machines", &self.with_machines)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How an administrator reaches them.
+#[derive(Clone, Debug)]
+pub struct Access {
+    kubeconfig: Value,
+    /// Signs the API server's certificate; PEM.
+    pub root_certificate: String,
+}
+
+impl Access {
+    /// Writes the administrator's kubeconfig, whose context has that namespace.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn write(&self, folder: &Path, namespace: &str) -> Result<PathBuf, String> {
+        write_kubeconfig(&folder.join("kubeconfig"), self.kubeconfig.clone(), namespace)
+    }
+}
+
+/// Servers that are up and that no run uses. Starting them takes seconds of CPU time; putting back what they stored takes
+/// a tenth of a second.
+#[derive(Debug, Default)]
+pub struct Spares(Mutex<Vec<Servers>>);
+
+impl Spares {
+    /// Some with the machine CRDs, or without.
+    pub fn take(&self, with_machines: bool) -> Option<Servers> {
+        let mut spares = self.0.lock();
+        let index = spares
+            .iter()
+            .position(|servers| servers.with_machines == with_machines)?;
+        Some(spares.swap_remove(index))
+    }
+
+    /// Restores servers for another run. Those that cannot be restored end: the next run starts its own.
+    pub async fn give_back(&self, servers: Servers) {
+        if tokio::time::timeout(RESTORE_LIMIT, servers.restore()).await == Ok(Ok(())) {
+            self.0.lock().push(servers);
+        } else {
+            servers.kill().await;
+        }
+    }
+}
+
+impl Servers {
+    /// Starts both and waits until the API server is ready, and serves the machine CRDs if it is to have them.
+    ///
+    /// # Errors
+    /// One sentence: what is missing, or what did not start within a minute.
+    pub async fn start(with_machines: bool) -> Result<Self, String> {
+        let programs = Programs::find()?;
+        let mut attempts = 1..=ATTEMPTS;
+        let started = loop {
+            let started = tokio::time::timeout(START_LIMIT, Started::new(&programs)).await;
+            match started.unwrap_or_else(|_| Err(format!("kube-apiserver is not ready after {START_LIMIT:?}"))) {
+                Ok(started) => break started,
+                Err(reason) if is_taken(&reason) && attempts.next().is_some() => {}
+                Err(reason) => return Err(reason),
+            }
+        };
+        if with_machines {
+            setup::install_definitions(&started.client).await?;
+            setup::discovered(&started.client).await?;
+        }
+        let Started {
+            server,
+            etcd,
+            store,
+            client,
+            access,
+            folder,
+        } = started;
+        Ok(Self {
+            contents: store.contents().await?,
+            server,
+            etcd,
+            store,
+            client,
+            access,
+            with_machines,
+            folder,
+        })
+    }
+
+    /// The administrator's client.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// How an administrator reaches them.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Where they log.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Puts back what was stored at the start, and waits until the API server has seen it.
+    async fn restore(&self) -> Result<(), String> {
+        self.store.restore(&self.contents).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        // From the cache of the API server, which follows etcd.
+        let cached = ListParams::default().at("0").matching(VersionMatch::NotOlderThan);
+        let clock = Clock::wall();
+        loop {
+            let list = namespaces
+                .list_metadata(&cached)
+                .await
+                .map_err(|error| error.to_string())?;
+            let names: Option<Vec<&str>> = list.items.iter().map(|item| item.metadata.name.as_deref()).collect();
+            if names.is_some_and(|names| names.into_iter().eq(self.contents.names_of("namespaces"))) {
+                return Ok(());
+            }
+            clock.sleep(RESTORE_PROBE).await;
+        }
+    }
+
+    /// Returns, with a sentence, when one of them ends by itself.
+    pub async fn ended(&mut self) -> String {
+        tokio::select! {
+            biased;
+            reason = self.server.ended() => reason,
+            reason = self.etcd.ended() => reason,
+        }
+    }
+
+    /// Ends both. Nothing in them is worth an orderly end.
+    pub async fn kill(self) {
+        self.server.kill().await;
+        self.etcd.kill().await;
+    }
+}
+
+/// Both processes, once the API server is ready.
+struct Started {
+    server: Running,
+    etcd: Running,
+    store: Etcd,
+    client: kube::Client,
+    access: Access,
+    folder: TempDir,
+}
+
+impl Started {
+    async fn new(programs: &Programs) -> Result<Self, String> {
+        let folder = folder()?;
+        let files = Files::write(folder.path())?;
+        let (client_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
+        let etcd = etcd(programs, folder.path(), client_port, peer_port).start()?;
+        let server = kube_apiserver(programs, folder.path(), &files, client_port, port).start()?;
+        let access = Access {
+            kubeconfig: json!({
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{ "name": "envtest", "cluster": {
+                    "server": format!("https://127.0.0.1:{port}"), "certificate-authority": files.authority,
+                } }],
+                "users": [{ "name": "admin", "user": { "token": files.token } }],
+                "contexts": [{ "name": "envtest", "context": { "cluster": "envtest", "user": "admin" } }],
+                "current-context": "envtest",
+            }),
+            root_certificate: files.root_certificate,
+        };
+        let client = client_of(&access.write(folder.path(), NAMESPACE)?).await?;
+        let mut started = Self {
+            server,
+            etcd,
+            store: Etcd::at(client_port)?,
+            client,
+            access,
+            folder,
+        };
+        started.ready().await?;
+        Ok(started)
+    }
+
+    /// Waits until the API server is ready and has its own namespaces, no longer than both processes live.
+    async fn ready(&mut self) -> Result<(), String> {
+        let (client, clock) = (&self.client, Clock::wall());
+        let ready = async {
+            loop {
+                let request = http::Request::get("/readyz").body(Vec::new());
+                let answer = match request {
+                    Ok(request) => client.request_text(request).await,
+                    Err(_) => return,
+                };
+                if answer.is_ok_and(|answer| answer == "ok") && has_namespaces(client).await {
+                    return;
+                }
+                clock.sleep(START_PROBE).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            reason = self.etcd.ended() => Err(reason),
+            reason = self.server.ended() => Err(reason),
+            () = ready => Ok(()),
+        }
+    }
+}
+
+async fn has_namespaces(client: &kube::Client) -> bool {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    for name in OWN_NAMESPACES {
+        if !matches!(namespaces.get_metadata_opt(name).await, Ok(Some(_))) {
+            return false;
+        }
+    }
+    true
+}
+
+/// What kube-apiserver reads from files.
+struct Files {
+    authority: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+    account_key: PathBuf,
+    account_public_key: PathBuf,
+    tokens: PathBuf,
+    /// The administrator's.
+    token: String,
+    /// What `authority` holds.
+    root_certificate: String,
+}
+
+impl Files {
+    /// A certificate authority, the server's certificate, the key of service accounts, the administrator's token.
+    fn write(folder: &Path) -> Result<Self, String> {
+        let cannot = |error: rcgen::Error| format!("cannot make certificates: {error}");
+        let authority_key = KeyPair::generate().map_err(cannot)?;
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name.push(DnType::CommonName, "drydock-envtest");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let authority_certificate = authority.self_signed(&authority_key).map_err(cannot)?;
+        let issuer = Issuer::new(authority, authority_key);
+        let key = KeyPair::generate().map_err(cannot)?;
+        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned);
+        let mut server = CertificateParams::new(names).map_err(cannot)?;
+        server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+        server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let certificate = server.signed_by(&key, &issuer).map_err(cannot)?;
+        let accounts = KeyPair::generate().map_err(cannot)?;
+        let token = Seed::from_entropy()?.stream("administrator's token").uuid();
+        let write = |name: &str, text: &str| private_file(&folder.join(name), text);
+        Ok(Self {
+            authority: write("ca.crt", &authority_certificate.pem())?,
+            certificate: write("apiserver.crt", &certificate.pem())?,
+            key: write("apiserver.key", &key.serialize_pem())?,
+            account_key: write("accounts.key", &accounts.serialize_pem())?,
+            account_public_key: write("accounts.pub", &accounts.public_key_pem())?,
+            tokens: write("tokens.csv", &format!("{token},admin,admin,system:masters\n"))?,
+            token,
+            root_certificate: authority_certificate.pem(),
+        })
+    }
+}
+
+fn etcd(programs: &Programs, folder: &Path, port: u16, peer_port: u16) -> Program {
+    let (client, peer) = (
+        format!("http://127.0.0.1:{port}"),
+        format!("http://127.0.0.1:{peer_port}"),
+    );
+    Program {
+        name: "etcd".to_owned(),
+        command: vec![
+            programs.etcd.clone().into(),
+            path_flag("--data-dir=", &folder.join("etcd")),
+            format!("--listen-client-urls={client}").into(),
+            format!("--advertise-client-urls={client}").into(),
+            format!("--listen-peer-urls={peer}").into(),
+            format!("--initial-advertise-peer-urls={peer}").into(),
+            format!("--initial-cluster=default={peer}").into(),
+            // What is lost with the machine was going to be removed anyhow.
+            "--unsafe-no-fsync".into(),
+        ],
+        environment: Vec::new(),
+        log: folder.join("etcd.log"),
+    }
+}
+
+fn kube_apiserver(programs: &Programs, folder: &Path, files: &Files, etcd_port: u16, port: u16) -> Program {
+    let mut command: Vec<OsString> = vec![programs.server.clone().into()];
+    command.extend(
+        [
+            format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
+            format!("--secure-port={port}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            "--authorization-mode=Node,RBAC".to_owned(),
+            "--enable-bootstrap-token-auth".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        ]
+        .map(OsString::from),
+    );
+    command.extend([
+        path_flag("--cert-dir=", folder),
+        path_flag("--tls-cert-file=", &files.certificate),
+        path_flag("--tls-private-key-file=", &files.key),
+        path_flag("--service-account-key-file=", &files.account_public_key),
+        path_flag("--service-account-signing-key-file=", &files.account_key),
+        path_flag("--token-auth-file=", &files.tokens),
+    ]);
+    Program {
+        name: "kube-apiserver".to_owned(),
+        command,
+        environment: Vec::new(),
+        log: folder.join("kube-apiserver.log"),
+    }
+}
+
+fn path_flag(name: &str, value: &Path) -> OsString {
+    let mut flag = OsString::from(name);
+    flag.push(value);
+    flag
+}

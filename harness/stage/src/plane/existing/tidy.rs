@@ -1,0 +1,97 @@
+//! Removes what a run made in a cluster that is somebody else's, whether it ended, failed or was interrupted.
+//!
+//! Nobody of ours runs any more: finalizers of ours are taken off here. What is outside of the run's namespace is
+//! touched only when it was not there before the session and is ours by its provider id or by what it names.
+
+use std::collections::BTreeSet;
+
+use clock::Clock;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Event, Node, Pod, Secret};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams};
+use serde_json::json;
+
+use crate::objects::{is_of_our_cloud, release_held, remove, remove_all, remove_node, told};
+use crate::role::Role;
+use crate::{deploy, tokens};
+
+/// What was there before the session.
+#[derive(Debug)]
+pub(super) struct Before {
+    nodes: BTreeSet<String>,
+    tokens: BTreeSet<String>,
+}
+
+impl Before {
+    pub(super) async fn look(client: &kube::Client) -> Result<Self, String> {
+        let nodes = Api::<Node>::all(client.clone())
+            .list_metadata(&ListParams::default())
+            .await;
+        let tokens = Api::<Secret>::namespaced(client.clone(), tokens::NAMESPACE);
+        let tokens = tokens.list_metadata(&ListParams::default().fields(tokens::TYPE)).await;
+        Ok(Self {
+            nodes: nodes
+                .map_err(told("nodes"))?
+                .iter()
+                .map(ResourceExt::name_any)
+                .collect(),
+            tokens: tokens
+                .map_err(told("secrets"))?
+                .iter()
+                .map(ResourceExt::name_any)
+                .collect(),
+        })
+    }
+}
+
+/// Removes what a run made in a cluster of that role.
+pub(super) async fn run(
+    client: &kube::Client,
+    namespace: &str,
+    role: Role,
+    before: &Before,
+    clock: &Clock,
+) -> Result<(), String> {
+    if role.holds_machines() {
+        release_held(client, namespace).await?;
+    }
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    remove_all(&pods, &ListParams::default(), |_| true).await?;
+    Box::pin(nodes(client, before)).await?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), tokens::NAMESPACE);
+    let is_new = |token: &Secret| !before.tokens.contains(&token.name_any()) && tokens::is_of_mcm(token);
+    remove_all(&secrets, &ListParams::default().fields(tokens::TYPE), is_new).await?;
+    let mut objects = role.rbac(namespace)?;
+    objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }));
+    deploy::remove(client, &objects, clock).await
+}
+
+/// Removes the definitions of the machine API.
+pub(super) async fn definitions(client: &kube::Client, clock: &Clock) -> Result<(), String> {
+    let definitions: Result<Vec<_>, _> = mcm_api::crd::all().into_iter().map(serde_json::to_value).collect();
+    let mut definitions = definitions.map_err(|error| format!("a CRD has no JSON form: {error}"))?;
+    for definition in &mut definitions {
+        definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
+        definition["kind"] = "CustomResourceDefinition".into();
+    }
+    deploy::remove(client, &definitions, clock).await
+}
+
+/// Nodes of our cloud that were not there before, with what is on them and what tells of them.
+async fn nodes(client: &kube::Client, before: &Before) -> Result<(), String> {
+    let api: Api<Node> = Api::all(client.clone());
+    for node in api.list(&ListParams::default()).await.map_err(told("nodes"))? {
+        let name = node.name_any();
+        if !is_of_our_cloud(&node) || before.nodes.contains(&name) {
+            continue;
+        }
+        remove_node(client, &node).await?;
+        let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
+        remove(&leases, &name, &DeleteParams::default()).await?;
+        let events: Api<Event> = Api::namespaced(client.clone(), "default");
+        let about = ListParams::default().fields(&format!("involvedObject.kind=Node,involvedObject.name={name}"));
+        remove_all(&events, &about, |_| true).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,376 @@
+//! Stages on which fakecloud and mcm are processes of their own, on the wall clock: `embedded`, `envtest` and
+//! `kubeconfig`, which differ in the control plane alone.
+//!
+//! What must not live here: how a control plane comes about (`plane`).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use apiserver::faults::Faults;
+use clock::{Clock, LostTime};
+use futures::stream::{self, BoxStream, StreamExt};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+
+use super::Stage;
+use super::audit::Audit;
+use super::child::beside;
+use super::cloud::CloudClient;
+use super::cloud_process::CloudProcess;
+use super::clusters::Clusters;
+pub use super::controller::Controller;
+use super::controller::{Acting, Places};
+use super::gated::{self, Gated};
+use super::plane::{Planes, client_of, private_file};
+use super::replicas::Replicas;
+use super::setup::{self, Kubeconfigs, NO_TARGET};
+use super::supervised::tell_of_process;
+use crate::Performer;
+use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+use crate::plan::{effects, hits, schedule};
+use crate::result::StageResult;
+use judge::ScenarioOutcome;
+use scenario::job::Job;
+use scenario::observation::Request;
+use scenario::plan::{self, Disturbance};
+use scenario::step::{Crash, Process, ProcessAction};
+use scenario::{Cloud, Step, Timeouts};
+
+/// Runs a job on control planes that are up, and ends them. `start` is given back once the world is up.
+pub async fn run(
+    job: &Job,
+    performer: &impl Performer,
+    planes: Planes,
+    mut timeouts: Timeouts,
+    start: Option<OwnedSemaphorePermit>,
+) -> StageResult {
+    timeouts.slack += effects::room(&job.plan.disturbances, &timeouts);
+    timeouts.lost = LostTime::measured();
+    let controller = match &job.controller {
+        Some(command) => Controller::Command(command.clone()),
+        None => Controller::Mcm,
+    };
+    let plan = Plan {
+        seed: job.plan.seed,
+        cloud: job.plan.scenario.world.cloud.clone(),
+        replicas: job.plan.scenario.world.replicas,
+        controller,
+        timeouts,
+        disturbances: job.plan.disturbances.clone(),
+        gates: needs_gates(job),
+        no_target: job.plan.scenario.world.no_target,
+    };
+    let audits = planes.audits();
+    let (outcome, hits, logs) = match ProcessStage::start(planes, plan).await {
+        Ok(mut stage) => {
+            let namespace = stage.namespace().to_owned();
+            match setup::install_fixtures(&stage.client(), &namespace).await {
+                Ok(()) => {
+                    drop(start);
+                    let mut outcome = Box::pin(performer.perform(&mut stage, &job.plan.scenario)).await;
+                    let hits = stage.tell(&mut outcome, &job.plan.disturbances);
+                    (Ok(outcome), hits, stage.end().await)
+                }
+                Err(reason) => (Err(reason), Vec::new(), stage.end().await),
+            }
+        }
+        Err(reason) => (Err(reason), Vec::new(), BTreeMap::new()),
+    };
+    StageResult {
+        hits,
+        requests: audits.iter().flat_map(Audit::accesses).collect(),
+        refused: audits.iter().flat_map(Audit::refused).collect(),
+        ..StageResult::new(outcome, logs)
+    }
+}
+
+/// Whether something strikes mcm at an effect or has it stand still: its requests then pass a gate.
+fn needs_gates(job: &Job) -> bool {
+    let at_gate = |step: &Step| matches!(step, Step::Crash(_) | Step::Pause(_));
+    effects::any(&job.plan.disturbances) || job.plan.scenario.steps.iter().any(at_gate)
+}
+
+/// What is to be started.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of uids and delays.
+    pub seed: u64,
+    /// How the cloud behaves.
+    pub cloud: Cloud,
+    /// How many of what acts on the machines.
+    pub replicas: u32,
+    /// What acts on the machines.
+    pub controller: Controller,
+    /// What named durations are worth.
+    pub timeouts: Timeouts,
+    /// What disturbs the run on top of what a scenario does.
+    pub disturbances: Vec<Disturbance>,
+    /// Whether what mcm does is counted, so that something can strike it at an effect.
+    pub gates: bool,
+    /// Whether mcm has no target cluster.
+    pub no_target: bool,
+}
+
+/// A world on the wall clock; dropping it ends its processes and removes its files.
+pub struct ProcessStage {
+    clock: Clock,
+    timeouts: Timeouts,
+    client: kube::Client,
+    namespace: String,
+    cloud: CloudClient,
+    fakecloud: CloudProcess,
+    mcm: Acting,
+    disturbed: bool,
+    schedule: schedule::Log,
+    scheduled: JoinSet<String>,
+    cloud_address: String,
+    // Last: the processes above may still write into its folder while they end.
+    planes: Planes,
+}
+
+impl std::fmt::Debug for ProcessStage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProcessStage")
+            .field("planes", &self.planes)
+            .field("fakecloud", &self.fakecloud)
+            .field("mcm", &self.mcm)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ProcessStage {
+    /// Starts fakecloud and what acts on the machines, and waits until they are up.
+    ///
+    /// # Errors
+    /// One sentence: what could not be started.
+    pub async fn start(planes: Planes, plan: Plan) -> Result<Self, String> {
+        let (fakecloud_program, mcm_program) = (beside("fakecloud")?, beside("mcm")?);
+        let clock = Clock::wall();
+        let timeouts = plan.timeouts.clone();
+        let (client, namespace) = (planes.control.client(), planes.control.namespace().to_owned());
+        let plane = &planes.control;
+        let cloud_kubeconfig = planes.target().kubeconfig_of(FAKECLOUD_ACCOUNT).await?;
+
+        let config = serde_saphyr::to_string(&super::sim::cloud_config(&plan.cloud, &timeouts))
+            .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
+        let config = private_file(&plane.folder().join("fakecloud.yaml"), &config)?;
+        let arguments = vec![
+            flag("--kubeconfig=", &cloud_kubeconfig),
+            flag("--config=", &config),
+            format!("--seed={}", plan.seed).into(),
+        ];
+        let fakecloud = CloudProcess::start(fakecloud_program, arguments, plane.folder(), clock.clone()).await?;
+        let cloud_address = fakecloud.address();
+        let cloud = CloudClient::connect(&format!("http://{cloud_address}"))?;
+
+        let acting = acting(&plan, &planes, &timeouts, mcm_program, &cloud_address);
+        let mcm = acting.await?;
+        let schedule = schedule::Log::default();
+        let handles = schedule::Handles {
+            clock: clock.clone(),
+            cloud: cloud.clone(),
+            timeouts: timeouts.clone(),
+        };
+        let disturbed = plan::is_disturbing(&plan.disturbances);
+        let mut scheduled = JoinSet::new();
+        let (disturbances, log) = (plan.disturbances, schedule.clone());
+        scheduled.spawn(async move { schedule::run(&disturbances, &handles, &log, |_, _| {}).await });
+        Ok(Self {
+            clock,
+            timeouts,
+            client,
+            namespace,
+            cloud,
+            fakecloud,
+            mcm,
+            disturbed,
+            schedule,
+            scheduled,
+            cloud_address,
+            planes,
+        })
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        self.planes.control.kubeconfig()
+    }
+
+    /// HOST:PORT of fakecloud.
+    pub fn cloud_address(&self) -> &str {
+        &self.cloud_address
+    }
+
+    /// Where the processes log.
+    pub fn folder(&self) -> &Path {
+        self.planes.control.folder()
+    }
+
+    /// Adds to a run what disturbed it; how often each disturbance struck.
+    fn tell(&self, outcome: &mut ScenarioOutcome, disturbances: &[Disturbance]) -> Vec<u64> {
+        self.schedule.tell(&mut outcome.narrative);
+        let group = match &self.mcm {
+            Acting::Gated(gated) => {
+                tell_of_process(&mut outcome.narrative, &gated.trace);
+                Some(&gated.mcm.group)
+            }
+            Acting::Direct(_) => None,
+        };
+        let (faults, api) = (&outcome.world.faults, self.planes.control.api_faults());
+        hits::count(disturbances, faults, api.as_ref(), &self.schedule, |_| group.cloned())
+    }
+
+    /// Ends everything, and hands the logs over.
+    pub async fn end(mut self) -> BTreeMap<String, Vec<u8>> {
+        self.scheduled.shutdown().await;
+        let mut names = vec!["fakecloud.log".to_owned()];
+        names.extend(self.mcm.stop(self.planes.control.folder()).await);
+        self.fakecloud.stop().await;
+        self.planes.shutdown(&names).await
+    }
+}
+
+impl Stage for ProcessStage {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    fn clusters(&self) -> Clusters {
+        self.planes.clusters()
+    }
+
+    fn cloud(&self) -> CloudClient {
+        self.cloud.clone()
+    }
+
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+        let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
+        match process {
+            Process::Mcm => self.mcm.perform(action, client, namespace, clock).await,
+            Process::Fakecloud => self.fakecloud.perform(action).await,
+            Process::Controllers => Err(format!(
+                "{process} are no process of their own on this stage: only mcm and fakecloud end and start"
+            )),
+        }
+    }
+
+    fn fault(&self, _: &str, _: &str) {}
+
+    fn crash(&mut self, crash: &Crash) -> Result<(), String> {
+        self.mcm.crash(crash)
+    }
+
+    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
+        let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
+        self.mcm.pause(process, time, client, namespace, clock).await
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.disturbed
+    }
+
+    fn api_faults(&self) -> Option<Faults> {
+        self.planes.control.api_faults()
+    }
+
+    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
+        let audits = self.planes.audits();
+        (!audits.is_empty()).then(|| stream::select_all(audits.iter().map(Audit::follow)).boxed())
+    }
+
+    async fn trouble(&mut self) -> String {
+        tokio::select! {
+            biased;
+            reason = self.fakecloud.ended() => reason,
+            reason = self.mcm.ended() => reason,
+            Some(ended) = self.scheduled.join_next() => {
+                ended.unwrap_or_else(|error| format!("what follows the plan broke: {error}"))
+            }
+            reason = self.planes.trouble() => reason,
+        }
+    }
+}
+
+/// Starts what acts on the machines.
+async fn acting(
+    plan: &Plan,
+    planes: &Planes,
+    timeouts: &Timeouts,
+    mcm: PathBuf,
+    driver: &str,
+) -> Result<Acting, String> {
+    let plane = &planes.control;
+    if let Some(faults) = plane.api_faults() {
+        hits::add_rules(&plan.disturbances, &faults)?;
+    }
+    let kubeconfigs = mcm_kubeconfigs(planes, plan).await?;
+    if plan.gates && plan.controller == Controller::Mcm {
+        let target = match &kubeconfigs.target {
+            target if planes.are_two() && !plan.no_target => Some(client_of(target).await?),
+            _ => None,
+        };
+        let recipe = gated::Recipe {
+            program: mcm,
+            timeouts: timeouts.clone(),
+            namespace: plane.namespace().to_owned(),
+            driver: driver.to_owned(),
+            folder: plane.folder().to_owned(),
+            clusters: Clusters::new(client_of(&kubeconfigs.control).await?, target),
+            no_target: plan.no_target,
+        };
+        let gated = Gated::start(&recipe, plan.replicas, &plan.disturbances)?;
+        return Ok(Acting::Gated(gated));
+    }
+    let places = Places {
+        mcm,
+        timeouts,
+        namespace: plane.namespace(),
+        kubeconfigs: &kubeconfigs,
+        driver,
+        folder: plane.folder(),
+    };
+    let recipe = plan.controller.clone().recipe(&places);
+    let mut mcm = Replicas::new(recipe, plan.replicas, plane.folder(), Clock::wall());
+    mcm.start().await?;
+    Ok(Acting::Direct(mcm))
+}
+
+/// Ours has a service account with its roles. Another controller may need others: it is the administrator.
+async fn mcm_kubeconfigs(planes: &Planes, plan: &Plan) -> Result<Kubeconfigs, String> {
+    let (control, target) = match plan.controller {
+        Controller::Mcm => {
+            let control = planes.control.kubeconfig_of(MCM_ACCOUNT).await?;
+            let target = match planes.are_two() {
+                true => planes.target().kubeconfig_of(MCM_ACCOUNT).await?,
+                false => control.clone(),
+            };
+            (control, target)
+        }
+        Controller::Command(_) | Controller::None => (
+            planes.control.kubeconfig().to_owned(),
+            planes.target().kubeconfig().to_owned(),
+        ),
+    };
+    let target = if plan.no_target { NO_TARGET.into() } else { target };
+    Ok(Kubeconfigs { control, target })
+}
+
+fn flag(name: &str, value: &Path) -> OsString {
+    let mut flag = OsString::from(name);
+    flag.push(value);
+    flag
+}

@@ -1,0 +1,160 @@
+//! The processes of mcm on a wall-clock stage: one or several from one command, of which the holder of the Lease leads.
+//!
+//! What lives here: starting them until they are up, ending them, and telling which one leads. What must not: what
+//! they are started with.
+
+use std::path::Path;
+
+use clock::Clock;
+use futures::stream::{FuturesUnordered, StreamExt};
+
+use super::child::{Program, Running};
+use super::ports::start;
+use super::{holder_among, leader, names_of_mcm};
+use scenario::step::ProcessAction;
+
+/// What each replica is started from.
+#[derive(Clone, Debug)]
+pub(super) struct Recipe {
+    /// Command and environment; name and log are each replica's own.
+    pub(super) program: Program,
+    /// Whether it is our mcm, which takes a port for its metrics and is up when it listens.
+    pub(super) ours: bool,
+}
+
+/// Dropping it kills them.
+#[derive(Debug)]
+pub(super) struct Replicas {
+    clock: Clock,
+    ours: bool,
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    name: String,
+    program: Program,
+    running: Option<Running>,
+}
+
+impl Replicas {
+    /// `count` replicas that log into `folder`; none runs yet. Each sees its name as its host's.
+    pub(super) fn new(recipe: Option<Recipe>, count: u32, folder: &Path, clock: Clock) -> Self {
+        let ours = recipe.as_ref().is_some_and(|recipe| recipe.ours);
+        let slot = |recipe: &Recipe, name: String| {
+            let mut program = recipe.program.clone();
+            program.log = folder.join(format!("{name}.log"));
+            program.environment.push(("HOSTNAME".to_owned(), name.clone().into()));
+            if recipe.ours {
+                program.name.clone_from(&name);
+            }
+            Slot {
+                name,
+                program,
+                running: None,
+            }
+        };
+        let slots = match recipe {
+            Some(recipe) => names_of_mcm(count)
+                .into_iter()
+                .map(|name| slot(&recipe, name))
+                .collect(),
+            None => Vec::new(),
+        };
+        Self { clock, ours, slots }
+    }
+
+    /// The files that they log into.
+    pub(super) fn logs(&self) -> impl Iterator<Item = String> {
+        self.slots.iter().map(|slot| format!("{}.log", slot.name))
+    }
+
+    /// Starts those that do not run, and waits until they are up.
+    pub(super) async fn start(&mut self) -> Result<(), String> {
+        for slot in self.slots.iter_mut().filter(|slot| slot.running.is_none()) {
+            slot.start(self.ours, &self.clock).await?;
+        }
+        Ok(())
+    }
+
+    /// Performs a step; `client` and `namespace` tell who leads.
+    pub(super) async fn perform(
+        &mut self,
+        action: ProcessAction,
+        client: &kube::Client,
+        namespace: &str,
+    ) -> Result<(), String> {
+        match action {
+            ProcessAction::Start => self.start().await,
+            ProcessAction::Kill => {
+                self.kill().await;
+                Ok(())
+            }
+            ProcessAction::Restart => {
+                self.kill().await;
+                self.start().await
+            }
+            ProcessAction::KillLeader => {
+                let holder = leader(client, namespace, &self.clock).await?;
+                let names = self.slots.iter().map(|slot| slot.name.as_str());
+                let slot = holder_among(&holder, names).and_then(|index| self.slots.get_mut(index));
+                match slot.and_then(|slot| slot.running.take()) {
+                    Some(running) => {
+                        running.kill().await;
+                        Ok(())
+                    }
+                    None => Err(format!(
+                        "the Lease {namespace}/{} is held by {holder:?}, which is none of the processes that run",
+                        super::LEASE
+                    )),
+                }
+            }
+            ProcessAction::RollingRestart => {
+                for slot in &mut self.slots {
+                    if let Some(running) = slot.running.take() {
+                        running.stop().await;
+                    }
+                    slot.start(self.ours, &self.clock).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends them without notice.
+    async fn kill(&mut self) {
+        for running in self.slots.iter_mut().filter_map(|slot| slot.running.take()) {
+            running.kill().await;
+        }
+    }
+
+    /// Asks them to end, and ends them when they do not.
+    pub(super) async fn stop(&mut self) {
+        let running = self.slots.iter_mut().filter_map(|slot| slot.running.take());
+        let mut ends: FuturesUnordered<_> = running.map(Running::stop).collect();
+        while ends.next().await.is_some() {}
+    }
+
+    /// Returns, with a sentence, when one ends that nobody ended.
+    pub(super) async fn ended(&mut self) -> String {
+        let running = self.slots.iter_mut().filter_map(|slot| slot.running.as_mut());
+        let mut ends: FuturesUnordered<_> = running.map(Running::ended).collect();
+        match ends.next().await {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Slot {
+    /// Ours gets a port for its metrics.
+    async fn start(&mut self, ours: bool, clock: &Clock) -> Result<(), String> {
+        if !ours {
+            self.running = Some(self.program.start()?);
+            return Ok(());
+        }
+        let (_, running) = start(&self.program, |port| format!("--port={port}"), clock).await?;
+        self.running = Some(running);
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! What a stage hands back after a run.
+
+use scenario::result::Effect;
+use std::collections::{BTreeMap, BTreeSet};
+
+use judge::ScenarioOutcome;
+use scenario::result::{Access, TraceSummary, Write};
+
+/// What a stage hands back: what was told, or why it never began, and what only it knows.
+#[derive(Debug)]
+pub struct StageResult {
+    /// What happened.
+    pub outcome: Result<ScenarioOutcome, String>,
+    /// Of a simulated run.
+    pub trace: Option<TraceSummary>,
+    /// Of a simulated run.
+    pub effects: Vec<Effect>,
+    /// Of a simulated run whose job wants them told.
+    pub writes: Vec<Write>,
+    /// How often each disturbance struck, in the plan's order.
+    pub hits: Vec<u64>,
+    /// Logs by file name.
+    pub logs: BTreeMap<String, Vec<u8>>,
+    /// What mcm and fakecloud asked of an API server of ours.
+    pub requests: BTreeSet<Access>,
+    /// What it refused them: roles of `deploy/rbac` that lack something.
+    pub refused: BTreeSet<String>,
+}
+
+impl StageResult {
+    /// With how tidying up went: where it failed, so did the run. Why the run itself failed stays in front.
+    #[must_use]
+    pub fn tidied(mut self, tidied: Result<(), String>) -> Self {
+        if let Err(reason) = tidied {
+            match &mut self.outcome {
+                Ok(ScenarioOutcome {
+                    failure: Some(failure), ..
+                }) => failure.reason = format!("{}; then {reason}", failure.reason),
+                Ok(_) => self.outcome = Err(reason),
+                Err(before) => self.outcome = Err(format!("{before}; then {reason}")),
+            }
+        }
+        self
+    }
+
+    /// What every stage knows.
+    pub fn new(outcome: Result<ScenarioOutcome, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
+        Self {
+            outcome,
+            trace: None,
+            effects: Vec::new(),
+            writes: Vec::new(),
+            hits: Vec::new(),
+            logs,
+            requests: BTreeSet::new(),
+            refused: BTreeSet::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use rstest::rstest;
+
+    use super::*;
+    use judge::Failure;
+    use judge::narrative::Narrative;
+    use judge::world::WorldState;
+
+    fn outcome(reason: Option<&str>) -> ScenarioOutcome {
+        ScenarioOutcome {
+            narrative: Narrative::new(Timestamp::UNIX_EPOCH),
+            world: WorldState::default(),
+            end: BTreeMap::new(),
+            failure: reason.map(|reason| Failure {
+                after: Duration::ZERO,
+                step: 1,
+                invariant: None,
+                expectation: true,
+                reason: reason.to_owned(),
+            }),
+            lasted: Duration::ZERO,
+        }
+    }
+
+    #[rstest]
+    #[case::both_well(Ok(outcome(None)), Ok(()), None)]
+    #[case::only_the_run(Ok(outcome(Some("no machine"))), Ok(()), Some("no machine"))]
+    #[case::only_the_tidy_up(Ok(outcome(None)), Err("a Node is left"), Some("a Node is left"))]
+    #[case::both(
+        Ok(outcome(Some("no machine"))),
+        Err("a Node is left"),
+        Some("no machine; then a Node is left")
+    )]
+    #[case::one_that_did_not_begin(Err("no pod".to_owned()), Err("a Node is left"), Some("no pod; then a Node is left"))]
+    fn a_tidy_up_that_fails_is_said_behind_why_the_run_failed(
+        #[case] outcome: Result<ScenarioOutcome, String>,
+        #[case] tidied: Result<(), &str>,
+        #[case] said: Option<&str>,
+    ) {
+        let ran = StageResult::new(outcome, BTreeMap::new()).tidied(tidied.map_err(str::to_owned));
+        let reason = match ran.outcome {
+            Ok(outcome) => outcome.failure.map(|failure| failure.reason),
+            Err(reason) => Some(reason),
+        };
+        assert_eq!(reason.as_deref(), said);
+    }
+}

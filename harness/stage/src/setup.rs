@@ -1,0 +1,217 @@
+//! What every world gets before its first step, and how its parts are set on a stage.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clock::Clock;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::api::{Api, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use mcm_api::{GoDuration, Machine};
+
+use super::clusters::Clusters;
+
+use scenario::{Timeouts, fixtures};
+
+/// How long a definition may take to be served.
+const ESTABLISHED: Duration = Duration::from_secs(30);
+/// How often discovery is looked at.
+const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
+
+/// Creates the CRDs of the machine API and waits until they are served.
+///
+/// # Errors
+/// A sentence that names the definition.
+pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let definitions = mcm_api::crd::all();
+    for definition in &definitions {
+        let name = definition.metadata.name.as_deref().unwrap_or_default();
+        match api.create(&PostParams::default(), definition).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(format!("cannot create the CRD {name}: {error}")),
+        }
+        served(client, name).await?;
+    }
+    Ok(())
+}
+
+/// Waits until discovery has the machine API, a moment after its CRDs are served.
+///
+/// # Errors
+/// A sentence, when it is not there after half a minute.
+pub async fn discovered(client: &kube::Client) -> Result<(), String> {
+    let (clock, machines) = (Clock::wall(), Machine::group(&()));
+    let discovered = async {
+        loop {
+            let groups = client.list_api_groups().await.map_err(|error| error.to_string())?;
+            if groups.groups.iter().any(|group| group.name == machines) {
+                return Ok(());
+            }
+            clock.sleep(DISCOVERY_PROBE).await;
+        }
+    };
+    tokio::time::timeout(ESTABLISHED, discovered)
+        .await
+        .unwrap_or_else(|_| Err(format!("discovery does not have {machines} after {ESTABLISHED:?}")))
+}
+
+/// Waits until the kind of a CRD is served.
+///
+/// # Errors
+/// A sentence that names the definition.
+pub async fn served(client: &kube::Client, name: &str) -> Result<(), String> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let established = await_condition(api, name, conditions::is_crd_established());
+    match tokio::time::timeout(ESTABLISHED, established).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("the CRD {name} is not served: {error}")),
+        Err(_) => Err(format!("the CRD {name} is not served after {ESTABLISHED:?}")),
+    }
+}
+
+/// Creates the namespace of a scenario's objects unless it is there.
+///
+/// # Errors
+/// A sentence that names it.
+pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), String> {
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    match Api::all(client.clone())
+        .create(&PostParams::default(), &namespace)
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(format!("cannot create the namespace {name}: {error}")),
+    }
+}
+
+/// Creates the class of the fixture machines and its Secret.
+///
+/// # Errors
+/// A sentence that names the object.
+pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<(), String> {
+    let clusters = Clusters::one(client.clone());
+    for object in [fixtures::secret(namespace), fixtures::class(namespace)] {
+        crate::apply(&clusters, namespace, &object).await?;
+    }
+    Ok(())
+}
+
+/// The flags of mcm on a stage, less those that say where things are.
+pub fn mcm_options(timeouts: &Timeouts, namespace: &str) -> mcm::Options {
+    let mut options = mcm::Options {
+        namespace: namespace.to_owned(),
+        ..mcm::Options::default()
+    };
+    options.machine.creation_timeout = GoDuration(timeouts.creation);
+    options.machine.health_timeout = GoDuration(timeouts.health);
+    options.machine.drain_timeout = GoDuration(timeouts.drain);
+    options.preservation.timeout = GoDuration(timeouts.preserve);
+    options.retry.short = GoDuration(timeouts.short_retry);
+    options.retry.medium = GoDuration(timeouts.medium_retry);
+    options.retry.long = GoDuration(timeouts.long_retry);
+    options.retry.eviction = GoDuration(timeouts.short_retry * 4);
+    options.retry.resource_exhausted = GoDuration(timeouts.long_retry);
+    options.safety.orphan_vms_period = GoDuration(timeouts.orphan_period);
+    options.safety.apiserver_check_timeout = GoDuration(timeouts.api_timeout);
+    options.safety.apiserver_check_period = GoDuration(timeouts.api_timeout * 2);
+    // In production both are looked at once a minute.
+    options.overshoot.overshooting_period = options.safety.apiserver_check_period;
+    let lease = timeouts.lease_duration;
+    options.leader_election.lease_duration = GoDuration(lease);
+    options.leader_election.renew_deadline = GoDuration(lease * 2 / 3);
+    options.leader_election.retry_period = GoDuration(lease * 2 / 15);
+    options
+}
+
+/// The periods of mcm as a command line of the program.
+pub fn mcm_periods(timeouts: &Timeouts, namespace: &str) -> Vec<String> {
+    let options = mcm_options(timeouts, namespace);
+    let election = &options.leader_election;
+    vec![
+        format!("--machine-creation-timeout={}", options.machine.creation_timeout),
+        format!("--machine-health-timeout={}", options.machine.health_timeout),
+        format!("--machine-drain-timeout={}", options.machine.drain_timeout),
+        format!("--machine-preserve-timeout={}", options.preservation.timeout),
+        format!(
+            "--machine-safety-orphan-vms-period={}",
+            options.safety.orphan_vms_period
+        ),
+        format!(
+            "--machine-safety-apiserver-statuscheck-timeout={}",
+            options.safety.apiserver_check_timeout
+        ),
+        format!(
+            "--machine-safety-apiserver-statuscheck-period={}",
+            options.safety.apiserver_check_period
+        ),
+        format!(
+            "--machine-safety-overshooting-period={}",
+            options.overshoot.overshooting_period
+        ),
+        format!("--short-retry={}", options.retry.short),
+        format!("--medium-retry={}", options.retry.medium),
+        format!("--long-retry={}", options.retry.long),
+        format!("--eviction-retry={}", options.retry.eviction),
+        format!("--resource-exhausted-retry={}", options.retry.resource_exhausted),
+        format!("--leader-elect-lease-duration={}", election.lease_duration),
+        format!("--leader-elect-renew-deadline={}", election.renew_deadline),
+        format!("--leader-elect-retry-period={}", election.retry_period),
+    ]
+}
+
+/// What stands for a kubeconfig where mcm has no target cluster.
+pub const NO_TARGET: &str = "none";
+
+/// How mcm reaches its clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubeconfigs {
+    /// The one that holds machines.
+    pub control: PathBuf,
+    /// The one that nodes join; `none`: there is none.
+    pub target: PathBuf,
+}
+
+/// All flags of mcm as a command line of the program, without the port of its metrics.
+pub fn mcm_arguments(timeouts: &Timeouts, namespace: &str, kubeconfigs: &Kubeconfigs, driver: &str) -> Vec<OsString> {
+    let places = [
+        format!("--driver=grpc://{driver}"),
+        format!("--namespace={namespace}"),
+        "--address=127.0.0.1".to_owned(),
+    ];
+    let mut arguments: Vec<OsString> = places
+        .into_iter()
+        .chain(mcm_periods(timeouts, namespace))
+        .map(OsString::from)
+        .collect();
+    let Kubeconfigs { control, target } = kubeconfigs;
+    for (flag, kubeconfig) in [("--control-kubeconfig=", control), ("--target-kubeconfig=", target)] {
+        let mut argument = OsString::from(flag);
+        argument.push(kubeconfig);
+        arguments.push(argument);
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use scenario::workload;
+
+    #[test]
+    fn fixtures_name_the_driver_and_the_nodes_of_fakecloud() {
+        assert_eq!(workload::STORAGE, fakecloud::CSI_DRIVER);
+        assert_eq!(workload::SIMULATED, fakecloud::SIMULATED);
+    }
+}

@@ -1,0 +1,257 @@
+//! What mcm asks API servers to write and asks of the cloud, word by word and in its order: for runs that are compared.
+//!
+//! What tells nothing of a request is left out: versions of objects, which count what everybody writes, and the drawn ends
+//! of Events' names. Of what a Secret holds there is a digest alone. What must not live here: the comparison
+//! (`invariants::inert`).
+
+use scenario::result::Write;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use http::{Method, Request};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+use kube::client::Body;
+use mcm_api::MachineClass;
+use mcm_api::cloud::{DriverError, VmIdentity};
+use mcm_driver::registration::Source;
+use mcm_driver::{Driver, MachineRequest};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The record of a run; clones write to the same one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writes(Arc<Mutex<Vec<Write>>>);
+
+impl Writes {
+    /// Everything so far.
+    pub(super) fn all(&self) -> Vec<Write> {
+        self.0.lock().clone()
+    }
+
+    /// Records a request to an API server, if it is a write.
+    pub(super) fn request(&self, request: &Request<Body>) {
+        if request.method() == Method::GET {
+            return;
+        }
+        let body = request.body().try_clone();
+        let bytes = body.and_then(|body| body.collect_bytes().now_or_never()?.ok());
+        let body = serde_json::from_slice(&bytes.unwrap_or_default()).unwrap_or_default();
+        self.add(of_request(request.method().as_str(), request.uri().path(), body));
+    }
+
+    /// `driver`, whose calls are recorded.
+    pub(super) fn of_driver(&self, driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
+        Arc::new(Recorded {
+            driver,
+            writes: self.clone(),
+        })
+    }
+
+    fn call(&self, call: &str, request: &MachineRequest) {
+        let machine = request.machine.metadata.name.as_deref().unwrap_or_default();
+        let body = json!({
+            "machine": &request.machine,
+            "class": &request.class,
+            "secret": digest(&json!(&request.secret)),
+        });
+        self.note(format!("VM of {machine}"), call, body);
+    }
+
+    fn note(&self, object: String, call: &str, mut body: Value) {
+        remove_versions(&mut body);
+        let what = format!("{call} {body}");
+        self.add(Write { object, what });
+    }
+
+    fn add(&self, write: Write) {
+        self.0.lock().push(write);
+    }
+}
+
+/// A request by its method, path and body.
+fn of_request(method: &str, path: &str, mut body: Value) -> Write {
+    let (resource, rest) = resource_of(path);
+    let named = body.pointer("/metadata/name").and_then(Value::as_str);
+    let name = rest.first().copied().or(named).unwrap_or_default();
+    let is_event = resource.ends_with("events");
+    let name = match name.rsplit_once('.') {
+        Some((about, _)) if is_event => about.to_owned(),
+        _ => name.to_owned(),
+    };
+    if is_event && body.pointer("/metadata/name").is_some() {
+        body["metadata"]["name"] = json!(name);
+    }
+    if resource.ends_with("secrets") {
+        for field in ["data", "stringData"] {
+            if let Some(held) = body.get_mut(field) {
+                *held = digest(held);
+            }
+        }
+    }
+    remove_versions(&mut body);
+    let subresource = rest.get(1..).unwrap_or_default().join("/");
+    let verb = format!("{method} {subresource}");
+    Write {
+        object: format!("{resource}/{name}"),
+        what: format!("{} {body}", verb.trim_end()),
+    }
+}
+
+/// A path's resource, behind its namespace where it has one, and what follows: a name, and a subresource.
+fn resource_of(path: &str) -> (String, Vec<&str>) {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let version = if parts.first() == Some(&"api") { 2 } else { 3 };
+    match parts.get(version..).unwrap_or_default() {
+        ["namespaces", namespace, resource, rest @ ..] => (format!("{namespace}/{resource}"), rest.to_vec()),
+        [resource, rest @ ..] => ((*resource).to_owned(), rest.to_vec()),
+        [] => (path.to_owned(), Vec::new()),
+    }
+}
+
+/// Objects have versions, and so do references to them.
+fn remove_versions(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("resourceVersion");
+            fields.values_mut().for_each(remove_versions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_versions),
+        _ => {}
+    }
+}
+
+/// Two that differ have different ones.
+fn digest(value: &Value) -> Value {
+    let digest = Sha256::digest(value.to_string().as_bytes());
+    let digits: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    json!(digits)
+}
+
+/// A driver whose calls are recorded.
+#[derive(Debug)]
+struct Recorded {
+    driver: Arc<dyn Driver>,
+    writes: Writes,
+}
+
+#[async_trait]
+impl Driver for Recorded {
+    async fn create_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.writes.call("CreateMachine", &request);
+        self.driver.create_machine(request).await
+    }
+
+    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.writes.call("InitializeMachine", &request);
+        self.driver.initialize_machine(request).await
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        self.writes.call("DeleteMachine", &request);
+        self.driver.delete_machine(request).await
+    }
+
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.writes.call("GetMachineStatus", &request);
+        self.driver.get_machine_status(request).await
+    }
+
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        self.writes.note(
+            format!("VMs of class {name}"),
+            "ListMachines",
+            json!({ "class": &class }),
+        );
+        self.driver.list_machines(class, secret).await
+    }
+
+    fn attach(&self, source: Arc<dyn Source>) {
+        self.driver.attach(source);
+    }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        self.writes.call("UpdateMachine", &request);
+        self.driver.update_machine(request, last_applied).await
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        let body = json!({ "providerClass": &provider_class });
+        self.writes.note(format!("class {name}"), "GenerateMachineClass", body);
+        self.driver.generate_machine_class(provider_class, class).await
+    }
+
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        self.writes
+            .note("volumes".to_owned(), "GetVolumeIds", json!({ "specs": &specs }));
+        self.driver.get_volume_ids(specs).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const GROUP: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/shop";
+
+    #[rstest]
+    #[case::of_a_node("PATCH", "/api/v1/nodes/m-1", json!({ "spec": {} }), "nodes/m-1", r#"PATCH {"spec":{}}"#)]
+    #[case::of_a_status("PATCH", "GROUP/machines/m-1/status", json!({ "status": {} }), "shop/machines/m-1", r#"PATCH status {"status":{}}"#)]
+    #[case::of_one_that_is_made("POST", "GROUP/machines", json!({ "metadata": { "name": "m-1" } }), "shop/machines/m-1", r#"POST {"metadata":{"name":"m-1"}}"#)]
+    #[case::of_an_eviction("POST", "/api/v1/namespaces/shop/pods/web-1/eviction", json!({}), "shop/pods/web-1", "POST eviction {}")]
+    #[case::of_an_event_that_is_new("POST", "/api/v1/namespaces/shop/events", json!({ "metadata": { "name": "m.1.0f" } }), "shop/events/m.1", r#"POST {"metadata":{"name":"m.1"}}"#)]
+    #[case::of_one_that_is_repeated("PATCH", "/api/v1/namespaces/shop/events/m.1.0f", json!({ "count": 2 }), "shop/events/m.1", r#"PATCH {"count":2}"#)]
+    #[case::with_versions("DELETE", "/api/v1/nodes/m-1", json!({ "preconditions": { "uid": "u", "resourceVersion": "7" } }), "nodes/m-1", r#"DELETE {"preconditions":{"uid":"u"}}"#)]
+    #[case::without_a_body("DELETE", "/api/v1/nodes/m-1", Value::Null, "nodes/m-1", "DELETE null")]
+    fn a_write_is_told_by_its_object(
+        #[case] method: &str,
+        #[case] path: &str,
+        #[case] body: Value,
+        #[case] object: &str,
+        #[case] what: &str,
+    ) {
+        let write = of_request(method, &path.replace("GROUP", GROUP), body);
+        assert_eq!((write.object.as_str(), write.what.as_str()), (object, what));
+    }
+
+    #[test]
+    fn what_a_secret_holds_is_told_by_a_digest() {
+        let token = |held: &str| {
+            let body = json!({ "stringData": { "token-secret": held } });
+            of_request("POST", "/api/v1/namespaces/kube-system/secrets", body).what
+        };
+        assert!(!token("abc").contains("abc") && !token("abc").contains("token-secret"));
+        assert_eq!(token("abc"), token("abc"));
+        assert_ne!(token("abc"), token("abd"));
+    }
+
+    #[test]
+    fn a_request_is_recorded_with_its_body_and_a_read_is_not() {
+        let writes = Writes::default();
+        for method in [Method::GET, Method::PATCH] {
+            let body = Body::from(br#"{"spec":{}}"#.to_vec());
+            let request = Request::builder().method(method).uri("/api/v1/nodes/m-1").body(body);
+            writes.request(&request.unwrap());
+        }
+        let expected = Write {
+            object: "nodes/m-1".to_owned(),
+            what: r#"PATCH {"spec":{}}"#.to_owned(),
+        };
+        assert_eq!(writes.all(), [expected]);
+    }
+}
