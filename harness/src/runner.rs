@@ -8,10 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clock::{Clock, LostTime};
-use tokio::sync::Semaphore;
-
-use crate::engine::ScenarioEngine;
-use crate::report::folder;
 use judge::evaluate::between;
 use scenario::job::Job;
 use scenario::result::{FailureResult, RunResult};
@@ -20,6 +16,10 @@ use stage::plane::envtest::Spares;
 use stage::plane::{Plane, Planes};
 use stage::role::Role;
 use stage::{NAMESPACE, StageResult, processes, sim};
+use tokio::sync::Semaphore;
+
+use crate::engine::ScenarioEngine;
+use crate::report::folder;
 
 /// Runs a job in virtual time, in this process. What has to replay to the bit runs one job a process.
 pub fn run_simulated(job: &Job) -> RunResult {

@@ -7,10 +7,9 @@ use anyhow::{Context, Result, ensure};
 use clock::Clock;
 use tokio::process::Command;
 
-use crate::DRYDOCK;
 use crate::figures::Figures;
-use crate::kernel;
 use crate::process::seconds_since;
+use crate::{DRYDOCK, kernel};
 
 /// How often memory is looked at.
 const SAMPLE: Duration = Duration::from_millis(500);

@@ -6,9 +6,9 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 
 use crate::figures::Figures;
+use crate::objects;
 use crate::peer::{Peer, Programs};
-use crate::process::{Drydock, seconds_since};
-use crate::{objects, process};
+use crate::process::{self, Drydock, seconds_since};
 
 const RUNS: usize = 25;
 /// A start of the peer takes seconds.

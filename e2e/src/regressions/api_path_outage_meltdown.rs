@@ -3,8 +3,8 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Cut, Match, Pattern, Rule};
 use scenario::builder::{api_fault, lift_api_fault, seconds, struck, wait};
-use scenario::disturb::api::{Action, Cut, Match, Pattern, Rule};
 
 use super::story;
 use super::worlds::{at_size, case, pool, settled};

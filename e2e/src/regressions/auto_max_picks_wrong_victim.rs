@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Verb};
 use scenario::builder::{all, kubelet, machine_gone, patch_status, seconds, slack, struck, wait};
-use scenario::disturb::api::{Action, Verb};
 use scenario::step::KubeletAction;
 use serde_json::json;
 

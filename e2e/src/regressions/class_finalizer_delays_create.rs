@@ -5,11 +5,10 @@ use std::time::Duration;
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
+use scenario::api_faults::{Action, Match, Pattern, Rule, Verb};
 use scenario::builder::{api_fault_by, apply, calls_at_least, phase, seconds, wait};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
 use scenario::fixtures::API_TOKEN;
-use scenario::step::{CloudCall, Step};
+use scenario::step::{Client, CloudCall, Step};
 use serde_json::json;
 
 use super::{joining, story};

@@ -4,13 +4,12 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, api_fault_by, create_machine, delete_machine, field, kubelet, machine_gone, node_gone, phase, seconds, slack,
     struck, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use scenario::step::KubeletAction;
+use scenario::step::{Client, KubeletAction};
 use serde_json::json;
 
 use super::{joining, merge, refused, story};

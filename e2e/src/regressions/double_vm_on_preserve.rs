@@ -6,8 +6,8 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Verb};
 use scenario::builder::{all, annotate, exists, keep, machine_gone, phase, seconds, slack, struck, wait};
-use scenario::disturb::api::{Action, Verb};
 
 use super::worlds::{api_trouble, case};
 use super::{POOL, joining, story, well};

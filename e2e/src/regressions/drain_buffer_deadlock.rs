@@ -3,12 +3,12 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
     all, api_fault_by, delete_machine, keep, machine_gone, pods, seconds, stateful_set, storage_class, struck, workload,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule};
 use scenario::expect::PodState;
+use scenario::step::Client;
 
 use super::{POOL, joining, refused, story, well};
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, At, Match, Pattern, Rule};
 use scenario::builder::{api_fault_by, drain_timeout, keep, machine_gone, seconds, struck};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, At, Match, Pattern, Rule};
+use scenario::step::Client;
 
 use super::{refused, undrainable};
 

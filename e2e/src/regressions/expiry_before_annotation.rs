@@ -6,11 +6,11 @@ use std::time::Duration;
 use harness::regression::{Confidence, Entry, Group};
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Verb};
 use scenario::builder::{
     all, annotate, creation_timeout, kubelet, machine_gone, phase, preserve_timeout, seconds, slack, struck, unchanged,
     vm_count, wait,
 };
-use scenario::disturb::api::{Action, Verb};
 use scenario::step::KubeletAction;
 
 use super::story;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Match, Pattern, Rule};
 use scenario::builder::{all, api_fault_by, keep, lift_api_fault, seconds, struck, wait};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Match, Pattern, Rule};
+use scenario::step::Client;
 
 use super::{POOL, joining, story, well};
 

@@ -3,12 +3,11 @@
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Match, Pattern, Rule};
 use scenario::builder::{
     all, api_fault_by, calls, delete_machine, keep, lift_api_fault, make_vm, mcm, seconds, struck, vm_count, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Match, Pattern, Rule};
-use scenario::step::{CloudCall, ProcessAction};
+use scenario::step::{Client, CloudCall, ProcessAction};
 
 use super::{POOL, joining, story, well};
 
@@ -42,7 +41,7 @@ pub(super) fn entry() -> Entry {
 fn frozen(name: &str, away: &str, restart: bool) -> Scenario {
     let refused = Action::Fail {
         code: 503,
-        at: scenario::disturb::api::At::default(),
+        at: scenario::api_faults::At::default(),
         retry_after: None,
         message: None,
     };

@@ -3,9 +3,9 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{all, api_fault_by, field, seconds, wait};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule, Verb};
+use scenario::step::Client;
 use serde_json::{Value, json};
 
 use super::worlds::{api_recovers, at_size, case, drains_end, drains_take_long, merge, pool, refusal, scale, settled};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Verb};
 use scenario::builder::{all, annotate, phase, seconds, struck, wait};
-use scenario::disturb::api::{Action, Verb};
 use serde_json::{Value, json};
 
 use super::worlds::{

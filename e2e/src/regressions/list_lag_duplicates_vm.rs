@@ -4,13 +4,12 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
     all, api_fault_by, calls, error_code, fail_call, inject, keep, long_retry, make_vm, medium_retry, seconds, struck,
     vm_count, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule};
-use scenario::step::{CloudCall, Effect, Fault};
+use scenario::step::{Client, CloudCall, Effect, Fault};
 
 use super::{POOL, joining, refused, story, well};
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Cut, Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, api_fault_by, calls, keep, lease_duration, lift_api_fault, pause_leader, seconds, slow_call, struck, vm_count,
     wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Cut, Match, Pattern, Rule, Verb};
-use scenario::step::CloudCall;
+use scenario::step::{Client, CloudCall};
 
 use super::{POOL, joining, story, well};
 

@@ -97,11 +97,10 @@ use std::time::Duration;
 
 use harness::regression::Entry;
 use mcm_api::Phase;
+use scenario::api_faults::{Action, At};
 use scenario::builder::{all, boot_delay, budget, delete, deployment, keep, phase, pods, slack, vm_count, workload};
-use scenario::disturb::api::{Action, At};
 use scenario::expect::{Condition, PodState};
-use scenario::{DurationExpression, Step};
-use scenario::{Scenario, StageKind};
+use scenario::{DurationExpression, Scenario, StageKind, Step};
 
 use self::worlds::merge;
 

@@ -4,10 +4,10 @@
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
+use scenario::api_faults::Verb;
 use scenario::builder::{
     all, at_any_time, between, creation_timeout, history, keep, machine_gone, seconds, slack, struck, wait,
 };
-use scenario::disturb::api::Verb;
 
 use super::worlds::{api_recovers, api_trouble_times, case};
 use super::{POOL, refused, story};

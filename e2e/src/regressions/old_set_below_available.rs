@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, At, Verb};
 use scenario::builder::{seconds, struck};
-use scenario::disturb::api::{Action, At, Verb};
 
 use super::story;
 use super::worlds::{Pool, api_trouble, case, class, pool, rolled, rolling, settled, to_class};

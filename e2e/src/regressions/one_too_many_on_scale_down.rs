@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Verb};
 use scenario::builder::{all, delete_machine, flap, machine_gone, seconds, struck, wait};
-use scenario::disturb::api::{Action, Verb};
 
 use super::worlds::{api_trouble, at_size, case, drains_end, drains_take_long, late_sets, pool, scale, settled};
 use super::{joining, story, well};

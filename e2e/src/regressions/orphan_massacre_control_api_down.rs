@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
 use scenario::builder::{all, api_fault_by, keep, lift_api_fault, mcm, orphan_period, seconds, struck, vm_count, wait};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Behind, Cut, Match, Pattern, Rule, Verb, Window};
-use scenario::step::ProcessAction;
+use scenario::step::{Client, ProcessAction};
 
 use super::{POOL, delayed, joining, story, well};
 

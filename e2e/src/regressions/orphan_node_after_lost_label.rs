@@ -3,12 +3,11 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, api_fault_by, drain_timeout, keep, lift_api_fault, machine_gone, node_gone, seconds, struck, vm_count, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use scenario::step::Step;
+use scenario::step::{Client, Step};
 
 use super::{POOL, joining, refused, story, undrainable, well};
 

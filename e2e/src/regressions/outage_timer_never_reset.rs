@@ -3,12 +3,11 @@
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, api_fault_by, health_timeout, keep, kubelet, machine_gone, node_grace, phase, seconds, slack, struck, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use scenario::step::{KubeletAction, Step};
+use scenario::step::{Client, KubeletAction, Step};
 
 use super::{POOL, joining, refused, story, well};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Verb};
 use scenario::builder::{seconds, struck};
-use scenario::disturb::api::{Action, Verb};
 
 use super::story;
 use super::worlds::{api_trouble, at_size, case, pool, scale, settled};

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
     all, api_fault_by, apply, budget, delete_machine, deployment, field, keep, kubelet, machine_gone, pods, seconds,
     slack, struck, wait, workload,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule};
 use scenario::expect::PodState;
-use scenario::step::KubeletAction;
+use scenario::step::{Client, KubeletAction};
 use serde_json::json;
 
 use super::{POOL, delayed, joining, story, well};

@@ -3,8 +3,8 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::Verb;
 use scenario::builder::{all, any, field, not, seconds, slack, struck, wait};
-use scenario::disturb::api::Verb;
 use scenario::expect::Condition;
 use serde_json::{Value, json};
 

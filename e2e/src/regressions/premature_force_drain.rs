@@ -3,13 +3,13 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
     all, api_fault_by, budget, delete_machine, deployment, keep, machine_gone, pods, seconds, slack, struck, vm_count,
     wait, workload,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule};
 use scenario::expect::PodState;
+use scenario::step::Client;
 
 use super::{POOL, joining, refused, story, well};
 

@@ -6,12 +6,11 @@ use std::time::Duration;
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
+use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
     api_fault_by, calls, fail_calls, keep, lift, lift_api_fault, seconds, slow_call, struck, vm_count, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
-use scenario::step::CloudCall;
+use scenario::step::{Client, CloudCall};
 
 use super::{POOL, joining, story, well};
 

@@ -3,8 +3,8 @@
 use harness::regression::{Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
+use scenario::api_faults::Verb;
 use scenario::builder::{all, apply, field, phase, seconds, slack, wait};
-use scenario::disturb::api::Verb;
 use scenario::expect::Condition;
 use serde_json::{Value, json};
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::Phase;
 use scenario::Scenario;
+use scenario::api_faults::{Action, At, Match, Pattern, Rule};
 use scenario::builder::{
     all, api_fault, api_fault_by, create_machine, force_delete, lift_api_fault, orphan_period, phase, slack, struck,
     vm_count, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, At, Match, Pattern, Rule};
+use scenario::step::Client;
 use serde_json::json;
 
 use super::{joining, merge, story};

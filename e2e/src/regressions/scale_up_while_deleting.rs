@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Behind, Match, Pattern, Rule, Verb};
 use scenario::builder::{all, api_fault_by, delete, exists, lift_api_fault, mcm, not, seconds, struck, wait};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Behind, Match, Pattern, Rule, Verb};
-use scenario::step::ProcessAction;
+use scenario::step::{Client, ProcessAction};
 
 use super::worlds::{case, drains_end, drains_take_long, pool, settled};
 use super::{POOL, joining, story};

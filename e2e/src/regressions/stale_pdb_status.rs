@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule};
 use scenario::builder::{
     all, any, api_fault, budget, delete_machine, deployment, field, keep, machine_gone, pods, seconds, slack, struck,
     wait, workload,
 };
-use scenario::disturb::api::{Match, Pattern, Rule};
 use scenario::expect::PodState;
 
 use super::{POOL, delayed, joining, story, well};

@@ -4,10 +4,9 @@
 use harness::regression::{Case, Confidence, Entry, Group};
 use mcm_api::Code;
 use scenario::Scenario;
+use scenario::api_faults::{Match, Pattern, Rule, Verb};
 use scenario::builder::{all, api_fault_by, calls, inject, keep, lift_api_fault, seconds, struck, vm, vm_count, wait};
-use scenario::disturb::Client;
-use scenario::disturb::api::{Match, Pattern, Rule, Verb};
-use scenario::step::{CloudCall, Fault, Step, VmAction};
+use scenario::step::{Client, CloudCall, Fault, Step, VmAction};
 
 use super::{POOL, joining, refused, story, well};
 

@@ -3,8 +3,8 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, At, Verb};
 use scenario::builder::{seconds, struck};
-use scenario::disturb::api::{Action, At, Verb};
 
 use super::worlds::{api_trouble_times, at_size, case, pool, refusal, scale, settled};
 use super::{joining, story};

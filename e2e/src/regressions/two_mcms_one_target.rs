@@ -3,11 +3,10 @@
 
 use harness::regression::{Case, Confidence, EXPECTED, Entry, Group};
 use mcm_api::{Phase, keys};
-use scenario::Scenario;
 use scenario::builder::{all, apply, boot_delay, field, force_delete, keep, mcm, not, phase, seconds, slack, wait};
 use scenario::expect::Condition;
-use scenario::fixtures;
 use scenario::step::ProcessAction;
+use scenario::{Scenario, fixtures};
 use serde_json::{Value, json};
 
 use super::{POOL, joining, merge, story, well};

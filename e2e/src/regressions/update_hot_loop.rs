@@ -2,12 +2,11 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::{Action, Match, Pattern, Rule, Verb};
 use scenario::builder::{
     api_fault_by, delete, exists, field, force_delete, kubelet, medium_retry, not, seconds, struck, wait,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, Match, Pattern, Rule, Verb};
-use scenario::step::KubeletAction;
+use scenario::step::{Client, KubeletAction};
 use serde_json::json;
 
 use super::worlds::{

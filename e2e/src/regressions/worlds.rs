@@ -9,14 +9,13 @@ use harness::regression::Case;
 use mcm_api::machine::MachineTemplateSpec;
 use mcm_api::{Code, Phase, keys};
 use mcm_core::deployment::{hash, set_name};
+use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace,
     observed, phase, slack, vm_count,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::expect::Condition;
-use scenario::step::{CloudCall, Patch};
+use scenario::step::{Client, CloudCall, Patch};
 use scenario::{DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 

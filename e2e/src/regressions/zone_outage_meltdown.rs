@@ -3,8 +3,8 @@
 
 use harness::regression::{Confidence, Entry, Group};
 use scenario::Scenario;
+use scenario::api_faults::Verb;
 use scenario::builder::{all, any, fail_zone, kubelet, machine_gone, mend_zone, seconds, struck, vm_count, wait};
-use scenario::disturb::api::Verb;
 use scenario::step::{KubeletAction, ZoneFailure};
 
 use super::worlds::{Pool, api_recovers, api_trouble, at_size, case, class, pool, refusal, settled, status};

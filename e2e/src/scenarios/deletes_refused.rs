@@ -3,12 +3,12 @@
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
+use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, annotate, api_fault_by, create_machine, creation_timeout, delete, exists, lift_api_fault, phase, slack,
     struck, vm_count,
 };
-use scenario::disturb::Client;
-use scenario::disturb::api::{Action, At, Match, Pattern, Rule, Verb};
+use scenario::step::Client;
 
 use super::{joining, nothing_left};
 

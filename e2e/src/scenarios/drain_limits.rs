@@ -2,9 +2,8 @@
 //! the number of attempts, by time, by both, and not at all.
 
 use mcm_api::Phase;
-use scenario::Scenario;
 use scenario::builder::{all, apply, delete_machine, drain_timeout, exists, field, not, phase, slack, vm_count};
-use scenario::fixtures;
+use scenario::{Scenario, fixtures};
 use serde_json::{Value, json};
 
 use super::{joining, nothing_left};

@@ -6,8 +6,8 @@ use scenario::builder::{
     all, boot_delay, create_machine, field, kubelet, machine_gone, patch_status, phase, preserve_timeout, seconds,
     slack,
 };
-use scenario::deferred_target::{DeferredTarget, UserAction};
 use scenario::step::KubeletAction;
+use scenario::step::deferred_target::{DeferredTarget, UserAction};
 use scenario::{DurationExpression, Step};
 use serde_json::json;
 
@@ -71,7 +71,7 @@ pub(super) fn until(machine: &str, time: &str) -> Step {
 
 /// An operator says when the preservation of a machine ends, from now.
 fn ends_in(machine: &str, time: DurationExpression) -> Step {
-    Step::Someone(DeferredTarget {
+    Step::Deferred(DeferredTarget {
         called: machine.to_owned(),
         among: machine.to_owned(),
         nth: 0,

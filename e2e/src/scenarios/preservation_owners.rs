@@ -6,7 +6,7 @@ use scenario::builder::{
     all, any, fail_zone, field, health_timeout, kubelet, machine_gone, mend_zone, node_grace, not, phase,
     scale_down_empty, seconds, slack, told, vm_count,
 };
-use scenario::deferred_target::{DeferredTarget, UserAction};
+use scenario::step::deferred_target::{DeferredTarget, UserAction};
 use scenario::step::{KubeletAction, ZoneFailure};
 use scenario::{Condition, DurationExpression, Step};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ fn over_two_sets() -> Scenario {
         ..usual.clone()
     };
     let someone = |user_action: UserAction| {
-        Step::Someone(DeferredTarget {
+        Step::Deferred(DeferredTarget {
             called: "the new one".to_owned(),
             among: format!("{}-*", newest.set()),
             nth: 0,

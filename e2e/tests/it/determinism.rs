@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcm_api::Phase;
 use rstest::rstest;
 use scenario::builder::{create_machine, creation_timeout, mcm, phase, seconds, wait};
-use scenario::disturb::Pause;
 use scenario::job::Job;
 use scenario::result::RunResult;
-use scenario::step::{Process, ProcessAction};
+use scenario::step::{Pause, Process, ProcessAction};
 use scenario::{Scenario, StageKind, Step};
 use serde_json::Value;
 

@@ -13,10 +13,10 @@ use harness::campaign::generate;
 use harness::campaign::suite::{self, PRESERVATION};
 use judge::invariants::inert::difference;
 use scenario::builder::{apply, patch_spec, seconds, wait};
-use scenario::deferred_target::{DeferredTarget, Request, UserAction};
 use scenario::job::Job;
 use scenario::plan::Plan;
 use scenario::result::{RunResult, Write};
+use scenario::step::deferred_target::{DeferredTarget, Request, UserAction};
 use scenario::step::{KubeletAction, VmAction};
 use scenario::{PreservationDialect, Scenario, StageKind, Step, Timeouts, fixtures};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ fn shorten(scenario: &mut Scenario) {
             steps.push(step);
             continue;
         };
-        let time = time.value(&Timeouts::production()).min(WAIT);
+        let time = time.0.value(&Timeouts::production()).min(WAIT);
         let Some(rest) = left.checked_sub(time) else {
             break;
         };
@@ -167,7 +167,7 @@ fn deployment(name: &str, replicas: u32, maximum: u32) -> Step {
 
 /// Something happens to one of a deployment's machines, which is called that from then on.
 fn someone(called: &str, of: &str, user_action: UserAction) -> Step {
-    Step::Someone(DeferredTarget {
+    Step::Deferred(DeferredTarget {
         called: called.to_owned(),
         among: format!("{of}-*"),
         nth: 0,

@@ -11,11 +11,11 @@ use mcm_api::keys;
 use scenario::kinds;
 use serde_json::{Value, json};
 use stage::clusters::Clusters;
+use stage::kind_api::KindApi;
 use stage::role::Role;
 use stage::{NAMESPACE, deploy};
 
 use crate::existing::Cluster;
-use stage::kind_api::KindApi;
 
 const NODE: &str = "m-1";
 /// Somebody who may update Nodes besides.

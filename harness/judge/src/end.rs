@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use scenario::cloud::VmState;
 use serde_json::Value;
 
 use super::world::WorldState;
 use crate::object::text;
-use scenario::cloud::VmState;
 
 /// Objects (less Events, whose number tells how a run went and not how it ended) and VMs, by name.
 pub fn of_world(world: &WorldState) -> BTreeMap<String, String> {

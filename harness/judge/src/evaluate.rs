@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use scenario::expect::{Condition, EventCount, Expectation, FieldIs, FieldOf, History, Temporal};
+use scenario::{PhaseChange, Timeouts};
 use serde_json::Value;
 
 use super::workloads;
 use super::world::WorldState;
 use crate::object::text;
-use scenario::expect::{Condition, EventCount, Expectation, FieldIs, FieldOf, History, Temporal};
-use scenario::{PhaseChange, Timeouts};
 
 /// Whether `condition` holds in `world`.
 pub fn holds(condition: &Condition, world: &WorldState, timeouts: &Timeouts) -> bool {

@@ -1,12 +1,12 @@
 use clock::LostTime;
 use mcm_api::Phase;
 use rstest::rstest;
-use serde_json::json;
-
-use super::*;
 use scenario::builder::*;
 use scenario::observation::{Observation, Seen};
 use scenario::{Scenario, Step, kinds};
+use serde_json::json;
+
+use super::*;
 
 fn second(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

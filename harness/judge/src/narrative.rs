@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use scenario::cloud::CloudEvent;
+use scenario::observation::{Observation, Quiet, Seen};
 use serde_json::Value;
 
 use super::evaluate::{between, short};
 use super::workloads::condition;
 use super::world::{WorldState, key};
 use crate::object::text;
-use scenario::cloud::CloudEvent;
-use scenario::observation::{Observation, Quiet, Seen};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 
 use mcm_api::keys;
+use scenario::observation::{Observation, Seen};
 use serde_json::Value;
 
 use super::world::WorldState;
 use crate::invariants::{JudgingRules, preserved_at_most};
 use crate::object::{annotation, is_deleting, owner, text};
-use scenario::observation::{Observation, Seen};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 /// Where a machine's template asks of its Node to be preserved.

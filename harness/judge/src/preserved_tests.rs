@@ -1,10 +1,10 @@
 use jiff::Timestamp;
 use rstest::rstest;
+use scenario::cloud::{CloudEvent, Vm, VmState};
+use scenario::{Timeouts, kinds};
 use serde_json::json;
 
 use super::*;
-use scenario::cloud::{CloudEvent, Vm, VmState};
-use scenario::{Timeouts, kinds};
 
 /// A world that tells what happened to preservations in it.
 struct ObservedWorld {

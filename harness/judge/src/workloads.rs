@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use scenario::expect::{Attached, Condition, FieldIs, PodState, Pods, PodsOn};
+use scenario::workload::APP;
 use serde_json::Value;
 
 use super::world::WorldState;
 use crate::object::text;
-use scenario::expect::{Attached, Condition, FieldIs, PodState, Pods, PodsOn};
-use scenario::workload::APP;
 
 /// Whether a number is within bounds.
 pub(super) fn within(number: usize, least: Option<usize>, most: Option<usize>) -> bool {

@@ -1,12 +1,12 @@
 use rstest::rstest;
-use serde_json::json;
-
-use super::*;
-use crate::evaluate::{Armed, Verdict, holds};
 use scenario::builder::*;
 use scenario::expect::{Expectation, Temporal};
 use scenario::observation::{Observation, Seen};
 use scenario::{Scenario, Step, Timeouts, kinds};
+use serde_json::json;
+
+use super::*;
+use crate::evaluate::{Armed, Verdict, holds};
 
 fn seen(world: &mut WorldState, kind: &str, object: Value) {
     world.absorb(&Observation {

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::Phase;
-use serde_json::Value;
-
-use crate::interest::Interest;
-use crate::object::{label, text};
 use mcm_api::keys;
 use scenario::cloud::{CloudEvent, Vm, VmState};
 use scenario::kinds::{self, Kind};
 use scenario::observation::{Observation, Seen};
+use serde_json::Value;
+
+use crate::interest::Interest;
+use crate::object::{label, text};
 
 /// Kind, namespace and name.
 pub type ObjectKey = (&'static str, String, String);

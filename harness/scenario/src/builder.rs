@@ -15,8 +15,8 @@ use super::expect::{
     Temporal, VmCount,
 };
 use super::step::{
-    ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Moment,
-    ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep,
+    ActAs, Annotate, Answer, Apply, CloudCall, Crash, Deletion, Fault, KubeletAction, KubeletStep, Lift, Moment,
+    ObjectReference, Patch, Process, ProcessAction, ProcessStep, Step, VmAction, VmStep, Wait,
 };
 use super::{Scenario, Stages, World};
 use crate::StageKind;
@@ -88,8 +88,8 @@ impl Scenario {
     }
 
     /// Adds a step.
-    pub fn step(mut self, step: Step) -> Self {
-        self.steps.push(step);
+    pub fn step(mut self, step: impl Into<Step>) -> Self {
+        self.steps.push(step.into());
         self
     }
 
@@ -340,7 +340,7 @@ pub fn patch(kind: &str, name: &str, namespace: &str, merge: serde_json::Value) 
 
 /// Lets time pass.
 pub fn wait(time: impl Into<DurationExpression>) -> Step {
-    Step::Wait(time.into())
+    Step::Wait(Wait(time.into()))
 }
 
 /// Does something to the VM of a machine.
@@ -439,7 +439,7 @@ pub fn inject(fault: Fault) -> Step {
 
 /// Takes the rule of that name away.
 pub fn lift(rule: &str) -> Step {
-    Step::Lift(rule.to_owned())
+    Step::Lift(Lift(rule.to_owned()))
 }
 
 /// Creates an object, or merges it into the one that is there.

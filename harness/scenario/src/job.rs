@@ -5,12 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::plan::Disturbance;
-use crate::plan::Limits;
-use crate::plan::Plan;
+use crate::plan::{Disturbance, Limits, Plan};
 use crate::result::DisturbanceHits;
-use crate::step::Crash;
-use crate::step::Process;
+use crate::step::{Crash, Process};
 use crate::{Scenario, StageKind};
 
 /// The name of the plan in the folder that a failed run leaves.

@@ -14,7 +14,7 @@ impl Scenario {
 
 fn step_length(step: &Step, timeouts: &Timeouts) -> Duration {
     match step {
-        Step::Wait(time) => time.value(timeouts),
+        Step::Wait(time) => time.0.value(timeouts),
         Step::Expect(expectation) if expectation.meanwhile => Duration::ZERO,
         Step::Expect(expectation) => match &expectation.holds {
             Temporal::Eventually(within) => within.value(timeouts) / 2,

@@ -5,14 +5,13 @@
 
 pub mod builder;
 pub mod cloud;
-pub mod deferred_target;
 mod dialect;
-pub mod disturb;
 pub mod duration;
 pub mod expect;
 pub mod file;
 pub mod fixtures;
 pub mod job;
+pub mod keeper;
 pub mod kinds;
 mod length;
 pub mod observation;
@@ -26,6 +25,7 @@ pub mod workload;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+pub use apiserver::faults as api_faults;
 use serde::{Deserialize, Serialize};
 
 pub use self::dialect::PreservationDialect;
@@ -88,7 +88,7 @@ pub struct World {
     pub neighbour: Option<String>,
     /// Who keeps machines beside the steps; absent: nobody.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub keeper: Option<disturb::Keeper>,
+    pub keeper: Option<keeper::Keeper>,
     /// What mcm is told with `--preservation-dialect`; others than its default on stage `sim` alone.
     #[serde(skip_serializing_if = "is_default")]
     pub preservation: PreservationDialect,

@@ -4,11 +4,11 @@ use mcm_api::{Code, Phase};
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::builder::any;
-use super::builder::*;
+use super::builder::{any, *};
 use super::expect::PodState;
 use super::step::{CloudCall, KubeletAction, Moment, ProcessAction, VmAction};
 use super::*;
+use crate::step::Lift;
 
 /// A scenario that uses every step and every form.
 fn everything() -> Scenario {
@@ -20,7 +20,7 @@ fn everything() -> Scenario {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "c" }, "data": { "key": "1", "other": "yes" },
         }))))
         .step(fail_call("quota", CloudCall::CreateMachine, "m-1", 2, Code::ResourceExhausted))
-        .step(Step::Lift("quota".to_owned()))
+        .step(Step::Lift(Lift("quota".to_owned())))
         .step(Step::Annotate(step::Annotate {
             kind: "Machine".to_owned(),
             name: "m-1".to_owned(),

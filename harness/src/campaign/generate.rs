@@ -13,9 +13,6 @@ use std::time::Duration;
 
 use clock::{Seed, Stream};
 use mcm_api::{GoDuration, Phase};
-use serde_json::json;
-
-use super::suite::{MACHINE, PRESERVATION, ROLLOUT, Suite};
 use scenario::builder::{
     all, any, apply, budget, create_machine, creation_timeout, delete_machine_if_present, deployment, health_timeout,
     machine_gone, node_gone, node_grace, phase, seconds, slack, vm_count, wait, workload,
@@ -23,6 +20,9 @@ use scenario::builder::{
 use scenario::fixtures::CLASS;
 use scenario::plan::{Disturbance, Limits, Plan};
 use scenario::{Condition, DurationExpression, Scenario, Step};
+use serde_json::json;
+
+use super::suite::{MACHINE, PRESERVATION, ROLLOUT, Suite};
 
 /// How long a drain may take where pods run on machines.
 const DRAIN: Duration = Duration::from_mins(5);

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
 use scenario::result::{FailureResult, RunResult};
+use serde::Serialize;
 
 /// What failures have in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -92,10 +91,10 @@ pub fn group(failures: &[(RunResult, Vec<String>)]) -> Vec<FailureGroup> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use scenario::Scenario;
-    use scenario::StageKind;
     use scenario::job::Job;
+    use scenario::{Scenario, StageKind};
+
+    use super::*;
 
     fn failed(seed: u64, invariant: Option<&str>, narrative: &[&str]) -> RunResult {
         let job = Job::new(Scenario::new("story", ""), StageKind::Sim, seed);

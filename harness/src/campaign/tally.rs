@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use scenario::occurred::{Group, Occurred};
 use serde::Serialize;
 
 use super::suite::Suite;
-use scenario::occurred::{Group, Occurred};
 
 /// A declared thing must occur in one seed of so many.
 const ONE_OF: u64 = 100;

@@ -7,7 +7,12 @@ use std::time::Duration;
 use clap::Args;
 use clock::Clock;
 use futures::StreamExt;
+use judge::evaluate::{between, short};
 use mcm_api::GoDuration;
+use scenario::StageKind;
+use scenario::job::Job;
+use scenario::plan::Plan;
+use scenario::result::RunResult;
 use serde::Serialize;
 
 use super::jobs::{self, at_once};
@@ -19,11 +24,6 @@ use crate::campaign::groups::{self, FailureGroup};
 use crate::campaign::suite::{self, SUITES, Suite};
 use crate::campaign::tally::{Line, Tally};
 use crate::report::{folder, junit};
-use judge::evaluate::{between, short};
-use scenario::StageKind;
-use scenario::job::Job;
-use scenario::plan::Plan;
-use scenario::result::RunResult;
 
 /// How many seeds there are when nobody says.
 const SEEDS: u64 = 100;

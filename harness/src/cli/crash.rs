@@ -6,7 +6,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clock::Clock;
+use judge::evaluate::{between, short};
+use scenario::builder::{seconds, slack, wait};
+use scenario::job::Job;
+use scenario::plan::{CloudFault, Disturbance};
 use scenario::result::Effect;
+use scenario::result::{FailureResult, RunResult};
+use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
+use scenario::{DurationExpression, Scenario, StageKind};
 
 use super::output::say;
 use super::run::summarise;
@@ -14,13 +21,6 @@ use super::stage::StageArguments;
 use super::{Ended, Usage, jobs, named};
 use crate::campaign::mask::Mask;
 use crate::report::{json, junit};
-use judge::evaluate::{between, short};
-use scenario::builder::{seconds, slack, wait};
-use scenario::job::Job;
-use scenario::plan::{CloudFault, Disturbance};
-use scenario::result::{FailureResult, RunResult};
-use scenario::step::{CloudCall, Crash, Fault, Moment, Process, Step};
-use scenario::{DurationExpression, Scenario, StageKind};
 
 /// How long VMs boot in the run that the undisturbed one is compared with: so much longer that no boot of the one, between
 /// three quarters and all of its delay, takes as long as one of the other, and not so long that a scenario would notice.

@@ -2,10 +2,11 @@
 
 use std::net::TcpListener;
 
-use super::output::say;
-use super::{Ended, Outcome, block_on};
 use stage::plane::envtest;
 use stage::{child, kind};
+
+use super::output::say;
+use super::{Ended, Outcome, block_on};
 
 pub(super) fn execute() -> Ended {
     let exact = if ::sim::exact_replay() {

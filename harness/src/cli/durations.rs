@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::report::folder;
 use scenario::StageKind;
+
+use crate::report::folder;
 
 const FILE: &str = ".drydock/durations.json";
 /// Fewer jobs are over before anybody has read how long they will take.

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use clap::Args;
 use mcm_api::{GoDuration, Phase};
+use scenario::builder::{boot_delay, create_machine, phase, slack};
+use scenario::job::Job;
+use scenario::plan::{Limits, Plan};
+use scenario::{Scenario, StageKind};
 
 use super::output::say;
 use super::run::summarise;
 use super::stage::StageArguments;
 use super::{Ended, jobs};
-use scenario::builder::{boot_delay, create_machine, phase, slack};
-use scenario::job::Job;
-use scenario::plan::{Limits, Plan};
-use scenario::{Scenario, StageKind};
 
 #[derive(Args, Debug)]
 pub(super) struct Idle {

@@ -11,9 +11,15 @@ use std::time::Duration;
 
 use clock::{Clock, LostTime};
 use jiff::{SignedDuration, Timestamp};
+use judge::evaluate::{between, short};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use parking_lot::Mutex;
+use scenario::job::Job;
+use scenario::result::RunResult;
+use scenario::{StageKind, Timeouts};
+use stage::child::this_program;
+use stage::kind;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
@@ -26,12 +32,6 @@ use super::session::{Agreed, Session, Start};
 use super::stage::StageArguments;
 use super::{Interrupts, Usage, durations, open_files, runtime};
 use crate::runner::{self, Shared};
-use judge::evaluate::{between, short};
-use scenario::job::Job;
-use scenario::result::RunResult;
-use scenario::{StageKind, Timeouts};
-use stage::child::this_program;
-use stage::kind;
 
 /// How many scenarios a core runs side by side on the wall clock, where they mostly wait: what `make e2e` is quickest with.
 const WAITING_PER_CORE: usize = 16;
@@ -330,9 +330,10 @@ async fn run_in_process(job: &Job) -> Result<RunResult, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use scenario::Scenario;
     use scenario::builder::wait;
+
+    use super::*;
 
     #[test]
     fn scenarios_that_wait_longest_begin_first_on_the_wall_clock() {

@@ -1,10 +1,10 @@
 //! `drydock list`: the scenarios, and where and why not they run.
 
 use clap::Args;
+use scenario::{Scenario, StageKind};
 
 use super::output::print;
 use super::{Ended, Usage};
-use scenario::{Scenario, StageKind};
 
 /// The width of the column with all stages.
 const COLUMN: usize = 40;

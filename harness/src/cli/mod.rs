@@ -27,11 +27,11 @@ mod up;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use scenario::Scenario;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::regression::Entry;
-use scenario::Scenario;
 
 /// Starts a Kubernetes control plane, a fake cloud and a machine controller, and breaks things until the
 /// controller is trusted.

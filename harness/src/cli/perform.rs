@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
-use super::{Ended, Outcome, Usage};
-use crate::runner;
 use scenario::StageKind;
 use scenario::job::Job;
 use stage::logs;
+
+use super::{Ended, Outcome, Usage};
+use crate::runner;
 
 pub(super) fn execute() -> Ended {
     let job: Job = serde_json::from_reader(std::io::stdin().lock())

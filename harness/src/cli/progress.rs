@@ -8,13 +8,13 @@ use std::time::Duration;
 use clock::Clock;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
-
-use super::durations;
-use super::output::say;
 use judge::evaluate::{between, short};
 use scenario::job::Job;
 use scenario::result::RunResult;
 use stage::kind;
+
+use super::durations;
+use super::output::say;
 
 /// The progress of a number of jobs.
 #[derive(Debug)]

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use judge::invariants::inert::difference;
 use scenario::PreservationDialect;
+use scenario::StageKind;
+use scenario::job::Job;
+use scenario::result::{FailureResult, RunResult};
 
 use super::output::say;
 use super::stage::StageArguments;
 use super::{Ended, Outcome, Usage, jobs};
 use crate::regression::{CaseVerdict, Entry, Verdicts, document, jittered};
-use judge::invariants::inert::difference;
-use scenario::StageKind;
-use scenario::job::Job;
-use scenario::result::{FailureResult, RunResult};
 
 /// What is particular about a run of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-
-use super::output::say;
-use super::stage::StageArguments;
-use super::{Ended, Outcome, Usage, jobs, named};
-use crate::report::{json, junit};
 use scenario::job::Job;
 use scenario::plan::{Disturbance, Plan};
 use scenario::result::RunResult;
 use scenario::step::{Crash, Moment, Process};
 use scenario::{Scenario, StageKind};
+
+use super::output::say;
+use super::stage::StageArguments;
+use super::{Ended, Outcome, Usage, jobs, named};
+use crate::report::{json, junit};
 
 #[derive(Args, Debug)]
 pub(super) struct Run {

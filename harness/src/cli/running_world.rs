@@ -15,10 +15,10 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
+use stage::plane::private_file;
 use tonic::transport::Channel;
 
 use super::Usage;
-use stage::plane::private_file;
 
 /// Where `drydock up` says that it runs, below the folder that it was started in.
 const FILE: &str = ".drydock/up.json";

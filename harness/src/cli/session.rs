@@ -3,11 +3,6 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
-use super::Usage;
-use super::stage::StageArguments;
-use crate::engine::ScenarioEngine;
 use scenario::StageKind;
 use scenario::job::Job;
 use stage::StageResult;
@@ -15,6 +10,11 @@ use stage::kind::{self, KindOptions, Progress};
 use stage::pair::{Ground, Pair};
 use stage::plane::existing::{self, Access};
 use stage::role::Role;
+use tokio_util::sync::CancellationToken;
+
+use super::Usage;
+use super::stage::StageArguments;
+use crate::engine::ScenarioEngine;
 
 /// What is up, and what of it goes at the end.
 pub(super) enum Session {

@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
+use scenario::job::Job;
+use scenario::plan::Plan;
+use scenario::result::RunResult;
+use scenario::{Scenario, StageKind};
 
 use super::output::say;
 use super::{Ended, Outcome, Usage, block_on, interrupted, jobs};
 use crate::campaign::groups;
 use crate::report::folder;
 use crate::shrink::{Shrunk, Trial, shrink};
-use scenario::job::Job;
-use scenario::plan::Plan;
-use scenario::result::RunResult;
-use scenario::{Scenario, StageKind};
 
 /// The most lines of a narrative that a file begins with.
 const MOST_LINES: usize = 200;

@@ -4,12 +4,12 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-
-use super::Usage;
 use scenario::StageKind;
 use stage::kind::{ImageNames, KindOptions};
 use stage::plane::existing::Access;
 use stage::role::Role;
+
+use super::Usage;
 
 /// What only some stages know.
 #[derive(Args, Clone, Debug, Default)]

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-
-use super::output::say;
-use super::populate::Population;
-use super::running_world::{Announced, World};
-use super::stage::StageArguments;
-use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 use scenario::{Cloud, DurationExpression, StageKind, Timeouts};
 use stage::Stage;
 use stage::kind::Cluster;
 use stage::plane::{Plane, Planes, embedded, envtest};
 use stage::processes::{Controller, Plan, ProcessStage};
 use stage::role::Role;
+
+use super::output::say;
+use super::populate::Population;
+use super::running_world::{Announced, World};
+use super::stage::StageArguments;
+use super::{Ended, Interrupts, Outcome, Usage, block_on, interrupted};
 
 /// Where kubectl puts what names no namespace, as the examples do.
 const NAMESPACE: &str = "default";

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scenario::Step;
-use scenario::step::{Process, ProcessAction, ZoneFailure};
+use scenario::step::DisturbanceChange;
+use scenario::step::Process;
 
 /// What the scenario does to the controller.
 #[derive(Debug, Default)]
@@ -17,26 +17,13 @@ pub(super) struct ActiveDisturbances {
 }
 
 impl ActiveDisturbances {
-    /// A step was performed.
-    pub(super) fn performed(&mut self, step: &Step) {
-        match step {
-            Step::Inject(fault) => drop(self.rules.insert(fault.name.clone(), fault.times.map(u64::from))),
-            Step::SlowCreation(slow) => drop(self.rules.insert(slow.name.clone(), Some(1))),
-            Step::ApiFault(fault) => {
-                let times = fault.rule.matches.times.map(u64::from);
-                self.rules.insert(fault.rule.name.clone(), times);
-            }
-            // A controller works on while VMs stand still.
-            Step::FailZone(fail) if fail.failure == ZoneFailure::Compute => {}
-            Step::FailZone(fail) => drop(self.rules.insert(of_zone(&fail.zone), None)),
-            Step::MendZone(zone) => drop(self.rules.remove(&of_zone(zone))),
-            Step::Lift(rule) | Step::LiftApiFault(rule) => drop(self.rules.remove(rule)),
-            Step::Process(step) => match step.action {
-                ProcessAction::Kill => drop(self.down.insert(step.name)),
-                ProcessAction::Start | ProcessAction::Restart => drop(self.down.remove(&step.name)),
-                ProcessAction::KillLeader | ProcessAction::RollingRestart => {}
-            },
-            _ => {}
+    /// Takes over what a step changes.
+    pub(super) fn apply(&mut self, change: DisturbanceChange) {
+        match change {
+            DisturbanceChange::Begins { rule, at_most } => drop(self.rules.insert(rule, at_most)),
+            DisturbanceChange::Ends { rule } => drop(self.rules.remove(&rule)),
+            DisturbanceChange::ProcessEnds(process) => drop(self.down.insert(process)),
+            DisturbanceChange::ProcessStarts(process) => drop(self.down.remove(&process)),
         }
     }
 
@@ -54,39 +41,34 @@ impl ActiveDisturbances {
     }
 }
 
-/// Under which name a failed zone stands among the rules.
-fn of_zone(zone: &str) -> String {
-    format!("zone {zone}")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use scenario::builder::{fail_call, lift, mcm};
     use scenario::step::CloudCall;
+    use scenario::step::ProcessAction;
+
+    use super::*;
 
     #[test]
     fn a_rule_disturbs_until_it_is_spent_or_lifted() {
         let mut calm = ActiveDisturbances::default();
-        calm.performed(&fail_call(
-            "once",
-            CloudCall::CreateMachine,
-            "m",
-            1,
-            mcm_api::Code::Internal,
-        ));
+        calm.apply(
+            fail_call("once", CloudCall::CreateMachine, "m", 1, mcm_api::Code::Internal)
+                .disturbance()
+                .unwrap(),
+        );
         assert!(!calm.is_calm(&BTreeMap::new()));
         assert!(calm.is_calm(&BTreeMap::from([("once".to_owned(), 1)])));
-        calm.performed(&lift("once"));
+        calm.apply(lift("once").disturbance().unwrap());
         assert!(calm.is_calm(&BTreeMap::new()));
     }
 
     #[test]
     fn a_process_that_is_down_disturbs_until_it_is_started() {
         let mut calm = ActiveDisturbances::default();
-        calm.performed(&mcm(ProcessAction::Kill));
+        calm.apply(mcm(ProcessAction::Kill).disturbance().unwrap());
         assert!(!calm.is_calm(&BTreeMap::new()));
-        calm.performed(&mcm(ProcessAction::Start));
+        calm.apply(mcm(ProcessAction::Start).disturbance().unwrap());
         assert!(calm.is_calm(&BTreeMap::new()));
     }
 }

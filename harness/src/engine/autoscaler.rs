@@ -3,7 +3,6 @@
 //! What lives here: which node goes, as a pure function, and the loop. What must not: scaling up, and anything about how
 //! full a node is.
 
-use stage::kind_api::KindApi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -14,11 +13,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use mcm_api::keys;
-use serde_json::{Value, json};
-
-use scenario::disturb::Autoscaler;
+use scenario::step::Autoscaler;
 use scenario::{Timeouts, kinds};
+use serde_json::{Value, json};
 use stage::clusters::Clusters;
+use stage::kind_api::KindApi;
 
 /// How often it looks.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -28,7 +27,7 @@ pub(super) struct Actor {
     pub(super) clusters: Clusters,
     pub(super) clock: Clock,
     pub(super) namespace: String,
-    pub(super) told: UnboundedSender<String>,
+    pub(super) notes: UnboundedSender<String>,
 }
 
 /// Since when nodes are empty, by name.
@@ -73,7 +72,7 @@ impl Actor {
             if let Some(machine) = next.and_then(|node| machines.get(&node)) {
                 self.take(&step.deployment, machine).await?;
                 let _ = self
-                    .told
+                    .notes
                     .unbounded_send(format!("cluster-autoscaler names {machine}, which is empty"));
             }
             self.clock.sleep(PERIOD).await;

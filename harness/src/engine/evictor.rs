@@ -8,15 +8,14 @@ use std::collections::BTreeMap;
 use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
 use jiff::{SignedDuration, Timestamp};
+use judge::evaluate::short;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Status;
-use serde_json::{Value, json};
-
-use judge::evaluate::short;
 use scenario::Timeouts;
 use scenario::step::Evict;
+use serde_json::{Value, json};
 
 /// The annotation of pods that a kubelet read from a file; nobody can evict them.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -29,7 +28,7 @@ pub(super) struct Evictor {
     pub(super) clock: Clock,
     pub(super) timeouts: Timeouts,
     /// Where it tells what it does.
-    pub(super) told: UnboundedSender<String>,
+    pub(super) notes: UnboundedSender<String>,
 }
 
 impl Evictor {
@@ -121,7 +120,7 @@ impl Evictor {
 
     fn tell(&self, what: String) {
         // Nobody listens any more when the run has ended.
-        let _ = self.told.unbounded_send(what);
+        let _ = self.notes.unbounded_send(what);
     }
 
     fn after(&self, time: std::time::Duration) -> Timestamp {

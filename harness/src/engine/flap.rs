@@ -4,10 +4,9 @@ use clock::Clock;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
-
 use scenario::Timeouts;
-use scenario::disturb::Flap;
+use scenario::step::Flap;
+use serde_json::json;
 
 /// Flaps until its time is over; how often it wrote. A node that is gone ends it.
 pub(super) async fn run(

@@ -12,13 +12,13 @@ use futures::stream::{BoxStream, StreamExt, unfold};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::runtime::watcher;
 use mcm_api::keys;
+use scenario::keeper::Keeper;
+use scenario::{fixtures, kinds};
 use serde_json::{Value, json};
+use stage::kind_api::KindApi;
 use tokio::sync::watch;
 
 use super::observe::Raw;
-use scenario::disturb::Keeper;
-use scenario::{fixtures, kinds};
-use stage::kind_api::KindApi;
 
 /// How long it waits after something failed.
 const RETRY: Duration = Duration::from_secs(1);

@@ -16,35 +16,34 @@ mod perform;
 mod quiet;
 mod scope;
 mod secrets;
+mod steps;
 mod strip;
 mod target_bindings;
 mod truth;
+mod user_intent;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clock::Clock;
-use futures::channel::mpsc;
 use futures::stream::{BoxStream, StreamExt};
 use jiff::{SignedDuration, Timestamp};
+use judge::evaluate::{self, Armed, Verdict, describe, short};
+use judge::invariants::{Invariants, JudgingRules, Violation};
+use judge::narrative::Narrative;
+use judge::world::WorldState;
+use judge::{Failure, ScenarioOutcome, end, preserved};
+use scenario::Scenario;
+use scenario::cloud::CloudEvent;
+use scenario::kinds::{self, Side};
+use scenario::observation::{Observation, Seen};
+use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
 
 use self::active_disturbances::ActiveDisturbances;
 use self::observe::Raw;
 use self::scope::Scope;
 use self::target_bindings::TargetBindings;
-use judge::evaluate::{self, Armed, Verdict, describe, short};
-use judge::invariants::{Invariants, JudgingRules, Violation};
-use judge::narrative::Narrative;
-use judge::world::WorldState;
-use judge::{Failure, ScenarioOutcome, end, preserved};
-use scenario::cloud::CloudEvent;
-use scenario::deferred_target::DeferredTarget;
-use scenario::kinds::{self, Side};
-use scenario::observation::{Observation, Seen};
-use scenario::step::{Effect, ProcessStep};
-use scenario::{Scenario, Step};
-use stage::{LEASE, Performer, Stage};
 
 /// How long the first lists of all watches may take.
 const READY: Duration = Duration::from_secs(30);
@@ -79,7 +78,7 @@ async fn perform<S: Stage>(stage: &mut S, scenario: &Scenario) -> ScenarioOutcom
         narrative: Narrative::new(started),
         armed: Vec::new(),
         invariants: Invariants::new(rules),
-        calm: ActiveDisturbances::default(),
+        disturbances: ActiveDisturbances::default(),
         keep,
         called: TargetBindings::default(),
         leader: String::new(),
@@ -132,20 +131,6 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
     (keep, observations)
 }
 
-/// Whether a step deletes an object, as whoever does it.
-fn deletes(step: &Step) -> bool {
-    match step {
-        Step::As(step) => deletes(&step.step),
-        step => matches!(step, Step::Delete(_) | Step::ForceDelete(_)),
-    }
-}
-
-/// Whether a node takes no pods.
-fn is_cordoned(world: &WorldState, node: &str) -> bool {
-    let node = world.object("Node", node);
-    node.is_some_and(|node| node["spec"]["unschedulable"] == true)
-}
-
 struct Engine<'a, S> {
     clock: Clock,
     stage: &'a mut S,
@@ -155,7 +140,7 @@ struct Engine<'a, S> {
     narrative: Narrative,
     armed: Vec<(usize, Armed)>,
     invariants: Invariants,
-    calm: ActiveDisturbances,
+    disturbances: ActiveDisturbances,
     keep: watch::Sender<u32>,
     called: TargetBindings,
     /// Who led among the controllers last; empty: nobody yet.
@@ -216,172 +201,6 @@ impl<S: Stage> Engine<'_, S> {
             self.take_in(raw).await?;
         }
         Ok(())
-    }
-
-    async fn perform_step(&mut self, step: &Step) -> Result<(), Failure> {
-        match step {
-            Step::Wait(time) => {
-                let time = time.value(self.stage.timeouts());
-                self.note(format!("step {}: wait {}", self.step, short(time)));
-                let deadline = self.later(time);
-                self.watch_until(|_| false, Some(deadline)).await
-            }
-            Step::Expect(expectation) => {
-                self.note(format!("step {}: expect {expectation}", self.step));
-                let now = self.clock.now();
-                self.armed
-                    .push((self.step, Armed::new(expectation.clone(), now, &self.world)));
-                let step = self.step;
-                if expectation.meanwhile {
-                    return self.judge();
-                }
-                self.watch_until(|engine| engine.armed.iter().all(|(armed, _)| *armed != step), None)
-                    .await
-            }
-            Step::QuietEnd(quiet) => {
-                self.note(format!("step {}: {}", self.step, perform::words(step)));
-                self.quiet_end(quiet).await
-            }
-            Step::Someone(someone) => Box::pin(self.happens_to(someone)).await,
-            action => match Box::pin(self.user_action(action)).await? {
-                Ok(()) => Ok(()),
-                Err(reason) => Err(self.failed(reason)),
-            },
-        }
-    }
-
-    /// Something happens to a machine that is chosen now. Who comes too late finds nobody there.
-    async fn happens_to(&mut self, someone: &DeferredTarget) -> Result<(), Failure> {
-        let now = self.clock.now();
-        let step = self.called.resolve(someone, &self.world, self.stage.timeouts(), now);
-        let Some(step) = step else {
-            self.note(format!("step {}: {someone}: there is nobody", self.step));
-            return Ok(());
-        };
-        if let Err(reason) = self.user_action(&step).await? {
-            self.note(format!("step {}: it could not be: {reason}", self.step));
-        }
-        Ok(())
-    }
-
-    /// What somebody does, or what goes wrong.
-    async fn user_action(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
-        self.note(format!("step {}: {}", self.step, perform::words(action)));
-        if let Some((kind, name)) = perform::touches(action) {
-            self.invariants.rules.touched(&kind, &name);
-            if deletes(action) {
-                self.invariants.rules.deleted_by_user.insert((kind, name));
-            }
-        }
-        if let Step::ForceDelete(object) = action
-            && object.kind == "Machine"
-        {
-            self.invariants.rules.forced.insert(object.name.clone());
-        }
-        match perform::cordons(action) {
-            // Who cordons what is cordoned already changes nothing.
-            Some((node, true)) if !is_cordoned(&self.world, node) => {
-                self.invariants.rules.cordons.insert(node.to_owned());
-            }
-            Some((_, true)) => {}
-            Some((node, false)) => drop(self.invariants.rules.cordons.remove(node)),
-            None => {}
-        }
-        if let Some((machine, value)) = perform::asks(action, &self.world) {
-            let requests = &mut self.invariants.rules.requests;
-            requests.insert(machine.to_owned(), value.map(str::to_owned));
-        }
-        if let Some(machine) = perform::ends(action) {
-            self.invariants.rules.ended_by_user.insert(machine.to_owned());
-        }
-        if let Step::SlowCreation(slow) = action {
-            self.invariants.rules.late.insert(slow.name.clone());
-        }
-        // What disturbs does so from its beginning, and what is mended is so at its end.
-        self.calm.performed(action);
-        self.look_for_calm();
-        let done = self.act(action).await?;
-        if done.is_ok() {
-            self.look_for_calm();
-        }
-        Ok(done)
-    }
-
-    /// Performs an action while observations are taken in.
-    async fn act(&mut self, action: &Step) -> Result<Result<(), String>, Failure> {
-        let (told, mut telling) = mpsc::unbounded();
-        let handles = perform::Handles {
-            clusters: self.stage.clusters(),
-            cloud: self.stage.cloud(),
-            timeouts: self.stage.timeouts().clone(),
-            namespace: self.stage.namespace().to_owned(),
-            clock: self.clock.clone(),
-            told,
-        };
-        if let Some((target, what)) = perform::fault(action) {
-            self.stage.fault(&target, &what);
-        }
-        match action {
-            Step::Process(step) => return self.process(step).await,
-            Step::Crash(crash) => return Ok(self.stage.crash(crash)),
-            Step::Pause(pause) => {
-                let time = pause.time.value(self.stage.timeouts());
-                self.invariants.rules.stood_still = Some(self.later(time));
-                return Ok(self.stage.pause(pause.process, time).await);
-            }
-            Step::Inject(fault) if fault.effect.as_ref().is_some_and(Effect::is_byzantine) => {
-                self.invariants.rules.byzantine.insert(fault.name.clone());
-            }
-            Step::ApiFault(fault) => return Ok(self.add_api_fault(fault).await),
-            Step::LiftApiFault(rule) => return Ok(self.lift_api_fault(rule)),
-            Step::Keep(keep) => {
-                self.keep.send_replace(keep.replicas);
-                return Ok(Ok(()));
-            }
-            _ => {}
-        }
-        let subject = match perform::subject(action, &self.world) {
-            Ok(subject) => subject,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let mut acting = std::pin::pin!(perform::perform(handles, action, &subject));
-        loop {
-            let raw = tokio::select! {
-                biased;
-                Some(what) = telling.next() => {
-                    self.note(what);
-                    continue;
-                }
-                done = &mut acting => {
-                    while let Ok(what) = telling.try_recv() {
-                        self.note(what);
-                    }
-                    return Ok(done);
-                }
-                raw = self.observations.next() => raw,
-                reason = self.stage.trouble() => return Err(self.failed(reason)),
-            };
-            self.take_in(raw).await?;
-        }
-    }
-
-    /// Ends or starts a process. What is seen meanwhile is kept with its time, and taken in afterwards.
-    async fn process(&mut self, step: &ProcessStep) -> Result<Result<(), String>, Failure> {
-        let mut seen = Vec::new();
-        let done = {
-            let mut acting = std::pin::pin!(self.stage.process(step.name, step.action));
-            loop {
-                tokio::select! {
-                    biased;
-                    done = &mut acting => break done,
-                    Some(raw) = self.observations.next() => seen.push((self.clock.now(), raw)),
-                }
-            }
-        };
-        for (at, raw) in seen {
-            self.take_in_at(at, Some(raw)).await?;
-        }
-        Ok(done)
     }
 
     /// Takes observations in until `done` says so or `deadline` comes.

@@ -3,8 +3,6 @@
 //! What lives here: the values, and the watches that give them. What must not: what they mean
 //! (`world`), and polling.
 
-use scenario::observation::Request;
-use stage::kind_api::KindApi;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -12,12 +10,13 @@ use clock::Clock;
 use futures::stream::{self, BoxStream, StreamExt};
 use kube::api::{Api, DynamicObject};
 use kube::runtime::watcher;
-use serde_json::Value;
-
 use scenario::cloud::CloudEvent;
 use scenario::kinds::{self, Kind, Side};
+use scenario::observation::Request;
+use serde_json::Value;
 use stage::cloud::CloudClient;
 use stage::clusters::Clusters;
+use stage::kind_api::KindApi;
 
 /// What a watch brings, before it is an observation.
 #[derive(Debug)]
@@ -155,8 +154,9 @@ fn json(object: &DynamicObject) -> Box<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use scenario::kinds;
+
+    use super::*;
 
     #[test]
     fn what_a_list_lacks_is_gone_before_what_it_has_is_there() {

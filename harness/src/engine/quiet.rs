@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use apiserver::faults::{Action, Class, Pattern, Rule};
-
-use super::{Engine, secrets};
 use judge::Failure;
-use scenario::disturb::{ApiFault, Client, QuietEnd};
 use scenario::observation::{Observation, Quiet, Seen};
+use scenario::step::{ApiFault, Client, QuietEnd};
 use stage::deploy::FAKECLOUD_ACCOUNT;
 use stage::{Stage, leader};
+
+use super::{Engine, secrets};
 
 /// How long collection of orphans may take, in production's terms: its period, and what listing and deleting take.
 const COLLECTION: Duration = Duration::from_mins(30 + 12);
@@ -86,7 +86,7 @@ impl<S: Stage> Engine<'_, S> {
 
     /// Notes since when nothing disturbs the controller.
     pub(super) fn look_for_calm(&mut self) {
-        let calm = self.calm.is_calm(&self.world.faults) && !self.stage.is_disturbed();
+        let calm = self.disturbances.is_calm(&self.world.faults) && !self.stage.is_disturbed();
         let since = &mut self.invariants.rules.calm_since;
         match (calm, since.is_some()) {
             (true, false) => *since = Some(self.clock.now()),
@@ -103,7 +103,7 @@ impl<S: Stage> Engine<'_, S> {
         }
         let lifted = self.stage.cloud().lift_all().await;
         lifted.map_err(|reason| self.failed(reason))?;
-        self.calm.lifted();
+        self.disturbances.lifted();
         let health = self.stage.timeouts().health;
         let scaled = |time: Duration| time.min(time.mul_f64(health.as_secs_f64() / HEALTH.as_secs_f64()));
         self.quiet(Quiet::Began).await?;

@@ -4,13 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use judge::interest::is_ours;
 use judge::object::text;
 use judge::world::WorldState;
 use scenario::kinds::Kind;
 use scenario::{Scenario, Step};
+use serde_json::Value;
 
 /// The namespaces of a scenario.
 #[derive(Debug)]
@@ -49,11 +48,11 @@ impl Scope {
 
 #[cfg(test)]
 mod tests {
+    use scenario::builder::apply;
+    use scenario::kinds;
     use serde_json::json;
 
     use super::*;
-    use scenario::builder::apply;
-    use scenario::kinds;
 
     #[test]
     fn what_others_have_in_their_namespaces_is_not_seen() {

@@ -1,15 +1,14 @@
 //! Somebody who takes a label from machines that are made.
 
-use stage::kind_api::KindApi;
 use std::time::Duration;
 
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
 use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::json;
-
-use scenario::disturb::Strip;
+use scenario::step::Strip;
 use scenario::{Timeouts, kinds};
+use serde_json::json;
+use stage::kind_api::KindApi;
 
 /// How old a machine is when its label goes, and how often there is a look.
 const AGE: Duration = Duration::from_secs(1);

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use apiserver::faults::Pattern;
 use jiff::{SignedDuration, Timestamp};
-use mcm_api::{GoDuration, keys};
-use serde_json::{Value, json};
-
 use judge::object::{annotation, is_deleting, label, owner, text};
 use judge::world::WorldState;
-use scenario::deferred_target::{DeferredTarget, Request, UserAction};
+use mcm_api::{GoDuration, keys};
+use scenario::step::deferred_target::{DeferredTarget, Request, UserAction};
 use scenario::step::{Annotate, Answer, Deletion, KubeletStep, Patch, VmStep};
 use scenario::{Step, Timeouts};
+use serde_json::{Value, json};
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 
@@ -23,18 +22,18 @@ impl TargetBindings {
     /// The step; `None`: there is nobody to whom it could happen.
     pub(super) fn resolve(
         &mut self,
-        someone: &DeferredTarget,
+        target: &DeferredTarget,
         world: &WorldState,
         timeouts: &Timeouts,
         now: Timestamp,
     ) -> Option<Step> {
-        let name = self.find(someone, world)?;
+        let name = self.find(target, world)?;
         let machine = world.object("Machine", &name).filter(|machine| !is_deleting(machine))?;
         let node = Some(label(machine, keys::NODE_LABEL))
             .filter(|node| world.object("Node", node).is_some())
             .map(str::to_owned);
         let has_vm = world.vms_of(&name).next().is_some();
-        let step = match &someone.user_action {
+        let step = match &target.user_action {
             UserAction::Preserve(request) => Step::Annotate(Annotate {
                 kind: if request.node { "Node" } else { "Machine" }.to_owned(),
                 name: if request.node { node? } else { name },
@@ -77,20 +76,20 @@ impl TargetBindings {
         Some(step)
     }
 
-    fn find(&mut self, someone: &DeferredTarget, world: &WorldState) -> Option<String> {
-        if let Some(known) = self.0.get(&someone.called) {
+    fn find(&mut self, target: &DeferredTarget, world: &WorldState) -> Option<String> {
+        if let Some(known) = self.0.get(&target.called) {
             return Some(known.clone());
         }
-        let pattern = Pattern::new(&someone.among);
+        let pattern = Pattern::new(&target.among);
         let names: Vec<&str> = world
             .of_kind("Machine")
             .filter(|machine| !is_deleting(machine))
             .map(|machine| text(machine, "/metadata/name"))
             .filter(|name| pattern.matches(name) && !self.0.values().any(|taken| taken == name))
             .collect();
-        let position = someone.nth.checked_rem(names.len() as u64)?;
+        let position = target.nth.checked_rem(names.len() as u64)?;
         let chosen = (*names.get(usize::try_from(position).ok()?)?).to_owned();
-        self.0.insert(someone.called.clone(), chosen.clone());
+        self.0.insert(target.called.clone(), chosen.clone());
         Some(chosen)
     }
 }
@@ -165,10 +164,10 @@ mod tests {
     use std::time::Duration;
 
     use rstest::rstest;
-
-    use super::*;
     use scenario::observation::{Observation, Seen};
     use scenario::{DurationExpression, kinds};
+
+    use super::*;
 
     fn world(names: &[&str]) -> WorldState {
         let mut world = WorldState::default();
@@ -222,12 +221,12 @@ mod tests {
     }
 
     fn step(user_action: UserAction, world: &WorldState) -> Option<Step> {
-        let someone = DeferredTarget {
+        let target = DeferredTarget {
             user_action,
             ..delete("x", 0)
         };
         let hour = Timestamp::from_second(3600).unwrap();
-        TargetBindings::default().resolve(&someone, world, &Timeouts::production(), hour)
+        TargetBindings::default().resolve(&target, world, &Timeouts::production(), hour)
     }
 
     fn patched(step: Option<Step>) -> Patch {
@@ -304,8 +303,8 @@ mod tests {
     #[test]
     fn who_was_chosen_once_is_meant_again_and_nobody_is_chosen_twice() {
         let mut called = TargetBindings::default();
-        let mut deleted = |someone: &DeferredTarget, names: &[&str]| {
-            let step = called.resolve(someone, &world(names), &Timeouts::production(), Timestamp::UNIX_EPOCH);
+        let mut deleted = |target: &DeferredTarget, names: &[&str]| {
+            let step = called.resolve(target, &world(names), &Timeouts::production(), Timestamp::UNIX_EPOCH);
             step.map(|step| match step {
                 Step::Delete(deletion) => deletion.name,
                 step => panic!("{step:?}"),

@@ -5,10 +5,6 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::Engine;
-use super::observe::RETRY;
 use judge::Failure;
 use judge::invariants::may_lead;
 use judge::object::{after, is_deleting, owner, text};
@@ -16,8 +12,12 @@ use judge::world::{self, Leadership};
 use scenario::cloud::CloudEvent;
 use scenario::kinds;
 use scenario::observation::{Observation, Seen};
+use serde_json::Value;
 use stage::kind_api::KindApi;
 use stage::{LEASE, Stage};
+
+use super::Engine;
+use super::observe::RETRY;
 
 /// How long a fake cloud may not answer that is being restarted: a pod takes seconds.
 const CLOUD_RESTART: Duration = Duration::from_secs(30);

@@ -5,9 +5,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::{Entry, Verdicts};
 use judge::evaluate::short;
 use judge::invariants::{ALL, Bites};
+
+use super::{Entry, Verdicts};
 
 const HEAD: &str = "# Regression corpus
 

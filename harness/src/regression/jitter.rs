@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use clock::{Seed, Stream};
-
 use scenario::{DurationExpression, Scenario, Step, Timeouts};
 
 /// By how many percent a time is moved at most.
@@ -19,7 +18,7 @@ pub fn jittered(scenario: &Scenario, seed: u64) -> Scenario {
     let mut moved = scenario.clone();
     for step in &mut moved.steps {
         let times = match step {
-            Step::Wait(time) => vec![time],
+            Step::Wait(time) => vec![&mut time.0],
             Step::Inject(fault) => fault.latency.iter_mut().collect(),
             Step::SlowCreation(slow) => vec![&mut slow.by],
             Step::Pause(pause) => vec![&mut pause.time],
@@ -40,8 +39,9 @@ fn jitter(time: Duration, stream: &mut Stream) -> DurationExpression {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use scenario::builder::{seconds, wait};
+
+    use super::*;
 
     #[test]
     fn a_time_is_moved_by_a_tenth_at_most_and_alike_for_one_seed() {
@@ -51,7 +51,7 @@ mod tests {
         assert_ne!(moved, jittered(&scenario, 8));
         for step in &moved.steps {
             let Step::Wait(time) = step else { panic!("{step:?}") };
-            let time = time.value(&Timeouts::production());
+            let time = time.0.value(&Timeouts::production());
             assert!(
                 (Duration::from_secs(90)..=Duration::from_secs(110)).contains(&time),
                 "{time:?}"

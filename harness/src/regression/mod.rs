@@ -7,12 +7,12 @@ mod document;
 mod jitter;
 mod verdict;
 
+use defects::Defect;
+use scenario::Scenario;
+
 pub use self::document::document;
 pub use self::jitter::jittered;
 pub use self::verdict::{CaseVerdict, Detection, Verdicts};
-use defects::Defect;
-
-use scenario::Scenario;
 
 /// One entry.
 #[derive(Clone, Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use judge::evaluate::short;
+use scenario::result::{FailureResult, RunResult};
 use serde::Serialize;
 
 use super::{Case, EXPECTED, Entry};
-use judge::evaluate::short;
-use scenario::result::{FailureResult, RunResult};
 
 /// The runs of one case.
 #[derive(Clone, Debug, Serialize)]

@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-use serde::Serialize;
-
 use scenario::job::Job;
 use scenario::result::RunResult;
+use serde::Serialize;
 use stage::StageResult;
 
 /// The file with the plan, from which the run is replayed.

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use scenario::result::RunResult;
+use serde::Serialize;
 
 #[derive(Serialize)]
 struct Document<'a> {

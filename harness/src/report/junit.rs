@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-
 use scenario::StageKind;
 use scenario::result::RunResult;
 
@@ -63,9 +62,10 @@ fn case(run: &RunResult) -> TestCase {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use scenario::Scenario;
     use scenario::job::Job;
+
+    use super::*;
 
     #[test]
     fn a_failure_carries_its_reason_and_the_line_that_replays_it() {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use scenario::plan::{Disturbance, Plan};
+use scenario::step::Wait;
 use scenario::step::{Apply, Step};
 use scenario::{Condition, DurationExpression, Expectation, Timeouts, World};
 
@@ -156,7 +157,7 @@ fn with_wait_for_expectation(plan: &Plan, position: usize) -> Option<Plan> {
     let mut expectations = expectations.filter(|(_, step)| matches!(step, Step::Expect(_)));
     let (index, _) = expectations.nth(position)?;
     let mut plan = plan.clone();
-    plan.scenario.steps[index] = Step::Wait(Duration::from_mins(10).into());
+    plan.scenario.steps[index] = Step::Wait(Wait(Duration::from_mins(10).into()));
     Some(plan)
 }
 
@@ -177,7 +178,7 @@ fn with_less_time(plan: &Plan, position: usize) -> Option<Plan> {
 /// Everything that takes time or waits for a moment.
 fn durations(plan: &mut Plan) -> Vec<&mut DurationExpression> {
     let waits = plan.scenario.steps.iter_mut().filter_map(|step| match step {
-        Step::Wait(time) => Some(time),
+        Step::Wait(time) => Some(&mut time.0),
         _ => None,
     });
     let mut durations: Vec<_> = waits.collect();

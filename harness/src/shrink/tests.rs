@@ -1,12 +1,12 @@
 use futures::FutureExt;
-
-use super::*;
-use crate::campaign::generate;
-use crate::campaign::suite::SUITES;
 use scenario::Scenario;
 use scenario::builder::{create_machine, delete_machine, seconds, wait};
 use scenario::plan::{Disturbance, VmFault};
 use scenario::step::{Apply, Crash, Moment, Process, Step, VmAction};
+
+use super::*;
+use crate::campaign::generate;
+use crate::campaign::suite::SUITES;
 
 /// Shrinks with a trial that is a function; nothing in it waits.
 fn shrunk(plan: Plan, perform: impl Fn(&Plan) -> Trial) -> Option<Shrunk> {
@@ -73,7 +73,7 @@ fn a_plan_that_does_not_fail_is_not_shrunk() {
 fn time_that_is_not_needed_goes() {
     let waited = |plan: &Plan| -> u64 {
         let waits = plan.scenario.steps.iter().filter_map(|step| match step {
-            Step::Wait(time) => Some(time.value(&scenario::Timeouts::production()).as_secs()),
+            Step::Wait(time) => Some(time.0.value(&scenario::Timeouts::production()).as_secs()),
             _ => None,
         });
         waits.sum()

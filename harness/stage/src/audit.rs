@@ -9,10 +9,10 @@ use apiserver::authorization::Action;
 use apiserver::observe::{Observer, RequestRecord};
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use parking_lot::Mutex;
-
-use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use scenario::observation::Request;
 use scenario::result::Access;
+
+use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 
 /// Sees every request; clones see the same.
 #[derive(Clone, Debug)]

@@ -2,7 +2,6 @@
 //!
 //! What must not live here: what a fault or a VM's state means for a scenario.
 
-use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,13 +13,12 @@ use mcm_api::{Code, Machine, MachineClass};
 use mcm_driver::Driver as _;
 use mcm_driver::MachineRequest;
 use mcm_driver::client::GrpcDriver;
+use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
+use scenario::step::{CloudCall, Effect, FailZone, Fault, KubeletAction, SlowCreation, VmAction, ZoneFailure};
+use scenario::{Timeouts, fixtures};
 use tonic::body::Body;
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
-
-use scenario::disturb::SlowCreation;
-use scenario::step::{CloudCall, Effect, FailZone, Fault, KubeletAction, VmAction, ZoneFailure};
-use scenario::{Timeouts, fixtures};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, tonic::Status>;
@@ -252,7 +250,7 @@ impl CloudClient {
     ///
     /// # Errors
     /// When it has not failed.
-    pub async fn mend_zone(&self, zone: &str) -> Result<(), String> {
+    pub async fn restore_zone(&self, zone: &str) -> Result<(), String> {
         let request = proto::MendZoneRequest { zone: zone.to_owned() };
         limited(self.0.clone().mend_zone(request)).await.map(drop)
     }

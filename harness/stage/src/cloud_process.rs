@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clock::Clock;
+use scenario::step::ProcessAction;
 
 use super::child::{Program, Running};
 use super::ports;
-use scenario::step::ProcessAction;
 
 /// What it is called, and its log.
 const NAME: &str = "fakecloud";

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use http::header::{HeaderName, HeaderValue};
 use http::{Request, Response};
 use kube::client::Body;
-use tower::service_fn;
-
 use scenario::kinds::{Kind, Side};
+use tower::service_fn;
 
 /// By whose name a request is made (`kubectl --as`).
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");

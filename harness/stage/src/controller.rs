@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clock::Clock;
+use scenario::Timeouts;
+use scenario::step::{Crash, Process, ProcessAction};
 
 use super::child::Program;
 use super::gated::Gated;
 use super::replicas::{Recipe, Replicas};
 use super::setup::{self, Kubeconfigs};
 use super::supervised::crash_at;
-use scenario::Timeouts;
-use scenario::step::{Crash, Process, ProcessAction};
 
 /// What acts on the machines.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use clock::{Clock, Seed};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::Api;
 use kube::runtime::wait::await_condition;
+use scenario::Timeouts;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::Audit;
-use scenario::Timeouts;
 
 /// How long the controllers may take to furnish a namespace.
 const FURNISHED: Duration = Duration::from_secs(30);

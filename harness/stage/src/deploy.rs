@@ -7,10 +7,9 @@
 use std::time::Duration;
 
 use clock::Clock;
+use judge::object::text;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::Value;
-
-use judge::object::text;
 
 /// The namespace that the files name, and the beginning of the names of their cluster-wide objects.
 pub const NAMESPACE: &str = "drydock";

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use clock::Clock;
 use parking_lot::Mutex;
+use scenario::Timeouts;
+use scenario::plan::Disturbance;
 use serde_json::json;
 use sim::{Gate, Trace};
 use tokio::task::JoinSet;
@@ -23,8 +25,6 @@ use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::{RESTART_DELAY, Supervised};
 use super::{names_of_mcm, proxy};
 use crate::plan::effects;
-use scenario::Timeouts;
-use scenario::plan::Disturbance;
 
 /// What each incarnation is made from.
 #[derive(Clone, Debug)]

@@ -35,25 +35,24 @@ mod tokens;
 mod traced;
 pub mod writes;
 
-pub use self::apply::{apply, merge};
-pub use self::result::StageResult;
-
 use std::future::Future;
 use std::time::Duration;
 
 use apiserver::faults::Faults;
 use clock::Clock;
-use futures::stream::BoxStream;
-use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
-
-use crate::deploy::MCM_ACCOUNT;
 use cloud::CloudClient;
 use clusters::Clusters;
+use futures::stream::BoxStream;
+use jiff::Timestamp;
 use judge::ScenarioOutcome;
+use k8s_openapi::api::coordination::v1::Lease;
 use scenario::observation::Request;
 use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Scenario, Step, Timeouts};
+
+pub use self::apply::{apply, merge};
+pub use self::result::StageResult;
+use crate::deploy::MCM_ACCOUNT;
 
 /// The namespace of a scenario's objects on a stage whose cluster nobody shares.
 pub const NAMESPACE: &str = "drydock";

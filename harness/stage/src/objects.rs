@@ -2,17 +2,17 @@
 //!
 //! What must not live here: which objects belong to a run (`kind`, `plane::existing`).
 
-use crate::kind_api::KindApi;
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
+use scenario::kinds;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use scenario::kinds;
+use crate::kind_api::KindApi;
 
 /// Kinds of a run's namespace that may have finalizers of ours.
 const HELD: [&str; 5] = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Secret"];

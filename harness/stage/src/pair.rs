@@ -8,6 +8,9 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use scenario::job::Job;
+use scenario::{StageKind, Timeouts};
+
 use super::plane::envtest::Spares;
 use super::plane::existing::{self, Session};
 use super::plane::{Plane, Planes};
@@ -15,8 +18,6 @@ use super::role::Role;
 use super::{kind, processes};
 use crate::Performer;
 use crate::result::StageResult;
-use scenario::job::Job;
-use scenario::{StageKind, Timeouts};
 
 /// Where one of the clusters is.
 #[derive(Debug)]

@@ -11,6 +11,12 @@ use std::time::Duration;
 use apiserver::faults::Faults;
 use clock::{Clock, LostTime};
 use futures::stream::{self, BoxStream, StreamExt};
+use judge::ScenarioOutcome;
+use scenario::job::Job;
+use scenario::observation::Request;
+use scenario::plan::{self, Disturbance};
+use scenario::step::{Crash, Process, ProcessAction};
+use scenario::{Cloud, Step, Timeouts};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
@@ -31,12 +37,6 @@ use crate::Performer;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::plan::{effects, hits, schedule};
 use crate::result::StageResult;
-use judge::ScenarioOutcome;
-use scenario::job::Job;
-use scenario::observation::Request;
-use scenario::plan::{self, Disturbance};
-use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, Step, Timeouts};
 
 /// Runs a job on control planes that are up, and ends them. `start` is given back once the world is up.
 pub async fn run(

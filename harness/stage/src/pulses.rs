@@ -12,12 +12,12 @@ use std::time::Duration;
 use apiserver::faults::{Action, Pattern, Rule, Verb};
 use clock::Pulses;
 use jiff::{SignedDuration, Timestamp};
-
-use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use scenario::job::Job;
 use scenario::plan::Disturbance;
 use scenario::step::Process;
 use scenario::{Step, Timeouts};
+
+use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 
 /// The pulses of the kubelets of a run that starts at `start`; `None`: every Lease is renewed every time.
 pub(super) fn of_kubelets(job: &Job, start: Timestamp, timeouts: &Timeouts) -> Option<Pulses> {
@@ -166,11 +166,11 @@ fn window(rule: &Rule, start: Timestamp, timeouts: &Timeouts) -> Range<Timestamp
 mod tests {
     use apiserver::faults::{At, Match, Window};
     use rstest::rstest;
-
-    use super::*;
     use scenario::duration::DurationExpression;
     use scenario::plan::{Lag, Plan};
     use scenario::{Scenario, StageKind};
+
+    use super::*;
 
     const PERIOD: Duration = Duration::from_secs(10);
 

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use clock::Clock;
 use futures::stream::{FuturesUnordered, StreamExt};
+use scenario::step::ProcessAction;
 
 use super::child::{Program, Running};
 use super::ports::start;
 use super::{holder_among, leader, names_of_mcm};
-use scenario::step::ProcessAction;
 
 /// What each replica is started from.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! What a stage hands back after a run.
 
-use scenario::result::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 
 use judge::ScenarioOutcome;
+use scenario::result::Effect;
 use scenario::result::{Access, TraceSummary, Write};
 
 /// What a stage hands back: what was told, or why it never began, and what only it knows.
@@ -63,12 +63,12 @@ mod tests {
     use std::time::Duration;
 
     use jiff::Timestamp;
-    use rstest::rstest;
-
-    use super::*;
     use judge::Failure;
     use judge::narrative::Narrative;
     use judge::world::WorldState;
+    use rstest::rstest;
+
+    use super::*;
 
     fn outcome(reason: Option<&str>) -> ScenarioOutcome {
         ScenarioOutcome {

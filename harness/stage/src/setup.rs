@@ -12,10 +12,9 @@ use kube::Resource;
 use kube::api::{Api, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::{GoDuration, Machine};
+use scenario::{Timeouts, fixtures};
 
 use super::clusters::Clusters;
-
-use scenario::{Timeouts, fixtures};
 
 /// How long a definition may take to be served.
 const ESTABLISHED: Duration = Duration::from_secs(30);

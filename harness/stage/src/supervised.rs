@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use clock::Clock;
+use judge::narrative::Narrative;
+use scenario::step::{Crash, ProcessAction};
 use sim::{Gate, Handle, Trace};
 
 use super::{holder_among, leader};
 use crate::plan::effects;
-use judge::narrative::Narrative;
-use scenario::step::{Crash, ProcessAction};
 
 /// How the trace tells of what strikes a process at an effect.
 const BLOWS: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];

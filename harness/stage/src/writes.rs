@@ -4,7 +4,6 @@
 //! of Events' names. Of what a Secret holds there is a digest alone. What must not live here: the comparison
 //! (`invariants::inert`).
 
-use scenario::result::Write;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use mcm_api::cloud::{DriverError, VmIdentity};
 use mcm_driver::registration::Source;
 use mcm_driver::{Driver, MachineRequest};
 use parking_lot::Mutex;
+use scenario::result::Write;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

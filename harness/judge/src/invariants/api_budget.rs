@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::observation::Seen;
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, is_deleting, label, owner, phase};
-use scenario::observation::Seen;
 
 /// Reads and writes of one object in the window.
 const CEILING: usize = 30;

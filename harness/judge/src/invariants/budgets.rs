@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::observation::Seen;
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, is_deleting, is_forced, label, name, text, time, timeout_of};
-use scenario::observation::Seen;
 
 /// A node in that state for so long ends no pods any more.
 const DEAD_AFTER: Duration = Duration::from_mins(5);

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::cloud::{Call, CloudEvent, Vm};
+use scenario::observation::{Observation, Seen};
+use scenario::{PreservationDialect, Timeouts};
 use serde_json::Value;
 
 use crate::object::{label, name};
 use crate::world::WorldState;
-use scenario::cloud::{Call, CloudEvent, Vm};
-use scenario::observation::{Observation, Seen};
-use scenario::{PreservationDialect, Timeouts};
 
 /// One event.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::observation::{Quiet, Seen};
 
 use super::Check;
 use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{is_deleting, label, name, phase, text, uid};
 use crate::world::WorldState;
-use scenario::observation::{Quiet, Seen};
 
 /// By Node: the Machine that is gone, its VM's provider id, and since when.
 #[derive(Debug, Default)]

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::PreservationDialect;
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{is_deleting, label, name, owner, phase, text, time};
 use crate::world::WorldState;
-use scenario::PreservationDialect;
 
 const EXPIRY: &str = "/status/currentStatus/preserveExpiryTime";
 

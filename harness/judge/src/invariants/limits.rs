@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::cloud::CloudEvent;
+use scenario::observation::Seen;
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{after, creation_timeout, is_deleting, is_forced, label, name, phase, time, timeout_of, uid};
 use crate::world::{WorldState, machines_of};
-use scenario::cloud::CloudEvent;
-use scenario::observation::Seen;
 
 /// What runs out for a Machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

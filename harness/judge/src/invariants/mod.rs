@@ -29,6 +29,7 @@ mod starvation;
 mod victims;
 
 use jiff::Timestamp;
+use scenario::observation::Observation;
 use serde_json::Value;
 
 pub use self::check_context::{CheckContext, JudgingRules};
@@ -38,7 +39,6 @@ pub use crate::interest::Interest;
 pub use crate::object::{after, annotation, is_deleting, label, owner};
 use crate::world::WorldState;
 pub use crate::world::machines_of;
-use scenario::observation::Observation;
 
 /// Watches for one invariant over one run.
 trait Check: std::fmt::Debug + Send {

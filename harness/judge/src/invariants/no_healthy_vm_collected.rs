@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use scenario::cloud::Vm;
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{after, is_deleting, name, text, time};
-use scenario::cloud::Vm;
 
 #[derive(Debug, Default)]
 pub(super) struct NoHealthyVmCollected {

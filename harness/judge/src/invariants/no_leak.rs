@@ -3,11 +3,12 @@
 //! (b) After a quiet time of an orphan period, what listing lags and what a deletion takes, no live VM is without a
 //! Machine.
 
+use scenario::cloud::Vm;
+use scenario::observation::{Quiet, Seen};
+
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::{name, uid};
-use scenario::cloud::Vm;
-use scenario::observation::{Quiet, Seen};
 
 #[derive(Debug)]
 pub(super) struct NoLeak;

@@ -2,9 +2,10 @@
 //!
 //! Weak form, while the cloud or the API server breaks its own contract: at most two.
 
+use scenario::cloud::Vm;
+
 use super::Check;
 use super::check_context::CheckContext;
-use scenario::cloud::Vm;
 
 #[derive(Debug)]
 pub(super) struct OneVm;

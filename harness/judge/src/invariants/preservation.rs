@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use mcm_api::keys;
+use scenario::PreservationDialect;
 use serde_json::{Value, json};
 
 use super::Check;
 use super::check_context::{CheckContext, JudgingRules};
 use crate::object::{annotation, is_deleting, label, name, owner, phase, text, time};
 use crate::world::WorldState;
-use scenario::PreservationDialect;
 
 /// The annotation by which a person asks for a preservation or ends it.
 const PRESERVE: &str = "node.machine.sapcloud.io/preserve";

@@ -4,12 +4,12 @@
 //!
 //! That the desired state is reached within the bound is what the scenario itself expects before its quiet end.
 
+use scenario::observation::{Quiet, Seen};
 use serde_json::Value;
 
 use super::Check;
 use super::check_context::CheckContext;
 use crate::object::name;
-use scenario::observation::{Quiet, Seen};
 
 /// Fields that heartbeats change, and what every write changes.
 const VOLATILE: [&str; 5] = [

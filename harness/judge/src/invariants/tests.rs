@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rstest::rstest;
-use serde_json::{Value, json};
-
-use super::*;
 use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
 use scenario::observation::{Quiet, Request, Seen};
 use scenario::{Timeouts, kinds};
+use serde_json::{Value, json};
+
+use super::*;
 
 /// A story: what is seen, at which second, and under what terms.
 struct Story {

@@ -3,28 +3,14 @@
 use apiserver::faults::Rule;
 use serde_json::Value;
 
-use crate::DuplicateCreates;
-use crate::Scenario;
-use crate::disturb::ApiFault;
-use crate::disturb::Autoscaler;
-use crate::disturb::Client;
-use crate::disturb::Flap;
-use crate::disturb::Keep;
-use crate::disturb::Keeper;
-use crate::disturb::Pause;
-use crate::disturb::QuietEnd;
-use crate::disturb::SlowCreation;
-use crate::disturb::Strip;
 use crate::duration::DurationExpression;
-use crate::expect::Condition;
-use crate::expect::EventCount;
-use crate::expect::FaultHits;
-use crate::step::FailZone;
-use crate::step::MakeVm;
-use crate::step::Patch;
-use crate::step::Process;
-use crate::step::Step;
-use crate::step::ZoneFailure;
+use crate::expect::{Condition, EventCount, FaultHits};
+use crate::keeper::Keeper;
+use crate::step::{
+    ApiFault, Autoscaler, Client, FailZone, Flap, Keep, LiftApiFault, MakeVm, Patch, Pause, Process, QuietEnd,
+    RestoreZone, SlowCreation, Step, Strip, ZoneFailure,
+};
+use crate::{DuplicateCreates, Scenario};
 
 impl Scenario {
     /// Somebody keeps `replicas` machines LABEL-1, LABEL-2 and so on, whose spec has `spec` beside the class.
@@ -68,7 +54,7 @@ pub fn api_fault_by(client: Client, rule: Rule) -> Step {
 
 /// Takes a rule of the API server away.
 pub fn lift_api_fault(rule: &str) -> Step {
-    Step::LiftApiFault(rule.to_owned())
+    Step::LiftApiFault(LiftApiFault(rule.to_owned()))
 }
 
 /// The mcm that leads stands still.
@@ -89,7 +75,7 @@ pub fn fail_zone(zone: &str, failure: ZoneFailure) -> Step {
 
 /// A zone of the cloud is back.
 pub fn mend_zone(zone: &str) -> Step {
-    Step::MendZone(zone.to_owned())
+    Step::RestoreZone(RestoreZone(zone.to_owned()))
 }
 
 /// Somebody makes a VM by hand under that name, with this cluster's tags or without.

@@ -1,21 +1,9 @@
 //! The builder's words for workloads, their pods and volumes, and what is done to them.
 
 use crate::duration::DurationExpression;
-use crate::expect::Attached;
-use crate::expect::Condition;
-use crate::expect::FieldOf;
-use crate::expect::PodState;
-use crate::expect::Pods;
-use crate::expect::PodsOn;
-use crate::expect::VolumesOf;
-use crate::step::Answer;
-use crate::step::Apply;
-use crate::step::Deletion;
-use crate::step::Evict;
-use crate::step::Step;
-use crate::workload::Budget;
-use crate::workload::Priority;
-use crate::workload::Workload;
+use crate::expect::{Attached, Condition, FieldOf, PodState, Pods, PodsOn, VolumesOf};
+use crate::step::{Answer, Apply, Deletion, Evict, ForceDeletion, Step};
+use crate::workload::{Budget, Priority, Workload};
 
 /// Creates a Deployment, or changes the one that is there.
 pub fn deployment(workload: Workload) -> Step {
@@ -114,11 +102,11 @@ pub fn evict(machine: &str, within: impl Into<DurationExpression>) -> Step {
 
 /// Removes an object at once.
 pub fn force_delete(kind: &str, name: &str) -> Step {
-    Step::ForceDelete(Deletion {
+    Step::ForceDelete(ForceDeletion(Deletion {
         kind: kind.to_owned(),
         name: name.to_owned(),
         answer: Answer::Deleted,
-    })
+    }))
 }
 
 /// A field of an object is what it was.

@@ -7,13 +7,8 @@ use std::fmt;
 use apiserver::faults::{Action, Rule};
 use serde::{Deserialize, Serialize};
 
-use crate::DurationExpression;
-use crate::StageKind;
-use crate::step::Crash;
-use crate::step::Fault;
-use crate::step::KubeletAction;
-use crate::step::Process;
-use crate::step::VmAction;
+use crate::step::{Crash, Fault, KubeletAction, Process, VmAction};
+use crate::{DurationExpression, StageKind};
 
 /// One thing that disturbs a run. Times count from the scenario's start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

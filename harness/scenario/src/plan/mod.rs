@@ -13,10 +13,8 @@ use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
-use crate::Scenario;
-use crate::StageKind;
-use crate::file;
-use crate::file::FileError;
+use crate::file::{self, FileError};
+use crate::{Scenario, StageKind};
 
 /// A plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,11 +7,11 @@ mod api;
 
 use clock::{Seed, Stream};
 use mcm_api::Code;
-
-use super::Life;
 use scenario::builder::seconds;
 use scenario::plan::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
 use scenario::step::{CloudCall, Crash, Fault, KubeletAction, Moment, Process, VmAction};
+
+use super::Life;
 
 /// How many effects of mcm a machine has in its life, about: where crash points lie.
 const EFFECTS: u64 = 14;

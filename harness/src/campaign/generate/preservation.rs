@@ -13,6 +13,13 @@ use std::time::Duration;
 
 use clock::{Seed, Stream};
 use mcm_api::{Code, GoDuration};
+use scenario::builder::{
+    budget, creation_timeout, deployment, health_timeout, node_grace, seconds, slack, wait, workload,
+};
+use scenario::plan::{CloudFault, Disturbance, Limits, Plan};
+use scenario::step::deferred_target::{DeferredTarget, Request, UserAction};
+use scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
+use scenario::{DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
 use self::blocked_drain::BlockedDrain;
@@ -21,13 +28,6 @@ use self::pool::Pool;
 use super::rollout::{self, CLASSES, NAME, class, strategy};
 use super::{Life, faults, performed};
 use crate::campaign::suite::Suite;
-use scenario::builder::{
-    budget, creation_timeout, deployment, health_timeout, node_grace, seconds, slack, wait, workload,
-};
-use scenario::deferred_target::{DeferredTarget, Request, UserAction};
-use scenario::plan::{CloudFault, Disturbance, Limits, Plan};
-use scenario::step::{CloudCall, Fault, KubeletAction, VmAction};
-use scenario::{DurationExpression, Scenario, Step};
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
@@ -222,7 +222,7 @@ fn wave(maximum: u64, span: u64, pool: &Pool, waves: &mut Stream) -> UserActions
 }
 
 fn someone(called: &str, nth: u64, user_action: UserAction) -> Step {
-    Step::Someone(DeferredTarget {
+    Step::Deferred(DeferredTarget {
         called: called.to_owned(),
         among: format!("{NAME}-*"),
         nth,
@@ -241,7 +241,7 @@ fn request(node: bool, value: Option<&str>) -> UserAction {
 
 /// Whether a machine fails by it.
 fn fails(step: &Step) -> bool {
-    let Step::Someone(someone) = step else {
+    let Step::Deferred(someone) = step else {
         return false;
     };
     matches!(

@@ -5,15 +5,15 @@
 //! live here: faults (`faults`).
 
 use clock::{Seed, Stream};
+use scenario::builder::{
+    all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack,
+};
+use scenario::step::deferred_target::{DeferredTarget, UserAction};
+use scenario::{Condition, DurationExpression, Scenario, Step};
 use serde_json::{Value, json};
 
 use super::{Life, performed};
 use crate::campaign::suite::Suite;
-use scenario::builder::{
-    all, any, apply, creation_timeout, field, health_timeout, node_grace, patch_spec, seconds, slack,
-};
-use scenario::deferred_target::{DeferredTarget, UserAction};
-use scenario::{Condition, DurationExpression, Scenario, Step};
 
 /// The deployment.
 pub(super) const NAME: &str = "md-a";
@@ -83,7 +83,7 @@ fn user_actions(size: u64, span: u64, in_place: bool, users: &mut Stream) -> (Ve
 
 /// Something that a person does to any of the machines.
 fn pick(number: usize, size: u64, user_action: UserAction, users: &mut Stream) -> Step {
-    Step::Someone(DeferredTarget {
+    Step::Deferred(DeferredTarget {
         called: format!("picked-{number}"),
         among: format!("{NAME}-*"),
         nth: users.below(size),

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
 use rstest::rstest;
+use scenario::Timeouts;
 
 use super::*;
 use crate::campaign::suite::SUITES;
-use scenario::Timeouts;
 
 fn plans(seeds: std::ops::Range<u64>) -> impl Iterator<Item = Plan> {
     seeds.flat_map(|seed| SUITES.iter().map(move |suite| plan(suite, seed, None)))

@@ -15,11 +15,11 @@ use kube::api::{Api, DeleteParams, ListParams, LogParams, Patch, PatchParams};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watch_object, watcher};
 use parking_lot::Mutex;
+use scenario::step::ProcessAction;
 use serde_json::json;
 
 use super::docker::Engine;
 use crate::{LEASE, holder_among, leader};
-use scenario::step::ProcessAction;
 
 /// The Deployment of mcm, and the label of its pods.
 pub(super) const MCM: &str = "machine-controller-manager";

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use clock::Clock;
-
 use judge::evaluate::between;
 
 /// Takes one line.

@@ -11,9 +11,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clock::Clock;
+use judge::evaluate::between;
 
 use super::tools::{Orphans, Tools, last_words};
-use judge::evaluate::between;
 
 /// How long a deletion may take.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -5,9 +5,12 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use judge::ScenarioOutcome;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ObjectMeta, PostParams};
 use mcm_driver::tls::Tls;
+use scenario::Cloud;
+use scenario::job::Job;
 
 use super::cluster::{Cluster, random_suffix};
 use super::collect::collect;
@@ -16,9 +19,6 @@ use super::progress::step;
 use super::world::{Plan, RUN_LABEL, World};
 use crate::result::StageResult;
 use crate::{NAMESPACE, Performer, Stage, setup};
-use judge::ScenarioOutcome;
-use scenario::Cloud;
-use scenario::job::Job;
 
 /// The longest part of a scenario's name in the name of its namespace.
 const NAME_LIMIT: usize = 40;

@@ -8,6 +8,8 @@ use clock::{Clock, LostTime};
 use fakecloud::certificates::{Certificates, Subject};
 use mcm_driver::channel::channel;
 use mcm_driver::tls::{Tls, TlsFiles};
+use scenario::step::{Crash, Process, ProcessAction};
+use scenario::{Cloud, Timeouts};
 use serde_json::Value;
 
 use super::cluster::Cluster;
@@ -16,8 +18,6 @@ use super::manifests::Settings;
 use super::pods::{FAKECLOUD, MCM, Pods};
 use crate::cloud::CloudClient;
 use crate::{Stage, deploy, setup, sim};
-use scenario::step::{Crash, Process, ProcessAction};
-use scenario::{Cloud, Timeouts};
 
 /// From the last sign of life of a kubelet to Ready=Unknown, as `deploy/kind/cluster.yaml` sets it.
 pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use sim::{Blow, CrashPoint, Gate, Side};
-
-use crate::supervised::RESTART_DELAY;
 use scenario::Timeouts;
 use scenario::plan::Disturbance;
 use scenario::step::{Crash, Moment, Process};
+use sim::{Blow, CrashPoint, Gate, Side};
+
+use crate::supervised::RESTART_DELAY;
 
 /// Where a crash is to strike.
 pub fn crash_point(crash: &Crash) -> CrashPoint {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use apiserver::faults::Faults;
+use scenario::plan::Disturbance;
+use scenario::step::Process;
 use sim::Gate;
 
 use super::{effects, schedule};
-use scenario::plan::Disturbance;
-use scenario::step::Process;
 
 /// In the plan's order. `told` are the hits of rules that were told during the run, those of rules that were lifted
 /// since among them; `api` are the rules of the API server, where it is ours. A process without a gate is struck by none.

@@ -9,13 +9,13 @@ use std::time::Duration;
 use apiserver::faults::Pattern;
 use clock::Clock;
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::{Mutex, MutexGuard};
-
-use crate::cloud::CloudClient;
 use judge::narrative::Narrative;
+use parking_lot::{Mutex, MutexGuard};
 use scenario::Timeouts;
 use scenario::cloud::{Vm, VmState};
 use scenario::plan::Disturbance;
+
+use crate::cloud::CloudClient;
 
 /// What the schedule needs of a stage.
 #[derive(Clone, Debug)]

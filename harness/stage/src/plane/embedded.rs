@@ -7,6 +7,7 @@ use apiserver::Identity;
 use apiserver::faults::Faults;
 use clock::{Clock, Seed};
 use kube::config::Kubeconfig;
+use scenario::Timeouts;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -14,7 +15,6 @@ use super::{current_context, folder, write_kubeconfig};
 use crate::audit::Audit;
 use crate::controllers;
 use crate::role::Role;
-use scenario::Timeouts;
 
 /// Dropping it ends it and removes its files.
 pub struct ControlPlane {

@@ -16,13 +16,13 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use scenario::{StageKind, Timeouts};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::audit::Audit;
 use super::clusters::Clusters;
 use super::role::Role;
-use scenario::{StageKind, Timeouts};
 
 /// For how long the tokens of service accounts are good. No run lasts longer; a world of `drydock up` does not
 /// outlive them: after a day its programs are refused (401).

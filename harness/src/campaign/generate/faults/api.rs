@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use apiserver::faults::{Action, At, Cut, Match, Pattern, Rule, Verb, Window};
-
-use super::Drawing;
 use scenario::plan::Disturbance;
 use stage::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
+
+use super::Drawing;
 
 /// How long a partition may last: less than a node's grace.
 const LONGEST_PARTITION: u64 = 30;

@@ -4,13 +4,13 @@
 //! The world waits with its other stories until this one is over: one machine at a time fails by its health timeout.
 
 use clock::Stream;
+use scenario::step::deferred_target::UserAction;
+use scenario::step::{KubeletAction, VmAction};
 use serde_json::{Value, json};
 
 use super::super::rollout::CLASSES;
 use super::pool::Pool;
 use super::{MINUTE, SETTLED, UserActions, index, request, someone};
-use scenario::deferred_target::UserAction;
-use scenario::step::{KubeletAction, VmAction};
 
 /// How long a machine may be unhealthy.
 const HEALTH: u64 = 10 * MINUTE;

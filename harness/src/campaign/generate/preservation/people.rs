@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clock::Stream;
 use mcm_api::GoDuration;
+use scenario::builder::seconds;
+use scenario::step::deferred_target::{Request, UserAction};
+use scenario::step::{KubeletAction, VmAction};
 use serde_json::json;
 
 use super::pool::Pool;
 use super::{MINUTE, SETTLED, UserActions, request, someone};
-use scenario::builder::seconds;
-use scenario::deferred_target::{Request, UserAction};
-use scenario::step::{KubeletAction, VmAction};
 
 /// For how long machines are kept at least when people change that.
 const LEAST: u64 = 10 * MINUTE;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clock::Stream;
 use mcm_api::{GoDuration, keys};
+use scenario::builder::{all, apply, field, patch_spec};
+use scenario::{Condition, Step};
 use serde_json::{Value, json};
 
 use super::super::DRAIN;
 use super::super::rollout::{self, NAME, counted};
-use scenario::builder::{all, apply, field, patch_spec};
-use scenario::{Condition, Step};
 
 const MAXIMUM: &str = "autoPreserveFailedMax";
 /// What upstream calls it.

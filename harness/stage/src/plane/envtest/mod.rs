@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clock::{Clock, Seed};
+use scenario::Timeouts;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -20,7 +21,6 @@ pub use self::servers::{LOGS, Spares};
 use super::folder;
 use crate::controllers;
 use crate::role::Role;
-use scenario::Timeouts;
 
 /// Dropping it kills both processes and removes their files.
 #[derive(Debug)]

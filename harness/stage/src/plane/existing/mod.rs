@@ -18,6 +18,8 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
+use scenario::job::Job;
+use scenario::{Timeouts, kinds};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -28,8 +30,6 @@ use crate::kind_api::KindApi;
 use crate::result::StageResult;
 use crate::role::Role;
 use crate::{LEASE, Performer, processes, setup};
-use scenario::job::Job;
-use scenario::{Timeouts, kinds};
 
 /// How long the API server may take to answer at the start.
 const REACH_LIMIT: Duration = Duration::from_secs(10);

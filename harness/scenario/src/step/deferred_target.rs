@@ -1,13 +1,13 @@
-//! Steps about a machine whose name nobody knows beforehand, because a set drew it.
-//!
-//! What must not live here: how the machine is found (`engine`).
+//! Acts on a machine whose name is not known beforehand, because a set generates it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::duration::DurationExpression;
-use super::step::{KubeletAction, VmAction};
+use super::kubelet::KubeletAction;
+use super::vm::VmAction;
+use super::{Request as StepRequest, StepDefinition};
+use crate::duration::DurationExpression;
 
 /// Something happens to a machine that is chosen when its turn comes. Where there is none, or it is gone, nothing does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,16 @@ pub struct DeferredTarget {
     /// What happens.
     #[serde(rename = "do")]
     pub user_action: UserAction,
+}
+
+impl StepDefinition for DeferredTarget {
+    fn description(&self) -> String {
+        self.to_string()
+    }
+
+    fn request(&self) -> StepRequest<'_> {
+        StepRequest::Resolve(self)
+    }
 }
 
 /// What happens to a machine.

@@ -1,0 +1,53 @@
+//! Does a step as another user, with the rights of that user.
+
+use super::{Request, Step, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+
+/// A step that another user than the administrator takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ActAs {
+    /// The user's name, as bindings have it.
+    pub user: String,
+    /// What the user does: applies, deletes, evicts, annotates or patches.
+    pub step: Box<Step>,
+    /// Whether it must be refused; else a refusal fails the step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+}
+
+impl StepDefinition for ActAs {
+    fn description(&self) -> String {
+        let refused = if self.refused { ", in vain" } else { "" };
+        format!("{} as {}{refused}", self.step.description(), self.user)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::As(self)
+    }
+
+    fn targets(&self) -> Targets {
+        if self.refused {
+            return Targets::default();
+        }
+        self.step.targets()
+    }
+
+    fn validate(&self) -> Result<(), (String, String)> {
+        if self.user.trim().is_empty() {
+            return Err(("as.user".to_owned(), "say who acts".to_owned()));
+        }
+        match &*self.step {
+            Step::Apply(_)
+            | Step::Delete(_)
+            | Step::ForceDelete(_)
+            | Step::Evict(_)
+            | Step::Annotate(_)
+            | Step::Patch(_) => self.step.validate(),
+            _ => Err((
+                "as.step".to_owned(),
+                "a user applies, deletes, forceDeletes, evicts, annotates or patches".to_owned(),
+            )),
+        }
+    }
+}

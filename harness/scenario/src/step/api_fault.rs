@@ -1,0 +1,51 @@
+//! Makes requests of the API server fail, late, stale or lost.
+
+use super::{DisturbanceChange, Request, StepDefinition, Targets};
+use apiserver::faults::Rule;
+use serde::{Deserialize, Serialize};
+
+/// A rule by which the API server fails; stages with our own server alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApiFault {
+    /// The rule: its name, what it matches, what happens.
+    pub rule: Rule,
+    /// Whom it strikes; absent: whom the rule's `match.client` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Client>,
+}
+
+/// A client of the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Client {
+    /// Every mcm.
+    Mcm,
+    /// The mcm that leads when the rule is added.
+    Leader,
+}
+
+impl StepDefinition for ApiFault {
+    fn description(&self) -> String {
+        format!("add API fault {}", self.rule)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::AddApiFault(self)
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault("api")
+    }
+
+    fn disturbance(&self) -> Option<DisturbanceChange> {
+        let times = self.rule.matches.times.map(u64::from);
+        Some(DisturbanceChange::begins(&self.rule.name, times))
+    }
+
+    fn validate(&self) -> Result<(), (String, String)> {
+        self.rule
+            .check()
+            .map_err(|invalid| ("apiFault.rule".to_owned(), invalid.to_string()))
+    }
+}

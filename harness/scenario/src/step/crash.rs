@@ -1,0 +1,57 @@
+//! Kills a process at one of its effects, counted from its start, and starts it again.
+
+use super::process::Process;
+use super::{Request, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+
+/// Kills a process at one of its effects (an API write or a cloud call).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Crash {
+    /// Which.
+    pub process: Process,
+    /// Before or after the effect is done.
+    pub at: Moment,
+    /// Which effect, counted from 1 since the process was first started; of several processes, over all of them.
+    pub effect: u64,
+}
+
+/// On which side of an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Moment {
+    /// It never happens.
+    Before,
+    /// It happens and its answer is lost.
+    After,
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Before => "before",
+            Self::After => "after",
+        })
+    }
+}
+
+impl StepDefinition for Crash {
+    fn description(&self) -> String {
+        format!("crash {} {} effect {}", self.process, self.at, self.effect)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Crash(self)
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault(&self.process.to_string())
+    }
+
+    fn validate(&self) -> Result<(), (String, String)> {
+        match self.effect {
+            0 => Err(("crash.effect".to_owned(), "effects are counted from 1".to_owned())),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Expects something to be observed.
+
+use super::{Request, StepDefinition};
+use crate::expect::Expectation;
+
+impl StepDefinition for Expectation {
+    fn description(&self) -> String {
+        format!("expect {self}")
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Expect(self)
+    }
+
+    fn validate(&self) -> Result<(), (String, String)> {
+        let invalid = Expectation::validate(self);
+        invalid.map_err(|(field, message)| (format!("expect.{field}"), message))
+    }
+}

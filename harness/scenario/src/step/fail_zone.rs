@@ -1,0 +1,53 @@
+//! Makes a zone of the cloud fail.
+
+use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
+use serde::{Deserialize, Serialize};
+
+/// A zone of the cloud fails, until it is mended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FailZone {
+    /// The zone's name.
+    pub zone: String,
+    /// What of it.
+    pub failure: ZoneFailure,
+}
+
+/// What of a zone fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ZoneFailure {
+    /// Calls about its VMs; the VMs run.
+    Api,
+    /// Its VMs stop and none boots; calls are answered.
+    Compute,
+    /// Both.
+    Both,
+}
+
+/// The name of a failed zone among the rules that disturb.
+pub(super) fn rule_of_zone(zone: &str) -> String {
+    format!("zone {zone}")
+}
+
+impl StepDefinition for FailZone {
+    fn description(&self) -> String {
+        format!("let zone {} fail ({})", self.zone, verb(self.failure))
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Cloud(CloudRequest::FailZone(self))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault(&format!("zone {}", self.zone))
+    }
+
+    fn disturbance(&self) -> Option<DisturbanceChange> {
+        match self.failure {
+            // Controllers work on while VMs stand still.
+            ZoneFailure::Compute => None,
+            ZoneFailure::Api | ZoneFailure::Both => Some(DisturbanceChange::begins(&rule_of_zone(&self.zone), None)),
+        }
+    }
+}

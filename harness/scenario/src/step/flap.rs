@@ -1,0 +1,43 @@
+//! Flaps a condition of a node.
+
+use super::{Request, StepDefinition, Targets};
+use crate::duration::DurationExpression;
+use serde::{Deserialize, Serialize};
+
+/// An agent on a node writes a condition whose status is one thing and another by turns. The step lasts as long as it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Flap {
+    /// The machine on whose node.
+    pub machine: String,
+    /// The condition's type.
+    pub condition: String,
+    /// Its status by turns.
+    #[serde(default = "true_and_false")]
+    pub values: [String; 2],
+    /// How long it has one value.
+    pub every: DurationExpression,
+    /// How long it goes on.
+    pub lasts: DurationExpression,
+}
+
+fn true_and_false() -> [String; 2] {
+    ["True", "False"].map(str::to_owned)
+}
+
+impl StepDefinition for Flap {
+    fn description(&self) -> String {
+        format!(
+            "flap {} on the node of {} every {} for {}",
+            self.condition, self.machine, self.every, self.lasts
+        )
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Flap(self)
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault(&format!("node of {}", self.machine)).on_node_of(&self.machine)
+    }
+}

@@ -1,0 +1,27 @@
+//! Removes an object at once (`kubectl delete --force`), whatever finalizers or grace periods remain.
+
+use super::delete::Deletion;
+use super::{Request, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+
+/// Deletes an object without a grace period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ForceDeletion(pub Deletion);
+
+impl StepDefinition for ForceDeletion {
+    fn description(&self) -> String {
+        format!("delete {} {} at once", self.0.kind, self.0.name)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Delete {
+            object: &self.0,
+            force: true,
+        }
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::object(&self.0.kind, &self.0.name).deleted().forced()
+    }
+}

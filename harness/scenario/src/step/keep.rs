@@ -1,0 +1,22 @@
+//! Changes how many machines the keeper keeps.
+
+use super::{Request, StepDefinition};
+use serde::{Deserialize, Serialize};
+
+/// How many machines the keeper keeps from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Keep {
+    /// How many.
+    pub replicas: u32,
+}
+
+impl StepDefinition for Keep {
+    fn description(&self) -> String {
+        format!("keep {} machines", self.replicas)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Keep(self.replicas)
+    }
+}

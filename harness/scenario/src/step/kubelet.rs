@@ -1,0 +1,43 @@
+//! Acts on the kubelet of a machine's VM.
+
+use super::{CloudRequest, Request, StepDefinition, Targets, verb};
+use serde::{Deserialize, Serialize};
+
+/// Does something to a kubelet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KubeletStep {
+    /// On whose VM.
+    pub machine: String,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: KubeletAction,
+}
+
+/// What can be done to a kubelet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KubeletAction {
+    /// It stops; the VM runs on.
+    Stop,
+    /// It starts again.
+    Start,
+    /// Its disk is full: the node is under DiskPressure, and otherwise well.
+    FillDisk,
+    /// There is room again.
+    FreeDisk,
+}
+
+impl StepDefinition for KubeletStep {
+    fn description(&self) -> String {
+        format!("{} the kubelet of {}", verb(self.action), self.machine)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Cloud(CloudRequest::Kubelet(self.action))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault(&format!("kubelet of {}", self.machine)).on_vm_of(&self.machine)
+    }
+}

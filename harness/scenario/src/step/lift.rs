@@ -1,0 +1,27 @@
+//! Removes a fault rule of the cloud.
+
+use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+
+/// The name of the rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lift(pub String);
+
+impl StepDefinition for Lift {
+    fn description(&self) -> String {
+        format!("lift fault {}", self.0)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Cloud(CloudRequest::Lift(&self.0))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault("cloud")
+    }
+
+    fn disturbance(&self) -> Option<DisturbanceChange> {
+        Some(DisturbanceChange::ends(&self.0))
+    }
+}

@@ -1,0 +1,27 @@
+//! Removes a fault rule of the API server.
+
+use super::{DisturbanceChange, Request, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+
+/// The name of the rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LiftApiFault(pub String);
+
+impl StepDefinition for LiftApiFault {
+    fn description(&self) -> String {
+        format!("lift API fault {}", self.0)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::LiftApiFault(&self.0)
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault("api")
+    }
+
+    fn disturbance(&self) -> Option<DisturbanceChange> {
+        Some(DisturbanceChange::ends(&self.0))
+    }
+}

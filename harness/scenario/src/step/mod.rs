@@ -1,0 +1,211 @@
+//! Steps: what a scenario does to its world.
+//!
+//! Each kind of step is a file: its form, its description, what it affects, and what the engine has to do. [`Step`] lists
+//! all kinds.
+
+mod act_as;
+mod annotate;
+mod api_fault;
+mod apply;
+mod autoscaler;
+mod crash;
+pub mod deferred_target;
+mod delete;
+mod evict;
+mod expect;
+mod fail_zone;
+mod flap;
+mod force_delete;
+mod inject;
+mod keep;
+mod kubelet;
+mod lift;
+mod lift_api_fault;
+mod make_vm;
+mod patch;
+mod pause;
+mod process;
+mod quiet_end;
+mod request;
+mod restore_zone;
+mod slow_creation;
+mod strip;
+mod targets;
+mod vm;
+mod wait;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::act_as::ActAs;
+pub use self::annotate::Annotate;
+pub use self::api_fault::{ApiFault, Client};
+pub use self::apply::Apply;
+pub use self::autoscaler::Autoscaler;
+pub use self::crash::{Crash, Moment};
+use self::deferred_target::DeferredTarget;
+pub use self::delete::{Answer, Deletion};
+pub use self::evict::Evict;
+pub use self::fail_zone::{FailZone, ZoneFailure};
+pub use self::flap::Flap;
+pub use self::force_delete::ForceDeletion;
+pub use self::inject::{CloudCall, Effect, Fault};
+pub use self::keep::Keep;
+pub use self::kubelet::{KubeletAction, KubeletStep};
+pub use self::lift::Lift;
+pub use self::lift_api_fault::LiftApiFault;
+pub use self::make_vm::MakeVm;
+pub use self::patch::Patch;
+pub use self::pause::Pause;
+pub use self::process::{Process, ProcessAction, ProcessStep};
+pub use self::quiet_end::QuietEnd;
+pub use self::request::{CloudRequest, Merge, Request};
+pub use self::restore_zone::RestoreZone;
+pub use self::slow_creation::SlowCreation;
+pub use self::strip::Strip;
+pub use self::targets::{DisturbanceChange, ObjectReference, Subject, Targets};
+pub use self::vm::{VmAction, VmStep};
+pub use self::wait::Wait;
+use crate::expect::Expectation;
+
+/// What a kind of step states about itself.
+pub(crate) trait StepDefinition {
+    /// The step in words, for the narrative.
+    fn description(&self) -> String;
+
+    /// What the engine has to do.
+    fn request(&self) -> Request<'_>;
+
+    /// What the step affects.
+    fn targets(&self) -> Targets {
+        Targets::default()
+    }
+
+    /// What the step changes about the disturbances of the controller; `None`: nothing.
+    fn disturbance(&self) -> Option<DisturbanceChange> {
+        None
+    }
+
+    /// Checks what types alone do not: the field below the step, and the fix.
+    fn validate(&self) -> Result<(), (String, String)> {
+        Ok(())
+    }
+}
+
+/// Declares the kinds of steps.
+macro_rules! steps {
+    ($($(#[$attribute:meta])* $kind:ident($form:ty),)*) => {
+        /// One step. Steps are performed in order; an expectation holds up the next one unless it is made `meanwhile`.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub enum Step {
+            $($(#[$attribute])* $kind($form),)*
+        }
+
+        impl Step {
+            fn definition(&self) -> &dyn StepDefinition {
+                match self {
+                    $(Self::$kind(step) => step,)*
+                }
+            }
+        }
+
+        $(impl From<$form> for Step {
+            fn from(step: $form) -> Self {
+                Self::$kind(step)
+            }
+        })*
+    };
+}
+
+steps! {
+    /// Creates an object, or merges it into the one that exists.
+    Apply(Apply),
+    /// Deletes an object.
+    Delete(Deletion),
+    /// Removes an object at once, whatever finalizers or grace periods remain (`kubectl delete --force`).
+    ForceDelete(ForceDeletion),
+    /// Empties a node as `kubectl drain` does: it is cordoned, and its pods are evicted until all are gone.
+    Evict(Evict),
+    /// Sets annotations; null removes one.
+    Annotate(Annotate),
+    /// Sends a JSON merge patch.
+    Patch(Patch),
+    /// Does one of the above as another user, with that user's rights.
+    As(ActAs),
+    /// Makes cloud calls fail or slow.
+    Inject(Fault),
+    /// Removes a rule of the cloud.
+    Lift(Lift),
+    /// Acts on the VM of a machine.
+    Vm(VmStep),
+    /// Creates a VM by hand.
+    MakeVm(MakeVm),
+    /// Acts on the kubelet of a machine's VM.
+    Kubelet(KubeletStep),
+    /// Ends or starts a process.
+    Process(ProcessStep),
+    /// Kills a process at one of its effects, counted from its start, and starts it again.
+    Crash(Crash),
+    /// Makes requests of the API server fail, late, stale or lost.
+    ApiFault(ApiFault),
+    /// Removes an API fault.
+    LiftApiFault(LiftApiFault),
+    /// Pauses a process.
+    Pause(Pause),
+    /// Delays the effect of a creation.
+    SlowCreation(SlowCreation),
+    /// Flaps a condition of a node.
+    Flap(Flap),
+    /// Removes a label from new machines.
+    Strip(Strip),
+    /// cluster-autoscaler removes empty nodes.
+    Autoscaler(Autoscaler),
+    /// Changes how many machines the keeper keeps.
+    Keep(Keep),
+    /// Lifts all faults; the world settles, and nothing is written any more.
+    QuietEnd(QuietEnd),
+    /// Lets time pass.
+    Wait(Wait),
+    /// Makes a zone of the cloud fail.
+    FailZone(FailZone),
+    /// Ends the failure of a zone.
+    #[serde(rename = "mendZone")]
+    RestoreZone(RestoreZone),
+    /// Acts on a machine that is chosen when its turn comes.
+    #[serde(rename = "someone")]
+    Deferred(DeferredTarget),
+    /// Expects something to be observed.
+    Expect(Expectation),
+}
+
+impl Step {
+    /// The step in words, for the narrative.
+    pub fn description(&self) -> String {
+        self.definition().description()
+    }
+
+    /// What the engine has to do.
+    pub fn request(&self) -> Request<'_> {
+        self.definition().request()
+    }
+
+    /// What the step affects.
+    pub fn targets(&self) -> Targets {
+        self.definition().targets()
+    }
+
+    /// What the step changes about the disturbances of the controller; `None`: nothing.
+    pub fn disturbance(&self) -> Option<DisturbanceChange> {
+        self.definition().disturbance()
+    }
+
+    /// Checks what types alone do not: the field below the step, and the fix.
+    pub(crate) fn validate(&self) -> Result<(), (String, String)> {
+        self.definition().validate()
+    }
+}
+
+/// An action as a scenario file has it.
+fn verb(action: impl std::fmt::Debug) -> String {
+    format!("{action:?}").to_lowercase()
+}

@@ -1,0 +1,43 @@
+//! Sends a JSON merge patch.
+
+use super::{Merge, Request, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A JSON merge patch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Patch {
+    /// The object's kind.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// The object's namespace; absent: the scenario's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What is merged into the object.
+    pub merge: Value,
+    /// True: into its status.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub status: bool,
+}
+
+impl StepDefinition for Patch {
+    fn description(&self) -> String {
+        format!("patch {} {}", self.kind, self.name)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Merge(Merge {
+            kind: &self.kind,
+            name: &self.name,
+            namespace: self.namespace.as_deref(),
+            change: self.merge.clone(),
+            status: self.status,
+        })
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::object(&self.kind, &self.name)
+    }
+}

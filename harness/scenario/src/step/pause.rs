@@ -1,0 +1,30 @@
+//! Pauses a process for a while.
+
+use super::process::Process;
+use super::{Request, StepDefinition, Targets};
+use crate::duration::DurationExpression;
+use serde::{Deserialize, Serialize};
+
+/// A process stands still for a while, as between SIGSTOP and SIGCONT: of several the one that leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Pause {
+    /// Which.
+    pub process: Process,
+    /// How long.
+    pub time: DurationExpression,
+}
+
+impl StepDefinition for Pause {
+    fn description(&self) -> String {
+        format!("pause the {} that leads for {}", self.process, self.time)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Pause(self)
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault(&self.process.to_string())
+    }
+}

@@ -1,0 +1,23 @@
+//! Lifts all faults, lets the world settle, and then checks that nothing is written any more.
+
+use super::{Request, StepDefinition};
+use crate::duration::DurationExpression;
+use serde::{Deserialize, Serialize};
+
+/// The end of a scenario: all faults are lifted, what is under way may settle, and then nothing is written any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QuietEnd {
+    /// How long it may take to settle.
+    pub settles: DurationExpression,
+}
+
+impl StepDefinition for QuietEnd {
+    fn description(&self) -> String {
+        format!("quiet end, after {}", self.settles)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::QuietEnd(self)
+    }
+}

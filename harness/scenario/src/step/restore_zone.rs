@@ -1,0 +1,28 @@
+//! Ends the failure of a zone.
+
+use super::fail_zone::rule_of_zone;
+use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
+use serde::{Deserialize, Serialize};
+
+/// The name of the zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RestoreZone(pub String);
+
+impl StepDefinition for RestoreZone {
+    fn description(&self) -> String {
+        format!("mend zone {}", self.0)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Cloud(CloudRequest::RestoreZone(&self.0))
+    }
+
+    fn targets(&self) -> Targets {
+        Targets::fault(&format!("zone {}", self.0))
+    }
+
+    fn disturbance(&self) -> Option<DisturbanceChange> {
+        Some(DisturbanceChange::ends(&rule_of_zone(&self.0)))
+    }
+}

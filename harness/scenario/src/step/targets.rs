@@ -1,0 +1,121 @@
+//! What a step affects.
+
+use serde::{Deserialize, Serialize};
+
+use super::process::Process;
+
+/// The name of an object; its namespace is the scenario's unless it says another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectReference {
+    /// For instance `Machine`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What a step affects: for invariants, for the trace, and for choosing its subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Targets {
+    /// The object that a user changes or deletes.
+    pub object: Option<ObjectReference>,
+    /// Whether the user deletes it.
+    pub deletes: bool,
+    /// Whether the user deletes it by force.
+    pub forces: bool,
+    /// The part of the world that a fault affects, as the trace names it; `None`: the step is what users do.
+    pub fault: Option<String>,
+    /// What has to exist before the step, and is acted on; `None`: nothing.
+    pub subject: Option<Subject>,
+}
+
+/// What a step acts on, which exists only while the scenario runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The VM of a machine.
+    VmOf(String),
+    /// The Node of a machine.
+    NodeOf(String),
+}
+
+impl Targets {
+    /// An object that a user changes.
+    pub(super) fn object(kind: &str, name: &str) -> Self {
+        let object = ObjectReference {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+        };
+        Self {
+            object: Some(object),
+            ..Self::default()
+        }
+    }
+
+    /// A part of the world that a fault affects.
+    pub(super) fn fault(target: &str) -> Self {
+        Self::default().with_fault(target)
+    }
+
+    pub(super) fn with_fault(self, target: &str) -> Self {
+        Self {
+            fault: Some(target.to_owned()),
+            ..self
+        }
+    }
+
+    pub(super) fn deleted(self) -> Self {
+        Self { deletes: true, ..self }
+    }
+
+    pub(super) fn forced(self) -> Self {
+        Self { forces: true, ..self }
+    }
+
+    pub(super) fn on_vm_of(self, machine: &str) -> Self {
+        Self {
+            subject: Some(Subject::VmOf(machine.to_owned())),
+            ..self
+        }
+    }
+
+    pub(super) fn on_node_of(self, machine: &str) -> Self {
+        Self {
+            subject: Some(Subject::NodeOf(machine.to_owned())),
+            ..self
+        }
+    }
+}
+
+/// How a step changes what disturbs the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DisturbanceChange {
+    /// A rule begins to disturb.
+    Begins {
+        /// The rule's name.
+        rule: String,
+        /// How often it can have an effect; `None`: until it is lifted.
+        at_most: Option<u64>,
+    },
+    /// A rule ends.
+    Ends {
+        /// The rule's name.
+        rule: String,
+    },
+    /// A process is down from now on.
+    ProcessEnds(Process),
+    /// A process is up again.
+    ProcessStarts(Process),
+}
+
+impl DisturbanceChange {
+    pub(super) fn begins(rule: &str, at_most: Option<u64>) -> Self {
+        Self::Begins {
+            rule: rule.to_owned(),
+            at_most,
+        }
+    }
+
+    pub(super) fn ends(rule: &str) -> Self {
+        Self::Ends { rule: rule.to_owned() }
+    }
+}

@@ -1,0 +1,20 @@
+//! Lets time pass.
+
+use super::{Request, StepDefinition};
+use crate::duration::DurationExpression;
+use serde::{Deserialize, Serialize};
+
+/// How long.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Wait(pub DurationExpression);
+
+impl StepDefinition for Wait {
+    fn description(&self) -> String {
+        format!("wait {}", self.0)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request::Wait(&self.0)
+    }
+}

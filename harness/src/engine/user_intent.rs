@@ -1,0 +1,131 @@
+//! What a step says about the intent of a user: cordons and requests for preservation.
+
+use judge::object::annotation;
+use judge::world::WorldState;
+use mcm_api::keys;
+use scenario::Step;
+use scenario::step::Annotate;
+
+/// The node that a step cordons or opens, and whether it cordons it.
+pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
+    match step {
+        Step::Evict(step) => Some((&step.machine, true)),
+        Step::Patch(patch) if patch.kind == "Node" => {
+            let closed = patch.merge.pointer("/spec/unschedulable")?;
+            Some((&patch.name, *closed == true))
+        }
+        Step::As(step) => cordons(&step.step).filter(|_| !step.refused),
+        _ => None,
+    }
+}
+
+/// The Machine that a step asks to preserve, and the value that it writes; `None` in its place: it takes the request back.
+pub(super) fn preservation_request<'a>(step: &'a Step, world: &WorldState) -> Option<(&'a str, Option<&'a str>)> {
+    match step {
+        Step::Annotate(step) if step.kind == "Machine" => {
+            let value = match step.annotations.get(keys::PRESERVE_ANNOTATION) {
+                Some(value) => value.as_deref(),
+                None => Some(request_of_first_version(step, world)?),
+            };
+            Some((&step.name, value))
+        }
+        Step::As(step) => preservation_request(&step.step, world).filter(|_| !step.refused),
+        _ => None,
+    }
+}
+
+/// The value that comes to stand for the word of the proposal's first version, which counts where today's is missing.
+fn request_of_first_version(step: &Annotate, world: &WorldState) -> Option<&'static str> {
+    let machine = world.object("Machine", &step.name)?;
+    let value = step
+        .annotations
+        .get(keys::PRESERVE_WHEN_FAILED_ANNOTATION)?
+        .as_deref()?;
+    match (annotation(machine, keys::PRESERVE_ANNOTATION), value) {
+        (None, "true") => Some("when-failed"),
+        (None, "false") => Some("false"),
+        _ => None,
+    }
+}
+
+/// The Machine whose expiry a step removes.
+pub(super) fn ends_preservation(step: &Step) -> Option<&str> {
+    match step {
+        Step::Patch(patch) if patch.kind == "Machine" && patch.status => {
+            let expiry = patch.merge.pointer("/status/currentStatus/preserveExpiryTime")?;
+            expiry.is_null().then_some(patch.name.as_str())
+        }
+        Step::As(step) => ends_preservation(&step.step).filter(|_| !step.refused),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use rstest::rstest;
+    use scenario::kinds;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use scenario::observation::{Observation, Seen};
+
+    /// A machine `m` whose annotation of today says so.
+    fn world(asked: Option<&str>) -> WorldState {
+        let annotations = json!({ keys::PRESERVE_ANNOTATION: asked });
+        let machine = json!({ "metadata": { "name": "m", "annotations": annotations } });
+        let mut world = WorldState::default();
+        world.absorb(&Observation {
+            at: Timestamp::UNIX_EPOCH,
+            what: Seen::Applied(kinds::find("Machine").unwrap(), Box::new(machine)),
+        });
+        world
+    }
+
+    fn annotate(annotations: &[(&str, Option<&str>)]) -> Step {
+        let annotations = annotations
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)));
+        Step::Annotate(Annotate {
+            kind: "Machine".to_owned(),
+            name: "m".to_owned(),
+            annotations: annotations.collect(),
+        })
+    }
+
+    const TODAY: &str = keys::PRESERVE_ANNOTATION;
+    const FIRST: &str = keys::PRESERVE_WHEN_FAILED_ANNOTATION;
+
+    #[rstest]
+    #[case::in_todays_word(None, &[(TODAY, Some("now"))], Some(Some("now")))]
+    #[case::taken_back(Some("now"), &[(TODAY, None), (FIRST, None)], Some(None))]
+    #[case::in_the_first_word(None, &[(FIRST, Some("true"))], Some(Some("when-failed")))]
+    #[case::refused_in_the_first_word(None, &[(FIRST, Some("false"))], Some(Some("false")))]
+    #[case::in_the_first_word_beside_todays(Some("now"), &[(FIRST, Some("true"))], None)]
+    #[case::something_else(None, &[("a", Some("b"))], None)]
+    fn what_a_person_asks_of_a_machine_is_known(
+        #[case] stands: Option<&str>,
+        #[case] written: &[(&str, Option<&str>)],
+        #[case] asked: Option<Option<&str>>,
+    ) {
+        let step = annotate(written);
+        let known = preservation_request(&step, &world(stands));
+        assert_eq!(known, asked.map(|asked| ("m", asked)));
+    }
+
+    #[rstest]
+    #[case::removed(json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } }), true, true)]
+    #[case::moved(json!({ "status": { "currentStatus": { "preserveExpiryTime": "1970-01-01T00:00:00Z" } } }), true, false)]
+    #[case::of_no_status(json!({ "status": { "currentStatus": { "preserveExpiryTime": null } } }), false, false)]
+    #[case::something_else(json!({ "status": {} }), true, false)]
+    fn who_removes_an_expiry_ends_a_preservation(#[case] merge: Value, #[case] status: bool, #[case] ending: bool) {
+        let step = Step::Patch(scenario::step::Patch {
+            kind: "Machine".to_owned(),
+            name: "m".to_owned(),
+            namespace: None,
+            merge,
+            status,
+        });
+        assert_eq!(ends_preservation(&step), ending.then_some("m"));
+    }
+}
