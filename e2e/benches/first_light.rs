@@ -2,7 +2,7 @@
 //!
 //! Every figure is taken from real processes: they are started, asked over HTTPS, and their CPU time and memory read from
 //! the kernel. Where an etcd and a kube-apiserver are at hand, they answer the same load in the same run. The sections
-//! are modules; what the figures mean is in `docs/benchmarks.md`.
+//! are modules; what the figures mean is in `docs/reference/benchmarks.md`.
 
 #[path = "first_light/endurance.rs"]
 mod endurance;

@@ -34,7 +34,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
             && let Some((word, standard)) = retired(line)
         {
             findings.push(format!(
-                "{place} defines {word}, a retired name: use {standard} (docs/glossary.md)"
+                "{place} defines {word}, a retired name: use {standard} (docs/reference/glossary.md)"
             ));
         }
         if path.ends_with(".rs") && !of_defects(path) && line.contains(DEFECTS) {

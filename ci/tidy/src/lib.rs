@@ -1,4 +1,4 @@
-//! The rules that keep the repository as `docs/architecture.md` says it is.
+//! The rules that keep the repository as `docs/how-it-works/architecture.md` says it is.
 //!
 //! What lives here: the rules as functions from what was read to what is wrong with it; the test
 //! `tidy` runs them over this checkout. What must not: anything that the product needs.

@@ -68,7 +68,7 @@ fn definition() -> Value {
     })
 }
 
-/// What `mcm` has to be allowed beyond its role, as docs/operating.md says.
+/// What `mcm` has to be allowed beyond its role, as docs/using/operating.md says.
 fn rights() -> [Step; 2] {
     let named = json!({ "name": "class-migration" });
     let rule = |resource: &str, verbs: Value| json!({ "apiGroups": [GROUP], "resources": [resource], "verbs": verbs });

@@ -8,7 +8,7 @@ use rstest::rstest;
 use crate::drydock::{drydock, said};
 
 const SHARES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/regressions/shares.json");
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/regressions.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/regressions.md");
 
 /// In how many parts the corpus is run: none takes longer than a test should.
 const PARTS: usize = 32;
@@ -50,7 +50,7 @@ fn a_known_bug_is_found_as_the_page_says(
     let stale: Vec<String> = rows(&made).difference(&rows(&committed)).cloned().collect();
     assert!(
         stale.is_empty(),
-        "docs/regressions.md is stale: drydock regressions --document docs/regressions.md\n{}",
+        "docs/reference/regressions.md is stale: drydock regressions --document docs/reference/regressions.md\n{}",
         stale.join("\n")
     );
 }
@@ -66,7 +66,7 @@ fn every_known_bug_is_found_and_the_page_says_by_what() {
     let committed = std::fs::read_to_string(PAGE).unwrap();
     assert_eq!(
         made, committed,
-        "docs/regressions.md is stale: drydock regressions --document docs/regressions.md"
+        "docs/reference/regressions.md is stale: drydock regressions --document docs/reference/regressions.md"
     );
 }
 

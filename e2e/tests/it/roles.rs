@@ -21,7 +21,7 @@ const ONLY_IN_RACES: [(&str, &str, &str); 4] = [
     (deploy::FAKECLOUD_ACCOUNT, "patch", "csinodes"),
 ];
 
-/// What the scenario `class_migration` allows besides, as docs/operating.md has an operator do who needs it.
+/// What the scenario `class_migration` allows besides, as docs/using/operating.md has an operator do who needs it.
 fn is_of_migration(access: &Access) -> bool {
     let resource = access.resource.as_str();
     resource == "awsmachineclasses"

@@ -1,4 +1,4 @@
-//! The tables of `docs/cloud-faults.md`: every fault of a call and every event, with its class, what it means, and the
+//! The tables of `docs/reference/cloud-faults.md`: every fault of a call and every event, with its class, what it means, and the
 //! tests that prove it.
 //!
 //! `DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table` writes them.
@@ -411,7 +411,7 @@ fn written() -> String {
 }
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cloud-faults.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/cloud-faults.md")
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn the_page_has_the_tables_of_today() {
     }
     assert!(
         text == expected,
-        "docs/cloud-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table writes it"
+        "docs/reference/cloud-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p fakecloud --test it table writes it"
     );
 }
 

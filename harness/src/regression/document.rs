@@ -12,7 +12,7 @@ use super::{Entry, Verdicts};
 
 const HEAD: &str = "# Regression corpus
 
-Made by `drydock regressions --document docs/regressions.md`; a test fails when it is stale.
+Made by `drydock regressions --document docs/reference/regressions.md`; a test fails when it is stale.
 
 Bugs that real machine controllers had, each told so that one scenario in virtual time brings it back. An entry is a
 scenario and a *mutant*: the old behaviour behind a switch that exists in test builds alone. Without the mutant the

@@ -1,7 +1,7 @@
 //! Who may do what: RBAC over the stored roles and bindings.
 //!
 //! Decisions only. It knows actions and identities and reads four tables of the store; it must not
-//! know HTTP, nor how an identity came about. `docs/embedded-server.md` says what is left out.
+//! know HTTP, nor how an identity came about. `docs/reference/embedded-server.md` says what is left out.
 
 mod action;
 pub(crate) mod aggregate;

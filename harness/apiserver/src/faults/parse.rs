@@ -56,7 +56,7 @@ fn read(value: Value, place: usize) -> Result<Rule, Invalid> {
             rule: name.unwrap_or_else(|| format!("number {place}")),
             field,
             problem: error.into_inner().to_string(),
-            fix: "docs/faults.md has the words".to_owned(),
+            fix: "docs/using/api-server-faults.md has the words".to_owned(),
         }
     })
 }

@@ -5,7 +5,7 @@
 //! turn it is and what a pod without a node waits for. The [`controller`] turns it all into requests:
 //! bindings, conditions, evictions of less important pods, and the scheduler's part in binding
 //! volumes. What it does and does not do as kube-scheduler does stands in
-//! `docs/built-in-controllers.md`. What must not live here: anything about volumes beyond choosing
+//! `docs/reference/built-in-controllers.md`. What must not live here: anything about volumes beyond choosing
 //! them for a node (see [`crate::volumes`]).
 
 pub mod backlog;

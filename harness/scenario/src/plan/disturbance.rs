@@ -20,7 +20,7 @@ pub enum Disturbance {
     Pause(Pause),
     /// What a process watches reaches it late from one of its effects on.
     Lag(Lag),
-    /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/faults.md` has it. Its window
+    /// Requests to the API server are refused, delayed, lost and so on; a rule as `docs/using/api-server-faults.md` has it. Its window
     /// counts from the start of the server.
     Api(Box<Rule>),
     /// The cloud fails or is slow for a while.

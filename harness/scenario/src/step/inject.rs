@@ -39,7 +39,7 @@ pub struct Fault {
     pub effect: Option<Effect>,
 }
 
-/// What a call that is struck does to the cloud beside its answer (`docs/cloud-faults.md` has the rules).
+/// What a call that is struck does to the cloud beside its answer (`docs/reference/cloud-faults.md` has the rules).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {

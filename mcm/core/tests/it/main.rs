@@ -4,7 +4,7 @@
 //! # Where the cases of each acceptance list are
 //!
 //! Paths are below `mcm/`; those without `src` are modules of this program (`core/tests/it/`). Where a list is decided
-//! otherwise, it says so; `docs/compatibility.md` has the reasons.
+//! otherwise, it says so; `docs/reference/compatibility.md` has the reasons.
 //!
 //! The acceptance list of the machine controller:
 //!
@@ -19,7 +19,7 @@
 //! | creation map | `life::a_deletion_waits_for_a_creation_that_is_under_way`. Otherwise: the queue is the map (`src/queue.rs`) |
 //! | deletion flow | `deletion`, with `deletion::drain`, `deletion::vm`, `deletion::node` |
 //! | effective preserve value, annotation sync (predicate, write), state collection | `core/src/preservation/request.rs` |
-//! | manage preservation, preserve, stop, new condition | `preservation::plans`; every cell against an oracle: `preservation::table`. Otherwise: by rules of its own (`docs/preservation.md`) |
+//! | manage preservation, preserve, stop, new condition | `preservation::plans`; every cell against an oracle: `preservation::table`. Otherwise: by rules of its own (`docs/how-it-works/preservation-rules.md`) |
 //! | drain needed | `preservation::plans`, `preservation::drains` |
 //! | not bound, bound predicate | `preservation::inert`. Otherwise: there is no such predicate, and whoever asks for nothing is not touched |
 //! | cordon | `preservation::plans::a_cordon_is_never_touched`. Otherwise: a cordon is a person's |

@@ -5,7 +5,7 @@
 //! `DRYDOCK_CONTRACT_KUBECONFIG` names a kubeconfig, each case also runs against that server.
 //!
 //! Where the embedded server is known to say it differently, a second transcript ends in `__embedded`:
-//! the difference of the two files is the difference of the servers. `docs/embedded-server.md` names
+//! the difference of the two files is the difference of the servers. `docs/reference/embedded-server.md` names
 //! the reasons. A case without such a file holds for both.
 //!
 //! What differs between two runs of one server is replaced: uids, times, revisions (numbered as they

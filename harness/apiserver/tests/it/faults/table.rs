@@ -1,4 +1,4 @@
-//! The table of actions in `docs/faults.md`: each one with its class, what it means, and the tests that
+//! The table of actions in `docs/using/api-server-faults.md`: each one with its class, what it means, and the tests that
 //! prove that it happens as declared.
 //!
 //! `DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table` writes it.
@@ -196,7 +196,7 @@ fn folder() -> PathBuf {
 }
 
 fn page() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/faults.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/using/api-server-faults.md")
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn the_page_has_the_table_of_today() {
     }
     assert!(
         text == expected,
-        "docs/faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table writes it"
+        "docs/using/api-server-faults.md is stale; DRYDOCK_WRITE_DOCS=1 cargo test -p apiserver --test it faults::table writes it"
     );
 }
 

@@ -2,7 +2,7 @@
 //! here: only words.
 //!
 //! `doc` is the document on the preservation of machines, version 2, by its numbered points; `rule` a rule of this
-//! project, by its first words in `docs/preservation.md`.
+//! project, by its first words in `docs/how-it-works/preservation-rules.md`.
 
 /// One cell. Every field is a word of the table below.
 #[derive(Clone, Copy, Debug)]

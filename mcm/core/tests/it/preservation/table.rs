@@ -11,7 +11,7 @@ use mcm_core::preservation::{
 
 use super::oracle::{Cell, citations, outcome};
 
-const RULES: &str = include_str!("../../../../../docs/preservation.md");
+const RULES: &str = include_str!("../../../../../docs/how-it-works/preservation-rules.md");
 
 pub const DIALECTS: [(&str, Dialect); 3] = [
     ("v2", Dialect::V2),
