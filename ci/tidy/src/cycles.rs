@@ -10,8 +10,6 @@ use crate::modules::{Crate, ReadFile, Use};
 
 /// Cycles that may stay.
 pub const EXCEPTIONS: &[Exception] = &[
-    being_removed("apiserver"),
-    being_removed("controllers"),
     being_removed("e2e"),
     being_removed("fakecloud"),
     being_removed("harness"),
