@@ -11,7 +11,6 @@ use crate::modules::{Crate, ReadFile, Use};
 /// Cycles that may stay.
 pub const EXCEPTIONS: &[Exception] = &[
     being_removed("e2e"),
-    being_removed("fakecloud"),
     being_removed("harness"),
     being_removed("mcm"),
     being_removed("mcm-api"),

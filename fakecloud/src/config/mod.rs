@@ -1,19 +1,33 @@
 //! How a fake cloud is set: zones, machine types, delays, switches, fault rules.
 //!
-//! What lives here: the configuration's shape, its defaults and its checks. What must not: state.
+//! What lives here: the configuration file's shape, its defaults, its checks, and its translation into the plain settings
+//! that model, kubelets, storage and cloud controller take. These do not know it. What must not live here: state.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+mod check;
+mod cloud_controller;
+mod csi;
+mod kubelet;
+mod kubelet_fault;
+mod limits;
+mod machine_type;
+mod translate;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcm_api::duration::GoDuration;
-use quantity::Quantity;
 use serde::{Deserialize, Serialize};
 
-use crate::csi::CsiSettings;
+pub use cloud_controller::CloudControllerSettings;
+pub use csi::CsiSettings;
+pub use kubelet::KubeletSettings;
+pub use kubelet_fault::KubeletFaultRule;
+pub use limits::{PartLimits, RateLimit};
+pub use machine_type::{BootDelay, MachineType};
+pub(crate) use translate::Settings;
+
 use crate::delay::Delay;
-use crate::glob;
-use crate::model::{FaultRule, KubeletFaultRule, PartLimits, RateLimit, VmLimit};
+use crate::model::{DuplicateCreates, FaultRule, Token, VmLimit};
 
 /// The whole configuration. Every field has a default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,154 +77,10 @@ pub struct Config {
     pub faults: Vec<FaultRule>,
 }
 
-/// What a VM of one type offers to its Node; quantities in Kubernetes' syntax.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MachineType {
-    /// For example `4` or `500m`.
-    pub cpu: String,
-    /// For example `16Gi`.
-    pub memory: String,
-    /// Capacity of `nvidia.com/gpu`; none when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<String>,
-    /// How many pods the Node takes.
-    #[serde(default = "default_pods")]
-    pub pods: u32,
-    /// `amd64` or `arm64`.
-    #[serde(default = "default_architecture")]
-    pub architecture: String,
-    /// What an hour costs, in whatever currency; a decimal number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub price: Option<String>,
-}
-
-/// A credential that the cloud accepts; it is never shown.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Token(String);
-
-impl Token {
-    /// Wraps the text of a credential.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// Whether those bytes are it.
-    pub(crate) fn is(&self, bytes: &[u8]) -> bool {
-        self.0.as_bytes() == bytes
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<credential>")
-    }
-}
-
-fn default_pods() -> u32 {
-    110
-}
-
-fn default_architecture() -> String {
-    "amd64".to_owned()
-}
-
-/// A boot delay for some types and zones.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BootDelay {
-    /// A glob on the machine type.
-    #[serde(default = "anything")]
-    pub machine_type: String,
-    /// A glob on the zone.
-    #[serde(default = "anything")]
-    pub zone: String,
-    /// The delay.
-    pub delay: Delay,
-}
-
-fn anything() -> String {
-    "*".to_owned()
-}
-
-/// What a second creation for a machine that has a live VM does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DuplicateCreates {
-    /// It answers the VM that is there, as a careful driver does.
-    #[default]
-    One,
-    /// It makes another VM, as a naive driver does.
-    Two,
-}
-
-/// The simulated kubelets' periods and delays.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct KubeletSettings {
-    /// From the VM's boot to the kubelet's first call.
-    pub start_delay: GoDuration,
-    /// How often the Lease is renewed.
-    pub lease_period: GoDuration,
-    /// `spec.leaseDurationSeconds` of the Lease; rounded up to whole seconds.
-    pub lease_duration: GoDuration,
-    /// How often the Node's status is written when nothing changes.
-    pub status_period: GoDuration,
-    /// The shortest time between two status writes that mend a change made by others.
-    pub status_sync: GoDuration,
-    /// How long a kubelet waits after it was refused, before it tries to join again.
-    pub join_retry: GoDuration,
-    /// From a pod's binding to Running.
-    pub pod_start_delay: GoDuration,
-    /// How long a pod takes to end; never longer than its grace period.
-    pub pod_stop_delay: GoDuration,
-    /// How many API calls are under way at once, over all kubelets.
-    pub concurrency: usize,
-    /// Whether Nodes register without provider id, addresses and topology, and with the taint
-    /// `node.cloudprovider.kubernetes.io/uninitialized`, for the cloud controller to complete them.
-    pub external_cloud_provider: bool,
-    /// What is wrong with kubelets, by machine and time.
-    pub faults: Vec<KubeletFaultRule>,
-}
-
-/// What a cloud controller manager does for the Nodes of this cloud.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct CloudControllerSettings {
-    /// Whether it runs.
-    pub enabled: bool,
-    /// How long after a VM's end, or its stop, its Node is looked at.
-    pub monitor_period: GoDuration,
-    /// Whether the Node of a VM that is gone stays while its Ready condition is True, as upstream
-    /// has it.
-    pub wait_for_not_ready: bool,
-}
-
-impl Default for CloudControllerSettings {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            monitor_period: GoDuration(Duration::from_secs(5)),
-            wait_for_not_ready: true,
-        }
-    }
-}
-
 impl Default for Config {
     fn default() -> Self {
         let sizes = [("small", "2", "8Gi"), ("medium", "4", "16Gi"), ("large", "8", "32Gi")];
-        let machine_types = sizes.into_iter().map(|(name, cpu, memory)| {
-            let machine_type = MachineType {
-                cpu: cpu.to_owned(),
-                memory: memory.to_owned(),
-                gpu: None,
-                pods: default_pods(),
-                architecture: default_architecture(),
-                price: None,
-            };
-            (name.to_owned(), machine_type)
-        });
+        let machine_types = sizes.map(|(name, cpu, memory)| (name.to_owned(), MachineType::new(cpu, memory)));
         Self {
             region: "local".to_owned(),
             zones: Vec::new(),
@@ -222,7 +92,7 @@ impl Default for Config {
             capacity: Vec::new(),
             rate_limits: Vec::new(),
             api_tokens: Vec::new(),
-            machine_types: machine_types.collect(),
+            machine_types: machine_types.into(),
             boot_delay: Delay::Constant(Duration::from_secs(2)),
             boot_delays: Vec::new(),
             termination_delay: GoDuration::default(),
@@ -232,25 +102,6 @@ impl Default for Config {
             kubelet: KubeletSettings::default(),
             csi: CsiSettings::default(),
             cloud_controller: CloudControllerSettings::default(),
-            faults: Vec::new(),
-        }
-    }
-}
-
-impl Default for KubeletSettings {
-    fn default() -> Self {
-        let seconds = |seconds| GoDuration(Duration::from_secs(seconds));
-        Self {
-            start_delay: seconds(1),
-            lease_period: seconds(10),
-            lease_duration: seconds(40),
-            status_period: seconds(300),
-            status_sync: seconds(10),
-            join_retry: seconds(10),
-            pod_start_delay: seconds(1),
-            pod_stop_delay: seconds(1),
-            concurrency: 64,
-            external_cloud_provider: false,
             faults: Vec::new(),
         }
     }
@@ -289,139 +140,6 @@ impl Config {
         })?;
         config.check()?;
         Ok(config)
-    }
-
-    /// Checks what the shape alone does not.
-    ///
-    /// # Errors
-    /// With the first field whose value makes no sense.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |field: String, reason: &str| {
-            Err(ConfigError::Value {
-                field,
-                reason: reason.to_owned(),
-            })
-        };
-        let kubelet = &self.kubelet;
-        let periods = [
-            ("leasePeriod", kubelet.lease_period),
-            ("statusPeriod", kubelet.status_period),
-            ("statusSync", kubelet.status_sync),
-            ("joinRetry", kubelet.join_retry),
-        ];
-        for (name, period) in periods {
-            if period.0.is_zero() {
-                return wrong(format!("kubelet.{name}"), "must be longer than zero, for example 10s");
-            }
-        }
-        if kubelet.lease_duration <= kubelet.lease_period {
-            return wrong(
-                "kubelet.leaseDuration".to_owned(),
-                "must be longer than kubelet.leasePeriod",
-            );
-        }
-        if kubelet.concurrency == 0 {
-            return wrong("kubelet.concurrency".to_owned(), "must be at least 1");
-        }
-        for (index, rule) in kubelet.faults.iter().enumerate() {
-            if let Err(reason) = rule.fault() {
-                return wrong(format!("kubelet.faults[{index}]"), &reason);
-            }
-        }
-        if self.cloud_controller.monitor_period.0.is_zero() {
-            return wrong(
-                "cloudController.monitorPeriod".to_owned(),
-                "must be longer than zero, for example 5s",
-            );
-        }
-        if kubelet.external_cloud_provider && !self.cloud_controller.enabled {
-            return wrong(
-                "kubelet.externalCloudProvider".to_owned(),
-                "needs cloudController.enabled: without it no Node is ever initialized",
-            );
-        }
-        for (name, machine_type) in &self.machine_types {
-            for (field, quantity) in [("cpu", &machine_type.cpu), ("memory", &machine_type.memory)] {
-                if !is_quantity(quantity) {
-                    return wrong(
-                        format!("machineTypes.{name}.{field}"),
-                        "must be a positive quantity, for example 4, 500m or 16Gi",
-                    );
-                }
-            }
-        }
-        for (name, machine_type) in &self.machine_types {
-            let price = machine_type.price.as_deref();
-            if price.is_some_and(|price| {
-                !price
-                    .parse::<f64>()
-                    .is_ok_and(|price| price.is_finite() && price >= 0.0)
-            }) {
-                return wrong(
-                    format!("machineTypes.{name}.price"),
-                    "must be a number that is not negative, in quotes, for example \"0.096\"",
-                );
-            }
-        }
-        let own = self
-            .zones
-            .iter()
-            .enumerate()
-            .map(|(index, zone)| (format!("zones[{index}]"), zone));
-        let of_regions = self.regions.iter().flat_map(|(region, zones)| {
-            zones
-                .iter()
-                .enumerate()
-                .map(move |(index, zone)| (format!("regions.{region}[{index}]"), zone))
-        });
-        let mut seen = BTreeSet::new();
-        for (field, zone) in own.chain(of_regions) {
-            if !is_zone(zone) {
-                return wrong(field, "must consist of lower-case letters, digits and dashes");
-            }
-            if !seen.insert(zone) {
-                return wrong(field, "stands there twice; a zone has one region");
-            }
-        }
-        for (index, limit) in self.rate_limits.iter().enumerate() {
-            if let Err(reason) = limit.check() {
-                return wrong(format!("rateLimits[{index}]"), &reason);
-            }
-        }
-        for (index, rule) in self.faults.iter().enumerate() {
-            if let Err(reason) = rule.check() {
-                return wrong(format!("faults[{index}]"), &reason);
-            }
-        }
-        Ok(())
-    }
-
-    /// All zones that exist; none: any.
-    pub(crate) fn all_zones(&self) -> Vec<String> {
-        self.zones
-            .iter()
-            .chain(self.regions.values().flatten())
-            .cloned()
-            .collect()
-    }
-
-    /// The region of a zone.
-    pub(crate) fn region_of(&self, zone: &str) -> String {
-        let region = self
-            .regions
-            .iter()
-            .find(|(_, zones)| zones.iter().any(|known| known == zone));
-        region.map_or_else(|| self.region.clone(), |(region, _)| region.clone())
-    }
-
-    /// The boot delay of VMs of that type in that zone.
-    pub(crate) fn boot_delay_of(&self, machine_type: &str, zone: &str) -> Delay {
-        let matching =
-            |other: &&BootDelay| glob::matches(&other.machine_type, machine_type) && glob::matches(&other.zone, zone);
-        self.boot_delays
-            .iter()
-            .find(matching)
-            .map_or(self.boot_delay, |other| other.delay)
     }
 }
 
@@ -468,16 +186,6 @@ fn one_line(report: &str, text: &str) -> String {
         Some(line) => format!("{report} (the line is {:?})", line.trim()),
         None => report.to_owned(),
     }
-}
-
-/// Whether a zone's name can stand in a provider id and in a label.
-pub(crate) fn is_zone(zone: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    !zone.is_empty() && zone.len() <= 63 && zone.bytes().all(inner) && !zone.starts_with('-') && !zone.ends_with('-')
-}
-
-pub(crate) fn is_quantity(text: &str) -> bool {
-    text.parse::<Quantity>().is_ok_and(|amount| amount.milli() > 0)
 }
 
 #[cfg(test)]
@@ -559,7 +267,7 @@ mod tests {
     #[test]
     fn the_first_boot_delay_that_matches_holds() {
         let text = "bootDelay: 2s\nbootDelays:\n- {machineType: gpu-*, delay: 60s}\n- {zone: far, delay: 9s}\n";
-        let config = Config::from_yaml("cloud.yaml", text).unwrap();
+        let config = Config::from_yaml("cloud.yaml", text).unwrap().settings().cloud;
         let seconds = |seconds| Delay::Constant(Duration::from_secs(seconds));
         assert_eq!(config.boot_delay_of("gpu-large", "far"), seconds(60));
         assert_eq!(config.boot_delay_of("small", "far"), seconds(9));
@@ -568,7 +276,7 @@ mod tests {
 
     #[test]
     fn the_configuration_in_the_readme_is_good() {
-        let readme = include_str!("../README.md");
+        let readme = include_str!("../../README.md");
         let sample = readme
             .split("```yaml\n")
             .nth(1)
