@@ -23,6 +23,7 @@ mod probes;
 mod registration;
 mod rpc;
 pub mod serve;
+mod syntax;
 mod tls;
 
 use std::fmt;
@@ -35,14 +36,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{
-    BootDelay, CloudControllerSettings, Config, ConfigError, DuplicateCreates, KubeletSettings, MachineType, Token,
-    read_rules,
-};
+pub use config::{BootDelay, CloudControllerSettings, Config, ConfigError, KubeletSettings, MachineType, read_rules};
 pub use delay::Delay;
 pub use journal::{JournalError, Writer};
+pub use model::{DuplicateCreates, Token};
 pub use rpc::{ControlService, FakeDriver, calling_as, message_of_rule};
 
+use self::config::Settings;
 use self::journal::{Found, Journal, Unsafe};
 use self::kubelet::Kubelets;
 use self::model::{Cloud, Snapshot, StateError};
@@ -73,6 +73,7 @@ struct Shared {
     cloud: Mutex<Cloud>,
     /// The number of the log's last record; wakes whoever follows the log.
     last: watch::Sender<u64>,
+    settings: Settings,
     clock: Clock,
     kubelets: Kubelets,
     /// When the ledger began, and what tells this cloud from others.
@@ -114,9 +115,11 @@ impl Fakecloud {
     pub fn new(config: Config, clock: Clock, seed: Seed) -> Self {
         let opened = clock.now();
         let instance = instance_of(&seed, opened);
+        let settings = config.settings();
         Self(Arc::new(Shared {
-            cloud: Mutex::new(Cloud::new(config, seed, opened)),
+            cloud: Mutex::new(Cloud::new(settings.cloud.clone(), seed, opened)),
             last: watch::Sender::new(0),
+            settings,
             clock,
             kubelets: Kubelets::default(),
             opened,
@@ -140,11 +143,13 @@ impl Fakecloud {
         let now = clock.now();
         let state = state.unwrap_or_else(|| Snapshot::empty(instance_of(&seed, now), now));
         let (opened, instance) = (state.opened, state.instance.clone());
-        let cloud = Cloud::restored(config, seed, state, records, now)?;
+        let settings = config.settings();
+        let cloud = Cloud::restored(settings.cloud.clone(), seed, state, records, now)?;
         let last = cloud.log().last();
         let fakecloud = Self(Arc::new(Shared {
             cloud: Mutex::new(cloud),
             last: watch::Sender::new(last),
+            settings,
             clock,
             kubelets: Kubelets::default(),
             opened,
@@ -184,19 +189,16 @@ impl Fakecloud {
     /// Dropping the future kills them; running it again picks up the VMs that are there. At most one
     /// `run` at a time.
     pub async fn run(&self, client: kube::Client, token: CancellationToken) {
-        let (controls, stores) = self.step(|cloud, _| {
-            let config = cloud.config();
-            (config.cloud_controller.enabled, config.csi.enabled)
-        });
-        let kubelets = kubelet::run(self.clone(), client.clone(), token.clone());
+        let settings = self.0.settings.clone();
+        let kubelets = kubelet::run(self.clone(), settings.kubelet, client.clone(), token.clone());
         let controller = async {
-            if controls {
-                cloud_controller::run(self.clone(), client.clone(), token.clone()).await;
+            if let Some(settings) = settings.cloud_controller {
+                cloud_controller::run(self.clone(), settings, client.clone(), token.clone()).await;
             }
         };
         let storage = async {
-            if stores {
-                csi::run(self.clone(), client.clone(), token.clone()).await;
+            if let Some(settings) = settings.csi {
+                csi::run(self.clone(), settings, client.clone(), token.clone()).await;
             }
         };
         tokio::join!(biased; kubelets, controller, storage);

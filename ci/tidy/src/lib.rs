@@ -4,8 +4,11 @@
 //! `tidy` runs them over this checkout. What must not: anything that the product needs.
 
 pub mod affected;
+pub mod cycles;
 pub mod dependencies;
 pub mod files;
+pub mod modules;
+pub mod workspace;
 
 /// One thing that is not as it should be, in words that say where and what to do.
 pub type Finding = String;

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tidy::cycles;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -27,13 +29,22 @@ fn assert_none(findings: &[String]) {
     assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
 }
 
+fn metadata() -> serde_json::Value {
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    serde_json::from_slice(&output(env!("CARGO"), &arguments)).unwrap()
+}
+
 #[test]
 fn crates_depend_only_downwards() {
-    let metadata = output(
-        env!("CARGO"),
-        &["metadata", "--no-deps", "--offline", "--format-version", "1"],
-    );
-    assert_none(&tidy::dependencies::check(&serde_json::from_slice(&metadata).unwrap()));
+    assert_none(&tidy::dependencies::check(&metadata()));
+}
+
+#[test]
+fn modules_of_a_crate_form_no_cycles() {
+    let root = root();
+    let crates = tidy::workspace::crates(&root, &metadata()).unwrap();
+    let read = |file: &Path| tidy::workspace::read(&root, file);
+    assert_none(&cycles::check(&crates, cycles::EXCEPTIONS, &read));
 }
 
 /// What the tests of the container images build on their own: their client of Docker has more features there.

@@ -222,7 +222,7 @@ mod tests {
 
     /// The VM of machine `a`, after `command`.
     fn vm(command: impl FnOnce(&mut Cloud, &Reference)) -> Vm {
-        let mut cloud = Cloud::new(Config::default(), Seed::new(1), at(0));
+        let mut cloud = Cloud::new(Config::default().settings().cloud, Seed::new(1), at(0));
         cloud.create_machine(&request("a"), at(0)).result.unwrap();
         cloud.advance(at(10));
         command(&mut cloud, &Reference::Machine("a".to_owned()));

@@ -6,6 +6,7 @@
 //! What must not: the decision (in `decide`), and Nodes of other clouds.
 
 mod decide;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +24,10 @@ use kube::{Api, Client, Error};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::settings::Settings;
+
 use self::decide::{Action, Completion, Ledger, NodeView, decide};
 use crate::Fakecloud;
-use crate::config::CloudControllerSettings;
 use crate::kubelet::{UNINITIALIZED, Wheel, watch, watch_config};
 use crate::model::later;
 
@@ -37,8 +39,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Looks after the Nodes of `cloud` behind `client` until `token` is cancelled.
-pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
-    let settings = cloud.step(|cloud, _| cloud.config().cloud_controller.clone());
+pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, token: CancellationToken) {
     let mut controller = Controller::new(settings);
     let mut events = pin!(watch::<Node>(client.clone(), watch_config(cloud.clock())));
     let mut changes = cloud.changes();
@@ -72,7 +73,7 @@ pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationTok
 /// The Nodes of this kind of cloud, and when which is looked at.
 #[derive(Debug)]
 struct Controller {
-    settings: CloudControllerSettings,
+    settings: Settings,
     nodes: BTreeMap<String, NodeView>,
     by_vm: BTreeMap<String, BTreeSet<String>>,
     wheel: Wheel<String>,
@@ -85,7 +86,7 @@ struct Controller {
 }
 
 impl Controller {
-    fn new(settings: CloudControllerSettings) -> Self {
+    fn new(settings: Settings) -> Self {
         Self {
             settings,
             nodes: BTreeMap::new(),
@@ -178,7 +179,7 @@ impl Controller {
         match self.decide(cloud, name) {
             Some(Action::Initialize(_)) => self.wheel.set_earlier(name.to_owned(), now),
             Some(Action::Delete(_) | Action::Taint(..)) => {
-                let at = later(now, self.settings.monitor_period.0);
+                let at = later(now, self.settings.monitor_period);
                 self.wheel.set_earlier(name.to_owned(), at);
             }
             None => self.wheel.cancel(&name.to_owned()),

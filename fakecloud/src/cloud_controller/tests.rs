@@ -143,8 +143,9 @@ impl World {
             act.await;
             self.token.cancel();
         };
+        let settings = Config::default().settings().cloud_controller.unwrap();
         tokio::join!(
-            super::run(self.cloud.clone(), api_server(&self.api), self.token.clone()),
+            super::run(self.cloud.clone(), settings, api_server(&self.api), self.token.clone()),
             act
         );
     }

@@ -29,7 +29,7 @@ use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-pub use self::settings::CsiSettings;
+pub use self::settings::Settings;
 use self::world::{Action, Task, World};
 use crate::Fakecloud;
 use crate::kubelet::{watch, watch_config};
@@ -43,8 +43,7 @@ type Update = Box<dyn FnOnce(&mut World) -> Vec<Task> + Send>;
 
 /// Runs the storage of `cloud` against the API server behind `client`, until `token` is cancelled.
 /// Dropping the future kills it; running it again goes on with what is there.
-pub async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
-    let settings = cloud.step(|cloud, _| cloud.config().csi.clone());
+pub async fn run(cloud: Fakecloud, settings: Settings, client: Client, token: CancellationToken) {
     let mut tasks = Tasks {
         world: World {
             settings,
@@ -115,14 +114,14 @@ impl Tasks {
         let settings = &self.world.settings;
         match task {
             Task::Driver | Task::Register(_) => Duration::ZERO,
-            Task::Provision(..) => settings.provision_delay.0,
-            Task::Delete(_) => settings.delete_delay.0,
+            Task::Provision(..) => settings.provision_delay,
+            Task::Delete(_) => settings.delete_delay,
             // The first step of attaching only marks the attachment.
             Task::Attach(name) => match self.world.attachments.get(name) {
                 Some(attachment) if attachment.finalizers().is_empty() => Duration::ZERO,
-                _ => settings.attach_delay.0,
+                _ => settings.attach_delay,
             },
-            Task::Detach(_) => settings.detach_delay.0,
+            Task::Detach(_) => settings.detach_delay,
         }
     }
 
@@ -148,7 +147,7 @@ impl Tasks {
             };
             if let Some(action) = self.world.decide(&task, &runs) {
                 if !self.is_let(cloud, &task, &action, now) {
-                    self.due.insert(task, later(now, self.world.settings.retry_delay.0));
+                    self.due.insert(task, later(now, self.world.settings.retry_delay));
                     continue;
                 }
                 self.busy.insert(task.clone());
@@ -201,14 +200,14 @@ impl Tasks {
         self.busy.remove(&task);
         self.done.retain(|_, rested| *rested > now);
         if done && matches!(task, Task::Register(_)) {
-            let rested = later(now, self.world.settings.retry_delay.0);
+            let rested = later(now, self.world.settings.retry_delay);
             self.done.insert(task.clone(), rested);
         }
         if self.world.wants(&task) {
             let rest = if done {
-                self.delay(&task).max(self.world.settings.retry_delay.0)
+                self.delay(&task).max(self.world.settings.retry_delay)
             } else {
-                self.world.settings.retry_delay.0
+                self.world.settings.retry_delay
             };
             self.due.insert(task, later(now, rest));
         }

@@ -1,35 +1,28 @@
-//! How the storage of a fake cloud is set.
+//! How the storage of a fake cloud is set, as plain values.
 
 use std::time::Duration;
 
-use mcm_api::duration::GoDuration;
-use serde::{Deserialize, Serialize};
-
 /// Delays and limits of the cloud's storage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct CsiSettings {
-    /// Whether the cloud's storage works for the cluster.
-    pub enabled: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
     /// How long making a volume takes.
-    pub provision_delay: GoDuration,
+    pub provision_delay: Duration,
     /// How long removing a volume takes.
-    pub delete_delay: GoDuration,
+    pub delete_delay: Duration,
     /// How long attaching a volume to a VM takes.
-    pub attach_delay: GoDuration,
+    pub attach_delay: Duration,
     /// How long detaching a volume from a VM takes.
-    pub detach_delay: GoDuration,
+    pub detach_delay: Duration,
     /// How long a call that failed rests before it is made again.
-    pub retry_delay: GoDuration,
+    pub retry_delay: Duration,
     /// How many volumes a VM can have at once.
     pub volumes_per_node: u32,
 }
 
-impl Default for CsiSettings {
+impl Default for Settings {
     fn default() -> Self {
-        let seconds = |seconds| GoDuration(Duration::from_secs(seconds));
+        let seconds = Duration::from_secs;
         Self {
-            enabled: true,
             provision_delay: seconds(1),
             delete_delay: seconds(1),
             attach_delay: seconds(2),

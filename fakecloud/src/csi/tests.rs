@@ -301,6 +301,6 @@ fn a_registration_that_somebody_undoes_is_not_done_again_at_once() {
     assert_eq!(tasks.next_due(), None);
     tasks.world.csi_nodes.clear();
     tasks.review(task(), now);
-    let rest = tasks.world.settings.retry_delay.0;
+    let rest = tasks.world.settings.retry_delay;
     assert_eq!(tasks.next_due(), now.checked_add(rest).ok());
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, StorageClass, VolumeAtta
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::settings::CsiSettings;
+use super::settings::Settings;
 use crate::CSI_DRIVER;
 
 /// The label of nodes that says their zone, and the key of volumes' topologies.
@@ -82,7 +82,7 @@ pub struct World {
     /// CSI drivers by name.
     pub drivers: BTreeMap<String, CSIDriver>,
     /// Delays and limits.
-    pub settings: CsiSettings,
+    pub settings: Settings,
 }
 
 impl World {

@@ -10,14 +10,14 @@ use jiff::Timestamp;
 
 use super::facts::PodPhase;
 use super::fleet::{Fleet, Kubelet};
+use super::plan::PodPlan;
 use super::pod::lifecycle::PodRun;
-use super::pod::plan::PodPlan;
-use super::pod::quantity::millis;
-use super::pods::Tracked;
+use super::quantity::millis;
+use super::tracked::Tracked;
 
 /// A pod as its kubelet begins with it; perhaps refused.
 pub(super) fn take_on(fleet: &Fleet, kubelet: &Kubelet, pod: &Tracked, plan: &PodPlan, now: Timestamp) -> PodRun {
-    let mut run = found(pod, plan, now, fleet.settings.pod_start_delay.0);
+    let mut run = found(pod, plan, now, fleet.settings.pod_start_delay);
     if pod.facts.phase != PodPhase::Pending || pod.facts.deletion.is_some() || pod.facts.mirror {
         return run;
     }

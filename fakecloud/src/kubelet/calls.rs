@@ -1,18 +1,15 @@
 //! The calls that kubelets make to the API server, as values: what is asked, on whose behalf, what
-//! came back, and whom that reaches. What must not be here: making them, which is `api`'s.
+//! came back. What must not be here: making them, which is `api`'s, and whom an outcome reaches, which is `dispatch`'s.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::Value;
 
 use super::facts::{NodeFacts, PodKey};
-use super::fleet::{Fleet, Stage, Timer};
 use super::objects::Renewal;
-use crate::model::{Availability, later};
 
 /// One run of a kubelet: from a start of it or of its VM to its end. What comes back for a run that
 /// is over is dropped.
@@ -23,7 +20,7 @@ pub(crate) struct Run {
     pub(super) number: u64,
 }
 
-/// An API call to make. Its outcome comes back by [`Fleet::done`].
+/// An API call to make. Its outcome comes back by `Fleet::done`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Request {
     /// Read a Secret in kube-system.
@@ -92,62 +89,6 @@ pub(super) enum Gate {
     Unreachable,
     /// The kubelet that wanted it is no more.
     Dropped,
-}
-
-impl Fleet {
-    /// Whether a call may go out.
-    pub(super) fn gate(&self, run: Run) -> Gate {
-        match self.kubelets.get(&run.vm) {
-            Some(kubelet) if kubelet.run != run || matches!(kubelet.stage, Stage::Off) => Gate::Dropped,
-            Some(kubelet) if kubelet.availability == Availability::Partitioned => Gate::Unreachable,
-            Some(_) => Gate::Open,
-            None => Gate::Dropped,
-        }
-    }
-
-    /// An API call has ended.
-    pub(super) fn done(&mut self, run: Run, request: &Request, outcome: Outcome, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get_mut(&run.vm).filter(|kubelet| kubelet.run == run) else {
-            return;
-        };
-        let outcome = match kubelet.availability {
-            Availability::Up => outcome,
-            Availability::Stopped => return,
-            Availability::Partitioned => Outcome::Failed("the API server is out of reach".to_owned()),
-            Availability::Frozen => return kubelet.held.push((request.clone(), outcome)),
-        };
-        match request {
-            Request::PodStatus { number, .. }
-            | Request::EndPod { number, .. }
-            | Request::ReadVolumes { number, .. }
-            | Request::RenewMirror { number, .. } => self.pod_done(*number, request, outcome, now),
-            Request::ReadSecret { .. } => self.secret_read(run.vm, outcome, now),
-            Request::Register { .. } => self.register_done(run.vm, outcome, now),
-            Request::DeleteNode { .. } => self.node_deleted(run.vm, &outcome, now),
-            Request::RenewLease(_) => self.lease_done(run.vm, &outcome, now),
-            Request::NodeStatus { .. } => self.status_done(run.vm, outcome, now),
-        }
-    }
-
-    /// A kubelet wants to make a call.
-    pub(super) fn call(&mut self, vm: u64, request: Request, now: Timestamp) {
-        let Some(kubelet) = self.kubelets.get(&vm) else { return };
-        let (run, delay) = (kubelet.run, kubelet.faults.slow());
-        if delay.is_zero() {
-            return self.send(run, request);
-        }
-        self.numbers += 1;
-        self.slow.insert(self.numbers, (run, request));
-        self.wheel.set(Timer::Send(self.numbers), later(now, delay));
-    }
-
-    pub(super) fn send(&mut self, run: Run, request: Request) {
-        match self.gate(run) {
-            Gate::Open => self.effects.push(Effect::Call(run, request)),
-            Gate::Unreachable => self.unreachable.push((run, request)),
-            Gate::Dropped => {}
-        }
-    }
 }
 
 /// How long to wait after so many failures in a row: a second, two, four, ..., at most `most`.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::facts::NodeFacts;
-use super::objects::seconds;
+use super::times::seconds;
 use crate::model::NodeCondition;
 
 /// A condition as a healthy kubelet reports it.

@@ -24,7 +24,7 @@ impl Fleet {
     }
 
     pub(super) fn lease_done(&mut self, vm: u64, outcome: &Outcome, now: Timestamp) {
-        let period = self.settings.lease_period.0;
+        let period = self.settings.lease_period;
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };
@@ -51,7 +51,7 @@ impl Fleet {
         let (pulses, kubelet) = (self.pulses.as_ref()?, self.kubelets.get(&vm)?);
         let sound = kubelet.availability == Availability::Up && kubelet.faults == KubeletFaults::default();
         let node = kubelet.registered().filter(|_| sound)?;
-        pulses.begin(&node.uid, now, self.settings.lease_period.0)
+        pulses.begin(&node.uid, now, self.settings.lease_period)
     }
 
     /// From now on the kubelet renews its Lease every time, if it can.
@@ -87,7 +87,7 @@ impl Fleet {
 
     /// Others have changed the status: it is written again, though not too often.
     pub(super) fn mend_status(&mut self, vm: u64, now: Timestamp) {
-        let sync = self.settings.status_sync.0;
+        let sync = self.settings.status_sync;
         let Some(kubelet) = self.kubelets.get(&vm) else { return };
         let Some(known) = kubelet.registered() else { return };
         if kubelet.status_under_way || conditions::are_shown(&kubelet.wanted(), known) {
@@ -114,7 +114,7 @@ impl Fleet {
         if is_repeated && self.is_unheard(vm) && conditions::are_shown(&kubelet.wanted(), known) {
             return self
                 .wheel
-                .set(Timer::Status(vm), later(now, self.settings.status_period.0));
+                .set(Timer::Status(vm), later(now, self.settings.status_period));
         }
         let name = kubelet.host.node.clone();
         if let Some(kubelet) = self.kubelets.get_mut(&vm) {
@@ -127,7 +127,7 @@ impl Fleet {
     }
 
     pub(super) fn status_done(&mut self, vm: u64, outcome: Outcome, now: Timestamp) {
-        let period = self.settings.status_period.0;
+        let period = self.settings.status_period;
         let Some(kubelet) = self.kubelets.get_mut(&vm) else {
             return;
         };
@@ -151,7 +151,7 @@ impl Fleet {
             _ => {
                 kubelet.failures.status += 1;
                 kubelet.status_content = None;
-                backoff(kubelet.failures.status, self.settings.status_sync.0)
+                backoff(kubelet.failures.status, self.settings.status_sync)
             }
         };
         let next = if due { now } else { later(now, wait) };

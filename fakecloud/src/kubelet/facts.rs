@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod, PodSpec, PodStatus};
 
-use super::pod::plan::{PlanError, PodPlan};
+use super::plan::{PlanError, PodPlan};
 
 /// What matters of a Node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

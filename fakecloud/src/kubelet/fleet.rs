@@ -13,10 +13,10 @@ use jiff::Timestamp;
 use super::calls::{Effect, Outcome, Request, Run};
 use super::facts::NodeFacts;
 use super::objects::Host;
-use super::pods::Pods;
+use super::settings::Settings;
 use super::token::{self, Credentials, Token};
+use super::tracked::Pods;
 use super::wheel::Wheel;
-use crate::config::KubeletSettings;
 use crate::model::{Availability, KubeletFaults, NodeCondition, Vm, VmState};
 
 /// What a deadline is for; VMs and pods by their numbers.
@@ -90,7 +90,7 @@ pub(crate) struct Kubelet {
 /// All kubelets.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    pub(super) settings: KubeletSettings,
+    pub(super) settings: Settings,
     /// The cloud's own id.
     pub(super) cloud: String,
     pub(super) kubelets: BTreeMap<u64, Kubelet>,
@@ -109,7 +109,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(settings: KubeletSettings, cloud: String) -> Self {
+    pub(super) fn new(settings: Settings, cloud: String) -> Self {
         Self {
             pulses: None,
             settings,

@@ -107,7 +107,7 @@ impl Fleet {
         };
         kubelet.stage = Stage::Joining;
         if let Some(now) = now {
-            self.wheel.set(Timer::Join(vm), later(now, self.settings.join_retry.0));
+            self.wheel.set(Timer::Join(vm), later(now, self.settings.join_retry));
         }
         if kubelet.refused.as_deref() != Some(reason) {
             kubelet.refused = Some(reason.to_owned());
@@ -122,7 +122,7 @@ impl Fleet {
         };
         kubelet.stage = Stage::Joining;
         kubelet.failures.join += 1;
-        let wait = backoff(kubelet.failures.join, self.settings.join_retry.0);
+        let wait = backoff(kubelet.failures.join, self.settings.join_retry);
         self.wheel.set(Timer::Join(vm), later(now, wait));
     }
 
@@ -143,7 +143,7 @@ impl Fleet {
         }
         self.cancel_pods(&node);
         if zombie {
-            let at = later(now, self.settings.start_delay.0);
+            let at = later(now, self.settings.start_delay);
             self.wheel.set(Timer::Join(vm), at);
             self.report(vm, "NodeGone", "its Node was deleted; it registers again");
         } else {

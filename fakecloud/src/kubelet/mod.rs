@@ -7,6 +7,7 @@ mod admission;
 mod api;
 mod calls;
 mod conditions;
+mod dispatch;
 mod duties;
 mod facts;
 mod fleet;
@@ -16,12 +17,17 @@ mod kill;
 mod loop_tests;
 mod objects;
 mod outages;
+mod plan;
 mod pod;
 mod pods;
+mod quantity;
+mod settings;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod times;
 mod token;
+mod tracked;
 mod view;
 mod wheel;
 
@@ -49,6 +55,7 @@ use self::fleet::Fleet;
 pub(crate) use self::kill::PodError;
 use self::objects::Host;
 pub(crate) use self::objects::{CLOUD, UNINITIALIZED};
+pub(crate) use self::settings::Settings;
 pub(crate) use self::view::KubeletView;
 pub(crate) use self::wheel::Wheel;
 use crate::Fakecloud;
@@ -121,8 +128,7 @@ impl Drop for Running {
 
 /// Runs the kubelets of all VMs of `cloud` against the API server behind `client`, until `token`
 /// is cancelled. Also lets VMs boot and end in time.
-pub(crate) async fn run(cloud: Fakecloud, client: Client, token: CancellationToken) {
-    let settings = cloud.step(|cloud, _| cloud.config().kubelet.clone());
+pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, token: CancellationToken) {
     let concurrency = settings.concurrency;
     let kubelets = cloud.kubelets().clone();
     let mut fleet = Fleet::new(settings, cloud.instance());
@@ -227,7 +233,7 @@ impl Follower {
             let tell = |fleet: &mut Fleet, vm: &Vm| {
                 fleet.vm(
                     vm,
-                    |vm| Host::of(vm, cloud.config().machine_types.get(&vm.machine_type)),
+                    |vm| Host::of(vm, cloud.settings().machine_types.get(&vm.machine_type)),
                     now,
                 );
             };

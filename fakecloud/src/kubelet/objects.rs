@@ -5,15 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use jiff::fmt::temporal::DateTimePrinter;
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::conditions::{self, Readiness, Wanted};
 use super::facts::NodeFacts;
+use super::settings::Settings;
+use super::times::micros;
 use crate::SIMULATED;
-use crate::config::{KubeletSettings, MachineType};
-use crate::model::{Taint, Vm};
+use crate::model::{MachineType, Taint, Vm};
 
 /// The version that simulated kubelets report.
 const VERSION: &str = "v1.36.0";
@@ -219,8 +219,8 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    pub(super) fn new(node: &str, uid: &str, settings: &KubeletSettings, known: bool, time: Timestamp) -> Self {
-        let duration = settings.lease_duration.0;
+    pub(super) fn new(node: &str, uid: &str, settings: &Settings, known: bool, time: Timestamp) -> Self {
+        let duration = settings.lease_duration;
         Self {
             node: node.to_owned(),
             uid: uid.to_owned(),
@@ -256,14 +256,4 @@ impl Renewal {
             },
         })
     }
-}
-
-/// A `metav1.Time`: whole seconds.
-pub(super) fn seconds(time: Timestamp) -> String {
-    DateTimePrinter::new().precision(Some(0)).timestamp_to_string(&time)
-}
-
-/// A `metav1.MicroTime`.
-fn micros(time: Timestamp) -> String {
-    DateTimePrinter::new().precision(Some(6)).timestamp_to_string(&time)
 }

@@ -79,9 +79,9 @@ impl Fleet {
         kubelet.status_due = false;
         kubelet.unseen_end = false;
         kubelet.held.clear();
-        self.wheel.set(Timer::Join(vm), later(now, self.settings.start_delay.0));
+        self.wheel.set(Timer::Join(vm), later(now, self.settings.start_delay));
         self.report(vm, "Started", "the kubelet starts");
-        self.recover(vm, later(now, self.settings.start_delay.0));
+        self.recover(vm, later(now, self.settings.start_delay));
     }
 
     /// The kubelet's process ends. Its containers go on.

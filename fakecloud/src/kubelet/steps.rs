@@ -10,7 +10,7 @@ use super::facts::PodPhase;
 use super::fleet::{Fleet, Kubelet, Timer};
 use super::pod::lifecycle::Orders;
 use super::pod::status::{self, Conditions, Place};
-use super::pods::Volumes;
+use super::tracked::Volumes;
 use crate::model::later;
 
 impl Fleet {
@@ -51,7 +51,7 @@ impl Fleet {
 
     /// Lets a pod go on, and makes the call that this asks for.
     pub(super) fn step(&mut self, number: u64, now: Timestamp) {
-        let stop_delay = self.settings.pod_stop_delay.0;
+        let stop_delay = self.settings.pod_stop_delay;
         let Some(pod) = self.pods.tracked.get(&number) else {
             return;
         };
@@ -224,7 +224,7 @@ impl Fleet {
     }
 
     pub(super) fn pod_done(&mut self, number: u64, request: &Request, outcome: Outcome, now: Timestamp) {
-        let most = self.settings.join_retry.0;
+        let most = self.settings.join_retry;
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };
@@ -257,7 +257,7 @@ impl Fleet {
     }
 
     fn volumes_read(&mut self, number: u64, outcome: Outcome, now: Timestamp) {
-        let most = self.settings.join_retry.0;
+        let most = self.settings.join_retry;
         let Some(pod) = self.pods.tracked.get_mut(&number) else {
             return;
         };

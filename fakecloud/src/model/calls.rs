@@ -16,8 +16,7 @@ use mcm_driver::MachineRequest;
 use super::faults::{Asked, Effect, Fired};
 use super::update::VmUpdate;
 use super::{
-    Caller, Cloud, Creation, DuplicateCreates, Operation, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble,
-    UserData, Vm,
+    Caller, Cloud, DuplicateCreates, Operation, Owner, Partial, ProviderSpec, Record, RecordKind, Trouble, UserData, Vm,
 };
 use crate::{API_TOKEN, CSI_DRIVER, EXPIRED_TOKEN};
 
@@ -49,20 +48,6 @@ pub(super) struct Call {
 }
 
 impl Cloud {
-    /// Makes the machine's VM at once, also where a rule would have it made later.
-    pub fn create_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
-        match self.begin_creation(request, "", now) {
-            Creation::Done(reply) => reply,
-            Creation::Later(ticket) => {
-                let reply = self.end_creation(ticket, ticket.due);
-                reply.unwrap_or_else(|| Reply {
-                    result: Err(DriverError::new(Code::Internal, "the creation has left no result")),
-                    delay: Duration::ZERO,
-                })
-            }
-        }
-    }
-
     /// Finishes the machine's VM: its network interfaces are switched as its class asks for.
     pub fn initialize_machine(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Reply<VmIdentity> {
         let call = self.begin(Operation::Initialize, request, client, now);
@@ -74,7 +59,7 @@ impl Cloud {
                 return Ok(vm.identity());
             }
             let (ordinal, id) = (vm.ordinal, vm.id.clone());
-            let spec = ProviderSpec::read(&request.class.provider_spec, &cloud.config)?;
+            let spec = ProviderSpec::read(&request.class.provider_spec, &cloud.settings)?;
             let part = effect == Effect::Part(Partial::Nics);
             cloud.switch_nics(&machine, &id, &spec.nics, part);
             let vm = cloud.vms.get_mut(&ordinal).ok_or_else(|| not_found(&machine))?;
@@ -97,7 +82,7 @@ impl Cloud {
             let delay = match effect {
                 Effect::Stuck => None,
                 Effect::Later(delay) => Some(delay),
-                _ => Some(cloud.config.termination_delay.0),
+                _ => Some(cloud.settings.termination_delay),
             };
             let vms = cloud.meant(request, &machine);
             if !stands_for_one_vm(request) {
@@ -175,7 +160,7 @@ impl Cloud {
         };
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(secret)?;
-            let spec = ProviderSpec::read(&class.provider_spec, &cloud.config)?;
+            let spec = ProviderSpec::read(&class.provider_spec, &cloud.settings)?;
             let tags: Vec<_> = spec
                 .tags
                 .into_iter()
@@ -218,9 +203,9 @@ impl Cloud {
         let machine = owner(request).key();
         self.perform(call, now, |cloud, effect| {
             cloud.check_credentials(&request.secret)?;
-            let wanted = ProviderSpec::read(&request.class.provider_spec, &cloud.config)?;
+            let wanted = ProviderSpec::read(&request.class.provider_spec, &cloud.settings)?;
             let last = last_applied.and_then(|spec| serde_json::from_str(spec).ok());
-            let last = last.and_then(|spec| ProviderSpec::read(&spec, &cloud.config).ok());
+            let last = last.and_then(|spec| ProviderSpec::read(&spec, &cloud.settings).ok());
             let last = last.map(|spec| spec.tags).unwrap_or_default();
             let vm = cloud.only(&machine)?.clone();
             if effect == Effect::Lie {
@@ -329,7 +314,7 @@ impl Cloud {
             }
         };
         let result = result.map_err(|error| self.with_vm(error, machine.as_deref()));
-        let delay = self.config.call_latency.0 + fired.as_ref().map_or(Duration::ZERO, |fired| fired.latency);
+        let delay = self.settings.call_latency + fired.as_ref().map_or(Duration::ZERO, |fired| fired.latency);
         let mut record = Record::new(RecordKind::Call, Caller::Driver, operation.name(), now);
         if let Some(vm) = machine.as_deref().and_then(|machine| self.only(machine).ok()) {
             record = record.about(vm);
@@ -367,9 +352,9 @@ impl Cloud {
         if owner.name.is_empty() {
             return Err(DriverError::new(Code::InvalidArgument, "the machine has no name"));
         }
-        let spec = ProviderSpec::read(&request.class.provider_spec, &self.config)?;
+        let spec = ProviderSpec::read(&request.class.provider_spec, &self.settings)?;
         let machine = owner.key();
-        if self.config.duplicate_creates == DuplicateCreates::One && self.live.contains_key(&machine) {
+        if self.settings.duplicate_creates == DuplicateCreates::One && self.live.contains_key(&machine) {
             let vm = self.only(&machine)?;
             return match vm.difference(&spec) {
                 None => Ok(vm.identity()),
@@ -425,7 +410,7 @@ impl Cloud {
         if token.0 == EXPIRED_TOKEN.as_bytes() {
             return refused(Code::Unauthenticated, "has expired; put a new token there");
         }
-        let accepted = &self.config.api_tokens;
+        let accepted = &self.settings.api_tokens;
         if !accepted.is_empty() && !accepted.iter().any(|accepted| accepted.is(&token.0)) {
             return refused(
                 Code::Unauthenticated,

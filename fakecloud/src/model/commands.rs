@@ -6,9 +6,8 @@ use jiff::Timestamp;
 
 use super::{
     Caller, Cloud, DuplicateCreates, Fault, FaultError, FaultKind, FaultRule, KubeletFault, LimitKind, Record,
-    RecordKind, Vm, VmState,
+    RecordKind, Token, Vm, VmState,
 };
-use crate::config::Token;
 use crate::glob;
 
 /// Which VM a command is about.
@@ -299,7 +298,7 @@ impl Cloud {
     /// Sets what a second creation for a machine does.
     pub fn set_duplicate_creates(&mut self, duplicates: DuplicateCreates, now: Timestamp) {
         self.advance(now);
-        self.config.duplicate_creates = duplicates;
+        self.settings.duplicate_creates = duplicates;
         self.overrides.duplicate_creates = Some(duplicates);
         let text = match duplicates {
             DuplicateCreates::One => "one",
@@ -344,7 +343,7 @@ impl Cloud {
         self.advance(now);
         self.note("SetCredentials", &format!("{} are accepted", tokens.len()), now);
         self.overrides.api_tokens = Some(tokens.clone());
-        self.config.api_tokens = tokens;
+        self.settings.api_tokens = tokens;
     }
 
     pub(super) fn note(&mut self, operation: &'static str, subject: &str, now: Timestamp) {

@@ -8,7 +8,7 @@ use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 
-use super::limits::check_rate;
+use super::rates::check_rate;
 use crate::delay::Delay;
 
 /// A call that rules and rate limits can be about.

@@ -151,10 +151,10 @@ impl Cloud {
     pub(super) fn plan_faults(&mut self, ordinal: u64, now: Timestamp) {
         let Some(vm) = self.vms.get(&ordinal) else { return };
         let machine = vm.owner.key();
-        let matching = self.config.kubelet.faults.iter().enumerate();
+        let matching = self.settings.kubelet_faults.iter().enumerate();
         let begins = matching
             .filter(|(_, rule)| rule.matches(&machine, &vm.zone))
-            .map(|(index, rule)| (later(now, rule.after.0), ordinal, Planned::Begin(index)));
+            .map(|(index, rule)| (later(now, rule.after), ordinal, Planned::Begin(index)));
         self.planned.extend(begins);
     }
 
@@ -174,14 +174,12 @@ impl Cloud {
                 }
             }
             Planned::Begin(index) => {
-                let Some(rule) = self.config.kubelet.faults.get(index) else {
+                let Some(rule) = self.settings.kubelet_faults.get(index) else {
                     return;
                 };
-                let lasts = rule.lasts.map(|lasts| lasts.0);
-                if let Ok(fault) = rule.fault() {
-                    self.break_now(ordinal, fault, lasts, now);
-                    self.say(ordinal, Caller::Cloud, "KubeletBroken", &fault.to_string(), now);
-                }
+                let (fault, lasts) = (rule.fault, rule.lasts);
+                self.break_now(ordinal, fault, lasts, now);
+                self.say(ordinal, Caller::Cloud, "KubeletBroken", &fault.to_string(), now);
             }
         }
     }
@@ -212,7 +210,11 @@ mod tests {
     }
 
     fn cloud(yaml: &str) -> Cloud {
-        let mut cloud = Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1), at(0));
+        let mut cloud = Cloud::new(
+            Config::from_yaml("test", yaml).unwrap().settings().cloud,
+            Seed::new(1),
+            at(0),
+        );
         cloud.create_machine(&request("a"), at(0)).result.unwrap();
         cloud.advance(at(2));
         cloud

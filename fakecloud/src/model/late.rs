@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::time::Duration;
 
 use jiff::Timestamp;
-use mcm_api::cloud::VmIdentity;
+use mcm_api::cloud::{Code, DriverError, VmIdentity};
 use mcm_driver::MachineRequest;
 
 use super::calls::{Call, class_of, owner, zone_of};
@@ -61,6 +62,20 @@ impl Late {
 }
 
 impl Cloud {
+    /// Makes the machine's VM at once, also where a rule would have it made later.
+    pub fn create_machine(&mut self, request: &MachineRequest, now: Timestamp) -> Reply<VmIdentity> {
+        match self.begin_creation(request, "", now) {
+            Creation::Done(reply) => reply,
+            Creation::Later(ticket) => {
+                let reply = self.end_creation(ticket, ticket.due);
+                reply.unwrap_or_else(|| Reply {
+                    result: Err(DriverError::new(Code::Internal, "the creation has left no result")),
+                    delay: Duration::ZERO,
+                })
+            }
+        }
+    }
+
     /// Begins to make the machine's VM; `client` is who asks, empty where that is not known.
     pub fn begin_creation(&mut self, request: &MachineRequest, client: &str, now: Timestamp) -> Creation {
         self.advance(now);

@@ -1,68 +1,14 @@
 //! What the cloud gives at most: tags and parts of one VM, VMs of a type in a zone, calls in a second.
 //!
-//! What lives here: the limits, what counts against them, and what is said when they are reached. What must not:
+//! What lives here: what counts against them, and what is said when they are reached. What must not:
 //! when a fault rule pretends that they are.
-
-use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 
+use super::settings::VmLimit;
 use super::{Cloud, Operation, ProviderSpec, Vm, VmState};
-use crate::glob;
-
-/// What one VM can have at most, and each tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct PartLimits {
-    /// Disks of a VM.
-    pub disks: usize,
-    /// Network interfaces of a VM.
-    pub nics: usize,
-    /// Tags of a VM, a disk or an interface.
-    pub tags: usize,
-    /// Characters of a tag's key.
-    pub tag_key: usize,
-    /// Characters of a tag's value.
-    pub tag_value: usize,
-}
-
-impl Default for PartLimits {
-    fn default() -> Self {
-        Self {
-            disks: 16,
-            nics: 8,
-            tags: 50,
-            tag_key: 128,
-            tag_value: 256,
-        }
-    }
-}
-
-/// How many VMs of some types there may be in some zones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct VmLimit {
-    /// A glob on the machine type; absent: all together.
-    #[serde(default = "anything")]
-    pub machine_type: String,
-    /// A glob on the zone; absent: all together.
-    #[serde(default = "anything")]
-    pub zone: String,
-    /// So many.
-    pub vms: u32,
-}
-
-fn anything() -> String {
-    "*".to_owned()
-}
-
-impl VmLimit {
-    fn is_about(&self, machine_type: &str, zone: &str) -> bool {
-        glob::matches(&self.machine_type, machine_type) && glob::matches(&self.zone, zone)
-    }
-}
 
 /// Which of the two limits of VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,47 +26,6 @@ impl LimitKind {
             Self::Capacity => matches!(vm.state, VmState::Pending | VmState::Running),
         }
     }
-}
-
-/// How often some calls may be made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RateLimit {
-    /// Absent: all calls together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<Operation>,
-    /// So many calls in a second in the long run; more than 0.
-    pub per_second: f64,
-    /// So many at once after a rest; at least 1.
-    #[serde(default = "one")]
-    pub burst: u32,
-}
-
-fn one() -> u32 {
-    1
-}
-
-impl RateLimit {
-    /// Says what makes no sense.
-    ///
-    /// # Errors
-    /// With the field and the fix.
-    pub fn check(&self) -> Result<(), String> {
-        check_rate(self.per_second, self.burst)
-    }
-}
-
-/// Whether a rate makes sense.
-pub(super) fn check_rate(per_second: f64, burst: u32) -> Result<(), String> {
-    if !(per_second.is_finite() && per_second > 0.0) {
-        return Err(format!(
-            "perSecond is {per_second}, and must be more than 0, for example 0.5"
-        ));
-    }
-    if burst == 0 {
-        return Err("burst is 0, so that no call ever passes: make it at least 1".to_owned());
-    }
-    Ok(())
 }
 
 /// Tokens that come back in the course of time; a call takes one.
@@ -144,39 +49,12 @@ impl Bucket {
     }
 }
 
-/// The tags that make no sense: the key, where one is at fault, and why.
-pub(super) fn check_tags(tags: &BTreeMap<String, String>, limits: &PartLimits) -> Result<(), (Option<String>, String)> {
-    at_most("tags", tags.len(), limits.tags).map_err(|reason| (None, reason))?;
-    for (key, value) in tags {
-        for (what, text, most) in [("key", key, limits.tag_key), ("value", value, limits.tag_value)] {
-            let length = text.chars().count();
-            if length > most {
-                let shown = key.chars().take(40).collect();
-                let reason = format!("the {what} has {length} characters; at most {most} are possible");
-                return Err((Some(shown), reason));
-            }
-        }
-        if key.is_empty() {
-            return Err((Some(String::new()), "the key is empty; give it a name".to_owned()));
-        }
-    }
-    Ok(())
-}
-
-/// That there are not too many of something.
-pub(super) fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
-    if count > most {
-        return Err(format!("there are {count} {what}; at most {most} are possible"));
-    }
-    Ok(())
-}
-
 impl Cloud {
     /// The limits of one kind that are in force, each with the VMs that count against it.
     pub fn limits(&self, kind: LimitKind) -> Vec<(VmLimit, u32)> {
         let limits = match kind {
-            LimitKind::Quota => &self.config.quotas,
-            LimitKind::Capacity => &self.config.capacity,
+            LimitKind::Quota => &self.settings.quotas,
+            LimitKind::Capacity => &self.settings.capacity,
         };
         limits
             .iter()
@@ -194,8 +72,8 @@ impl Cloud {
     pub fn set_limit(&mut self, kind: LimitKind, machine_type: &str, zone: &str, vms: Option<u32>, now: Timestamp) {
         self.advance(now);
         let limits = match kind {
-            LimitKind::Quota => &mut self.config.quotas,
-            LimitKind::Capacity => &mut self.config.capacity,
+            LimitKind::Quota => &mut self.settings.quotas,
+            LimitKind::Capacity => &mut self.settings.capacity,
         };
         let place = limits
             .iter()
@@ -212,11 +90,11 @@ impl Cloud {
         }
         let operation = match kind {
             LimitKind::Quota => {
-                self.overrides.quotas = Some(self.config.quotas.clone());
+                self.overrides.quotas = Some(self.settings.quotas.clone());
                 "SetQuota"
             }
             LimitKind::Capacity => {
-                self.overrides.capacity = Some(self.config.capacity.clone());
+                self.overrides.capacity = Some(self.settings.capacity.clone());
                 "SetCapacity"
             }
         };
@@ -228,8 +106,8 @@ impl Cloud {
     pub(super) fn check_room(&self, machine_type: &str, zone: &str, kinds: &[LimitKind]) -> Result<(), DriverError> {
         for kind in kinds {
             let limits = match kind {
-                LimitKind::Quota => &self.config.quotas,
-                LimitKind::Capacity => &self.config.capacity,
+                LimitKind::Quota => &self.settings.quotas,
+                LimitKind::Capacity => &self.settings.capacity,
             };
             let about = limits.iter().filter(|limit| limit.is_about(machine_type, zone));
             if let Some(reached) = about.into_iter().find(|limit| self.used(*kind, limit) >= limit.vms) {
@@ -257,8 +135,9 @@ impl Cloud {
 
     /// The first configured rate that a call breaks, by its place.
     pub(super) fn over_rate(&mut self, operation: Operation, now: Timestamp) -> Option<usize> {
-        self.buckets.resize_with(self.config.rate_limits.len(), Bucket::default);
-        let limits = self.config.rate_limits.iter().zip(&mut self.buckets).enumerate();
+        self.buckets
+            .resize_with(self.settings.rate_limits.len(), Bucket::default);
+        let limits = self.settings.rate_limits.iter().zip(&mut self.buckets).enumerate();
         limits
             .filter(|(_, (limit, _))| limit.operation.is_none_or(|wanted| wanted == operation))
             .find_map(|(place, (limit, bucket))| (!bucket.take(limit.per_second, limit.burst, now)).then_some(place))

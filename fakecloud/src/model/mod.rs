@@ -15,8 +15,11 @@ mod kubelet_commands;
 mod late;
 mod limits;
 mod nodes;
+mod part_limits;
 mod parts;
+mod rates;
 mod record;
+mod settings;
 mod spec;
 mod state;
 mod table;
@@ -38,15 +41,18 @@ pub use events::TERMINATION_SCHEDULED;
 pub use fault::{FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
 pub use faults::{Fault, FaultError, Faults};
 pub use findings::{Finding, FindingKind, Looking};
-pub use kubelet::{
-    Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultRule, KubeletFaults, KubeletMode, NodeCondition,
-};
+pub use kubelet::{Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaults, NodeCondition};
 pub use late::{Creation, Ticket};
-pub use limits::{LimitKind, PartLimits, RateLimit, VmLimit};
+pub use limits::LimitKind;
 pub use nodes::{NodesError, NodesSpec};
-pub use parts::{Disk, Nic, NicFlags};
+pub use part_limits::PartLimits;
+pub use parts::{Disk, Nic};
+pub(crate) use rates::check_rate;
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
-pub use spec::{DiskSpec, NicSpec, ProviderSpec, Taint};
+pub use settings::{
+    BootDelay, DuplicateCreates, MachineType, PlannedKubeletFault, RateLimit, Settings, Token, VmLimit,
+};
+pub use spec::{DiskSpec, NicFlags, NicSpec, ProviderSpec, Taint};
 pub use state::{Change, Snapshot, StateError};
 #[cfg(test)]
 pub(crate) use tests::request as test_request;
@@ -58,7 +64,6 @@ pub use zones::{ZoneFailure, ZoneOutage};
 use self::kubelet_commands::Planned;
 use self::table::Table;
 
-use crate::config::{Config, DuplicateCreates};
 use crate::glob;
 
 /// How many terminated VMs are kept for the record.
@@ -67,7 +72,7 @@ const TERMINATED_KEPT: usize = 10_000;
 /// The cloud.
 #[derive(Debug)]
 pub struct Cloud {
-    config: Config,
+    settings: Settings,
     seed: Seed,
     /// When the ledger began; windows of fault rules count from it.
     opened: Timestamp,
@@ -102,17 +107,16 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// An empty cloud. The configuration must have passed [`Config::check`]; a fault rule whose id
-    /// is taken is left out.
-    pub fn new(config: Config, seed: Seed, opened: Timestamp) -> Self {
+    /// An empty cloud. A fault rule whose id is taken is left out.
+    pub fn new(settings: Settings, seed: Seed, opened: Timestamp) -> Self {
         let mut faults = Faults::default();
-        for rule in &config.faults {
+        for rule in &settings.faults {
             if let Err(error) = faults.add(rule.clone(), opened) {
                 tracing::warn!(%error, "a configured fault rule is left out");
             }
         }
         Self {
-            config,
+            settings,
             seed,
             opened,
             vms: Table::default(),
@@ -139,9 +143,9 @@ impl Cloud {
         }
     }
 
-    /// The configuration.
-    pub fn config(&self) -> &Config {
-        &self.config
+    /// How it is set now.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The log of all that happened.
@@ -231,7 +235,7 @@ impl Cloud {
         let id = self.unused_id(&mut stream);
         self.take_parts(&machine, &spec, &id);
         let delay = self
-            .config
+            .settings
             .boot_delay_of(&spec.machine_type, &spec.zone)
             .draw(&mut stream);
         let vm = Vm {
@@ -242,8 +246,8 @@ impl Cloud {
             owner,
             state: VmState::Pending,
             reason: "it was created".to_owned(),
-            initialized: !self.config.require_initialize,
-            region: spec.region.unwrap_or_else(|| self.config.region_of(&spec.zone)),
+            initialized: !self.settings.require_initialize,
+            region: spec.region.unwrap_or_else(|| self.settings.region_of(&spec.zone)),
             zone: spec.zone,
             machine_type: spec.machine_type,
             image: spec.image,
@@ -343,7 +347,7 @@ impl Cloud {
 
     /// Begins to delete the VM; ends it at once when there is no delay and no hold.
     fn remove(&mut self, ordinal: u64, reason: &str, caller: Caller, now: Timestamp) {
-        let delay = self.config.termination_delay.0;
+        let delay = self.settings.termination_delay;
         self.remove_after(ordinal, Some(delay), reason, caller, now);
     }
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::spec::EFFECTS;
 use super::{Caller, Cloud, DiskSpec, Owner, ProviderSpec, Record, RecordKind, Taint, UserData};
-use crate::config::is_zone;
+use crate::syntax::is_zone;
 
 /// The most VMs of one command.
 const MOST: u32 = 10_000;
@@ -113,24 +113,24 @@ impl Cloud {
             return wrong("name_prefix", reason);
         }
         if spec.zones.is_empty() {
-            spec.zones = self.config.all_zones();
+            spec.zones = self.settings.all_zones();
         }
         if spec.zones.is_empty() {
-            spec.zones.push(format!("{}-1", self.config.region));
+            spec.zones.push(format!("{}-1", self.settings.region));
         }
         for (index, zone) in spec.zones.iter().enumerate() {
             if !is_zone(zone) {
                 let reason = format!("{zone:?} is none: write lower-case letters, digits and dashes");
                 return wrong(&format!("zones[{index}]"), reason);
             }
-            let known = self.config.all_zones();
+            let known = self.settings.all_zones();
             if !known.is_empty() && !known.contains(zone) {
                 let reason = format!("{zone:?} is unknown; this cloud has {}", known.join(", "));
                 return wrong(&format!("zones[{index}]"), reason);
             }
         }
-        if !self.config.machine_types.contains_key(&spec.machine_type) {
-            let known: Vec<&str> = self.config.machine_types.keys().map(String::as_str).collect();
+        if !self.settings.machine_types.contains_key(&spec.machine_type) {
+            let known: Vec<&str> = self.settings.machine_types.keys().map(String::as_str).collect();
             let reason = format!(
                 "{:?} is unknown; this cloud has {}",
                 spec.machine_type,
@@ -216,7 +216,11 @@ mod tests {
     }
 
     fn cloud(yaml: &str) -> Cloud {
-        Cloud::new(Config::from_yaml("test", yaml).unwrap(), Seed::new(1), at(0))
+        Cloud::new(
+            Config::from_yaml("test", yaml).unwrap().settings().cloud,
+            Seed::new(1),
+            at(0),
+        )
     }
 
     fn three() -> NodesSpec {

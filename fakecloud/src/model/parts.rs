@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::spec::ProviderSpec;
+use super::spec::{NicFlags, ProviderSpec};
 use super::{Caller, Cloud, DuplicateCreates, Owner, Record, RecordKind, Vm};
 
 /// A disk of a VM: its boot disk, or a local one.
@@ -57,24 +57,6 @@ pub struct Nic {
     pub created: Timestamp,
 }
 
-/// What can be switched on a living network interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NicFlags {
-    /// Packets that are not its own are dropped.
-    pub source_destination_check: bool,
-    /// It has an IPv6 address.
-    pub ipv6: bool,
-}
-
-impl Default for NicFlags {
-    fn default() -> Self {
-        Self {
-            source_destination_check: true,
-            ipv6: false,
-        }
-    }
-}
-
 impl Cloud {
     /// All disks, in the order of their ids.
     pub fn disks(&self) -> impl Iterator<Item = &Disk> {
@@ -114,7 +96,7 @@ impl Cloud {
                 owner: owner.clone(),
                 vm: None,
                 network: part.network.clone(),
-                flags: if self.config.require_initialize {
+                flags: if self.settings.require_initialize {
                     NicFlags::default()
                 } else {
                     part.flags
@@ -211,7 +193,7 @@ impl Cloud {
 
     /// A naive driver makes everything anew at every try.
     fn reuses_leftovers(&self) -> bool {
-        self.config.duplicate_creates == DuplicateCreates::One
+        self.settings.duplicate_creates == DuplicateCreates::One
     }
 
     fn leftover_nic(&self, machine: &str, name: &str) -> Option<String> {

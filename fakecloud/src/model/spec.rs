@@ -8,9 +8,9 @@ use mcm_api::cloud::{Code, DriverError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::limits;
-use super::parts::NicFlags;
-use crate::config::{Config, is_quantity, is_zone};
+use super::part_limits::{at_most, check_tags};
+use super::settings::Settings;
+use crate::syntax::{is_quantity, is_zone};
 
 /// A checked provider spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,24 @@ pub struct DiskSpec {
     pub boot: bool,
     /// The cloud's tags.
     pub tags: BTreeMap<String, String>,
+}
+
+/// What can be switched on a living network interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NicFlags {
+    /// Packets that are not its own are dropped.
+    pub source_destination_check: bool,
+    /// It has an IPv6 address.
+    pub ipv6: bool,
+}
+
+impl Default for NicFlags {
+    fn default() -> Self {
+        Self {
+            source_destination_check: true,
+            ipv6: false,
+        }
+    }
 }
 
 /// A network interface that is to be made with a VM.
@@ -96,7 +114,7 @@ impl ProviderSpec {
     ///
     /// # Errors
     /// [`Code::InvalidArgument`], naming the field and what to write there.
-    pub fn read(value: &Value, config: &Config) -> Result<Self, DriverError> {
+    pub fn read(value: &Value, settings: &Settings) -> Result<Self, DriverError> {
         let Value::Object(fields) = value else {
             return Err(wrong("", "must be an object with machineType, image and zone"));
         };
@@ -111,15 +129,15 @@ impl ProviderSpec {
             image: required(fields, "image")?,
             zone: required(fields, "zone")?,
             region: optional(fields, "region")?,
-            disks: disks(fields, config)?,
-            nics: nics(fields, config)?,
-            tags: tags(fields, "", config)?,
+            disks: disks(fields, settings)?,
+            nics: nics(fields, settings)?,
+            tags: tags(fields, "", settings)?,
             labels: texts(fields, "", "labels")?,
             taints: taints(fields)?,
             node_name_prefix: optional(fields, "nodeNamePrefix")?.unwrap_or_default(),
         };
-        if !config.machine_types.contains_key(&spec.machine_type) {
-            let known: Vec<_> = config.machine_types.keys().map(String::as_str).collect();
+        if !settings.machine_types.contains_key(&spec.machine_type) {
+            let known: Vec<_> = settings.machine_types.keys().map(String::as_str).collect();
             let reason = format!(
                 "{:?} is unknown; this cloud has {}",
                 spec.machine_type,
@@ -134,31 +152,31 @@ impl ProviderSpec {
             let reason = "must consist of lower-case letters, digits and dashes, and begin with a letter or a digit";
             return Err(wrong("nodeNamePrefix", reason));
         }
-        let zones = config.all_zones();
+        let zones = settings.all_zones();
         if !zones.is_empty() && !zones.contains(&spec.zone) {
             let reason = format!("{:?} is unknown; this cloud has {}", spec.zone, zones.join(", "));
             return Err(wrong("zone", &reason));
         }
         if let Some(region) = &spec.region
-            && !config.regions.is_empty()
-            && *region != config.region_of(&spec.zone)
+            && !settings.regions.is_empty()
+            && *region != settings.region_of(&spec.zone)
         {
             let reason = format!(
                 "{region:?} is not the region of zone {}, which is {}",
                 spec.zone,
-                config.region_of(&spec.zone)
+                settings.region_of(&spec.zone)
             );
             return Err(wrong("region", &reason));
         }
-        if !config.images.is_empty() && !config.images.contains(&spec.image) {
+        if !settings.images.is_empty() && !settings.images.contains(&spec.image) {
             let reason = format!(
                 "{:?} is unknown; this cloud has {}",
                 spec.image,
-                config.images.join(", ")
+                settings.images.join(", ")
             );
             return Err(wrong("image", &reason));
         }
-        if let Some(missing) = config.required_tags.iter().find(|key| !spec.tags.contains_key(*key)) {
+        if let Some(missing) = settings.required_tags.iter().find(|key| !spec.tags.contains_key(*key)) {
             let reason = "is missing; this cloud makes no VM without this tag";
             return Err(wrong(&format!("tags[{missing}]"), reason));
         }
@@ -178,7 +196,7 @@ const NIC_FIELDS: [&str; 5] = ["name", "network", "sourceDestinationCheck", "ipv
 const DISK_SIZE: &str = "20Gi";
 
 /// The disks; without any, one to boot from. Where none says that it boots, the first does.
-fn disks(fields: &Map<String, Value>, config: &Config) -> Result<Vec<DiskSpec>, DriverError> {
+fn disks(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<DiskSpec>, DriverError> {
     let mut disks: Vec<DiskSpec> = Vec::new();
     for (index, (path, item)) in objects(fields, "disks")?.into_iter().enumerate() {
         known_fields(item, &path, &DISK_FIELDS)?;
@@ -187,7 +205,7 @@ fn disks(fields: &Map<String, Value>, config: &Config) -> Result<Vec<DiskSpec>, 
             size: text_or(item, &path, "size", DISK_SIZE)?,
             kind: text_or(item, &path, "type", "standard")?,
             boot: flag(item, &path, "boot", false)?,
-            tags: tags(item, &format!("{path}."), config)?,
+            tags: tags(item, &format!("{path}."), settings)?,
         };
         if !is_quantity(&disk.size) {
             return Err(wrong(
@@ -204,7 +222,7 @@ fn disks(fields: &Map<String, Value>, config: &Config) -> Result<Vec<DiskSpec>, 
         unique(disks.iter().map(|other| other.name.as_str()), &disk.name, &path)?;
         disks.push(disk);
     }
-    limits::at_most("disks", disks.len(), config.limits.disks).map_err(|reason| wrong("disks", &reason))?;
+    at_most("disks", disks.len(), settings.limits.disks).map_err(|reason| wrong("disks", &reason))?;
     if disks.is_empty() {
         disks.push(DiskSpec {
             name: "boot".to_owned(),
@@ -220,7 +238,7 @@ fn disks(fields: &Map<String, Value>, config: &Config) -> Result<Vec<DiskSpec>, 
 }
 
 /// The network interfaces; without any, one.
-fn nics(fields: &Map<String, Value>, config: &Config) -> Result<Vec<NicSpec>, DriverError> {
+fn nics(fields: &Map<String, Value>, settings: &Settings) -> Result<Vec<NicSpec>, DriverError> {
     let mut nics: Vec<NicSpec> = Vec::new();
     for (index, (path, item)) in objects(fields, "nics")?.into_iter().enumerate() {
         known_fields(item, &path, &NIC_FIELDS)?;
@@ -231,12 +249,12 @@ fn nics(fields: &Map<String, Value>, config: &Config) -> Result<Vec<NicSpec>, Dr
                 source_destination_check: flag(item, &path, "sourceDestinationCheck", true)?,
                 ipv6: flag(item, &path, "ipv6", false)?,
             },
-            tags: tags(item, &format!("{path}."), config)?,
+            tags: tags(item, &format!("{path}."), settings)?,
         };
         unique(nics.iter().map(|other| other.name.as_str()), &nic.name, &path)?;
         nics.push(nic);
     }
-    limits::at_most("nics", nics.len(), config.limits.nics).map_err(|reason| wrong("nics", &reason))?;
+    at_most("nics", nics.len(), settings.limits.nics).map_err(|reason| wrong("nics", &reason))?;
     if nics.is_empty() {
         nics.push(NicSpec {
             name: "primary".to_owned(),
@@ -287,9 +305,9 @@ fn unique<'a>(mut others: impl Iterator<Item = &'a str>, name: &str, path: &str)
 }
 
 /// The tags of the object at `path`, within the cloud's limits.
-fn tags(item: &Map<String, Value>, path: &str, config: &Config) -> Result<BTreeMap<String, String>, DriverError> {
+fn tags(item: &Map<String, Value>, path: &str, settings: &Settings) -> Result<BTreeMap<String, String>, DriverError> {
     let tags = texts(item, path, "tags")?;
-    limits::check_tags(&tags, &config.limits).map_err(|(key, reason)| match key {
+    check_tags(&tags, &settings.limits).map_err(|(key, reason)| match key {
         Some(key) => wrong(&format!("{path}tags[{key}]"), &reason),
         None => wrong(&format!("{path}tags"), &reason),
     })?;
@@ -381,6 +399,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Config;
+
+    fn configured(yaml: &str) -> Settings {
+        Config::from_yaml("test", yaml).unwrap().settings().cloud
+    }
 
     #[test]
     fn a_whole_provider_spec_is_read() {
@@ -390,7 +413,7 @@ mod tests {
             "tags": {"kubernetes.io/cluster/shoot": "1"},
             "labels": {"pool": "a"}, "taints": [{"key": "starting", "effect": "NoSchedule"}], "nodeNamePrefix": "ip-",
         });
-        let spec = ProviderSpec::read(&value, &Config::default()).unwrap();
+        let spec = ProviderSpec::read(&value, &configured("")).unwrap();
         assert_eq!(spec.disks[0].name, "boot");
         assert!(spec.disks[0].boot);
         assert_eq!(spec.nics[0].network, "default");
@@ -416,7 +439,7 @@ mod tests {
     #[case::bad_taint(json!({"machineType": "small", "image": "i", "zone": "a", "taints": [{"key": "a", "effect": "No"}]}), "taints[0].effect")]
     #[case::bad_prefix(json!({"machineType": "small", "image": "i", "zone": "a", "nodeNamePrefix": "Ip-"}), "providerSpec.nodeNamePrefix: must consist")]
     fn a_bad_field_is_named_with_its_fix(#[case] value: Value, #[case] said: &str) {
-        let error = ProviderSpec::read(&value, &Config::default()).unwrap_err();
+        let error = ProviderSpec::read(&value, &configured("")).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
         assert!(error.message.contains(said), "{}", error.message);
     }
@@ -435,12 +458,12 @@ mod tests {
         "providerSpec.region: \"far\" is not the region of zone a, which is near"
     )]
     fn what_this_cloud_refuses_is_named(#[case] config: &str, #[case] said: &str) {
-        let config = Config::from_yaml("test", config).unwrap();
+        let settings = configured(config);
         let value = json!({
             "machineType": "small", "image": "i", "zone": "a", "region": "far", "tags": {"a": "1", "b": "2"},
             "disks": [{"name": "a"}, {"name": "b"}], "nics": [{"name": "a"}, {"name": "b"}],
         });
-        let error = ProviderSpec::read(&value, &config).unwrap_err();
+        let error = ProviderSpec::read(&value, &settings).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
         assert!(error.message.starts_with(said), "{}", error.message);
     }
@@ -448,18 +471,18 @@ mod tests {
     #[test]
     fn a_vm_has_a_disk_to_boot_from_and_an_interface_without_asking() {
         let value = json!({"machineType": "small", "image": "i", "zone": "a"});
-        let spec = ProviderSpec::read(&value, &Config::default()).unwrap();
+        let spec = ProviderSpec::read(&value, &configured("")).unwrap();
         assert_eq!((spec.disks.len(), spec.disks[0].boot, spec.nics.len()), (1, true, 1));
     }
 
     #[test]
     fn only_configured_zones_are_accepted() {
-        let config = Config {
+        let settings = Settings {
             zones: vec!["near".to_owned()],
-            ..Config::default()
+            ..configured("")
         };
         let value = json!({"machineType": "small", "image": "i", "zone": "far"});
-        let error = ProviderSpec::read(&value, &config).unwrap_err();
+        let error = ProviderSpec::read(&value, &settings).unwrap_err();
         assert_eq!(
             error.message,
             "providerSpec.zone: \"far\" is unknown; this cloud has near"

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::faults::Fault;
 use super::findings::Remembered;
 use super::kubelet_commands::Planned;
-use super::limits::VmLimit;
+use super::settings::{DuplicateCreates, Settings, Token, VmLimit};
 use super::{Cloud, Disk, Log, Nic, Record, Vm, VmState, Volume, ZoneOutage, later};
-use crate::config::{Config, DuplicateCreates, Token};
 
 /// A change of the ledger: a row as it is now, or that it is gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -118,20 +117,20 @@ impl Snapshot {
 
 impl Cloud {
     /// A cloud that goes on from a state. `records` are the log's last ones, as far as they are there. What is due by
-    /// now happens at the next step. Rules of the configuration that the ledger does not know are added; those without
+    /// now happens at the next step. Rules of the settings that the ledger does not know are added; those without
     /// an id only to a ledger that is new.
     ///
     /// # Errors
     /// When the state contradicts itself.
     pub fn restored(
-        config: Config,
+        settings: Settings,
         seed: Seed,
         state: Snapshot,
         records: Vec<Record>,
         now: Timestamp,
     ) -> Result<Self, StateError> {
         let begun = state.log > 0;
-        let mut named = config.clone();
+        let mut named = settings.clone();
         if begun {
             let known = |id: &String| state.small.faults.iter().any(|fault| fault.rule.id == *id);
             named.faults.retain(|rule| !rule.id.is_empty() && !known(&rule.id));
@@ -144,7 +143,7 @@ impl Cloud {
                 tracing::warn!(%error, "a configured fault rule is left out");
             }
         }
-        cloud.config.faults = config.faults;
+        cloud.settings.faults = settings.faults;
         cloud.log = Log::restored(records, state.log);
         cloud.last_ordinal = state.small.last_ordinal;
         cloud.holds = state.small.holds;
@@ -178,18 +177,18 @@ impl Cloud {
     }
 
     fn take_over(&mut self, overrides: Overrides) {
-        let config = &mut self.config;
+        let settings = &mut self.settings;
         if let Some(quotas) = &overrides.quotas {
-            config.quotas.clone_from(quotas);
+            settings.quotas.clone_from(quotas);
         }
         if let Some(capacity) = &overrides.capacity {
-            config.capacity.clone_from(capacity);
+            settings.capacity.clone_from(capacity);
         }
         if let Some(duplicates) = overrides.duplicate_creates {
-            config.duplicate_creates = duplicates;
+            settings.duplicate_creates = duplicates;
         }
         if let Some(tokens) = &overrides.api_tokens {
-            config.api_tokens.clone_from(tokens);
+            settings.api_tokens.clone_from(tokens);
         }
         self.overrides = overrides;
     }
@@ -216,10 +215,10 @@ impl Cloud {
         }
         if let Some(first) = vm.first_boot.filter(|_| vm.state.is_live()) {
             let machine = vm.owner.key();
-            let matching = self.config.kubelet.faults.iter().enumerate();
+            let matching = self.settings.kubelet_faults.iter().enumerate();
             let begins = matching
                 .filter(|(_, rule)| rule.matches(&machine, &vm.zone))
-                .map(|(index, rule)| (later(first, rule.after.0), ordinal, Planned::Begin(index)));
+                .map(|(index, rule)| (later(first, rule.after), ordinal, Planned::Begin(index)));
             // Those before have begun, and may have been mended since.
             self.planned.extend(begins.filter(|(at, ..)| *at > then));
         }

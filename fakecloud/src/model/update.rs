@@ -7,8 +7,9 @@ use mcm_api::cloud::{Code, DriverError};
 
 use super::fault::Partial;
 use super::faults::{Asked, Effect};
-use super::parts::NicFlags;
-use super::{Caller, Cloud, Operation, Record, RecordKind, Reference, Vm, limits};
+use super::part_limits::check_tags;
+use super::spec::NicFlags;
+use super::{Caller, Cloud, Operation, Record, RecordKind, Reference, Vm};
 
 /// What is to change of a VM that exists. What is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,9 +76,9 @@ impl Cloud {
         let mut tags = vm.tags.clone();
         tags.retain(|key, _| !update.remove_tags.contains(key));
         tags.extend(update.set_tags.clone());
-        limits::check_tags(&tags, &self.config.limits)
+        check_tags(&tags, &self.settings.limits)
             .map_err(|(key, reason)| wrong(format!("set_tags[{}]: {reason}", key.unwrap_or_default())))?;
-        if let Some(missing) = self.config.required_tags.iter().find(|key| !tags.contains_key(*key)) {
+        if let Some(missing) = self.settings.required_tags.iter().find(|key| !tags.contains_key(*key)) {
             return Err(wrong(format!(
                 "remove_tags: this cloud's VMs must have the tag {missing}"
             )));

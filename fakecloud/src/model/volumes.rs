@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::{Asked, Effect};
 use super::{Cloud, Operation, Record, Reference, Vm};
-use crate::config::{is_quantity, is_zone};
+use crate::syntax::{is_quantity, is_zone};
 
 /// A volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ impl Cloud {
             .values()
             .filter(|volume| volume.vm.as_ref() == Some(&vm.id))
             .count();
-        let most = self.config.csi.volumes_per_node as usize;
+        let most = self.settings.volumes_per_vm;
         let Some(volume) = self.volumes.get_mut(&id.to_owned()) else {
             return Err(no_volume(id));
         };

@@ -113,7 +113,7 @@ impl Cloud {
         if outage.zone.is_empty() {
             return unusable("zone: is empty: give a zone, or a glob such as *".to_owned());
         }
-        let zones = self.config.all_zones();
+        let zones = self.settings.all_zones();
         if !zones.is_empty() && !zones.iter().any(|zone| outage.is_about(zone)) {
             return unusable(format!(
                 "zone: {:?} matches none of this cloud's zones: {}",
@@ -268,7 +268,10 @@ impl Cloud {
             let Some(vm) = self.vms.get_mut(&ordinal) else { continue };
             if vm.state == VmState::Stopped {
                 let mut stream = self.seed.stream(&format!("return/{}/{}", vm.id, vm.boots));
-                let delay = self.config.boot_delay_of(&vm.machine_type, &vm.zone).draw(&mut stream);
+                let delay = self
+                    .settings
+                    .boot_delay_of(&vm.machine_type, &vm.zone)
+                    .draw(&mut stream);
                 vm.deadline = Some(later(now, delay));
             }
             self.schedule(ordinal, now);

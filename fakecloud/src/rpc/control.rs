@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
-use super::{convert, kubelets, ledger, rules};
+use super::{convert, kubelets, ledger, rules, units};
 use crate::model::{Cloud, CommandError, LimitKind, Reference, Vm, VmState};
 use crate::{Fakecloud, Token, glob, proto};
 
@@ -88,30 +88,30 @@ impl ControlService {
     fn info(&self) -> proto::InfoReply {
         self.cloud.step(|cloud, now| {
             cloud.advance(now);
-            let config = cloud.config();
+            let settings = cloud.settings();
             proto::InfoReply {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                now_unix_nanos: convert::time(now),
-                duplicate_creates: convert::duplicates(config.duplicate_creates).into(),
-                require_initialize: config.require_initialize,
+                now_unix_nanos: units::time(now),
+                duplicate_creates: convert::duplicates(settings.duplicate_creates).into(),
+                require_initialize: settings.require_initialize,
                 live_vms: cloud.live_count() as u64,
                 last_sequence: cloud.log().last(),
                 holds: cloud.holds().iter().cloned().collect(),
-                machine_types: config.machine_types.keys().cloned().collect(),
-                zones: config.all_zones(),
-                types: config
+                machine_types: settings.machine_types.keys().cloned().collect(),
+                zones: settings.all_zones(),
+                types: settings
                     .machine_types
                     .iter()
                     .map(|(name, of)| (name.clone(), ledger::machine_type(of)))
                     .collect(),
-                regions: config
+                regions: settings
                     .regions
                     .iter()
                     .map(|(region, zones)| (region.clone(), proto::ZoneNames { names: zones.clone() }))
                     .collect(),
-                images: config.images.clone(),
-                required_tags: config.required_tags.clone(),
-                frozen_unix_nanos: cloud.frozen().map_or(0, convert::time),
+                images: settings.images.clone(),
+                required_tags: settings.required_tags.clone(),
+                frozen_unix_nanos: cloud.frozen().map_or(0, units::time),
             }
         })
     }

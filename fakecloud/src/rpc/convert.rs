@@ -1,25 +1,15 @@
 //! Between the model's values and the control contract's messages.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};
 use tonic::Status;
 
 use super::ledger;
+use super::units::{span, time};
 use crate::DuplicateCreates;
 use crate::model::{
     Cloud, CommandError, FaultError, Forgotten, NodesSpec, Record, RecordKind, Reference, Taint, Vm, VmState,
 };
 use crate::proto;
-
-pub(super) fn time(time: Timestamp) -> i64 {
-    i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX)
-}
-
-pub(super) fn span(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
 
 pub(super) fn state(state: VmState) -> proto::VmState {
     match state {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tonic::Status;
 
-use super::convert;
+use super::{convert, units};
 use crate::kubelet::{KubeletView, PodError};
 use crate::model::{Availability, Down, FaultKind, Flapping, KubeletFault, NodeCondition, Vm};
 use crate::proto::kubelet_fault::Fault;
@@ -54,7 +54,7 @@ pub(super) fn kubelet(vm: &Vm, view: Option<KubeletView>, now: Timestamp) -> pro
         faults: vm.kubelet.list().into_iter().map(fault).collect(),
         conditions: conditions.collect(),
         recovering: view.recovering,
-        changes_unix_nanos: changes.or(view.changes_at).map_or(0, convert::time),
+        changes_unix_nanos: changes.or(view.changes_at).map_or(0, units::time),
         refused: view.refused,
         node_uid: view.node_uid,
         pods: u32::try_from(view.pods).unwrap_or(u32::MAX),

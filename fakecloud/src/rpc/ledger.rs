@@ -7,11 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tonic::Status;
 
-use super::convert::time;
+use super::units::time;
 use crate::model::{
-    Disk, Finding, FindingKind, LimitKind, Looking, Nic, NicFlags, VmLimit, VmUpdate, Volume, ZoneFailure, ZoneOutage,
+    Disk, Finding, FindingKind, LimitKind, Looking, MachineType, Nic, NicFlags, VmLimit, VmUpdate, Volume, ZoneFailure,
+    ZoneOutage,
 };
-use crate::{MachineType, proto};
+use crate::proto;
 
 pub(super) fn disk(disk: &Disk) -> proto::Disk {
     proto::Disk {

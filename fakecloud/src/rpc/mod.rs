@@ -13,6 +13,7 @@ mod rules;
 pub(crate) mod settled;
 #[cfg(test)]
 mod tests;
+mod units;
 
 pub use control::ControlService;
 pub use driver::{FakeDriver, calling_as};

@@ -7,7 +7,7 @@ use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
 use tonic::Status;
 
-use super::convert::span;
+use super::units::span;
 use crate::model::{Fault, FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
 use crate::{Delay, proto};
 

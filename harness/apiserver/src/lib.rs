@@ -1,10 +1,14 @@
 //! An embedded Kubernetes API server. It knows nothing of machines.
 
+pub mod authority;
 pub mod authorization;
 pub mod custom;
 pub mod discovery;
 pub mod faults;
+pub mod guard;
 pub mod http;
+pub mod identity;
+mod inner;
 pub mod jsonpath;
 pub mod kinds;
 mod life;
@@ -15,15 +19,19 @@ pub mod protobuf;
 pub mod registry;
 pub mod resource;
 pub mod schema;
+pub mod selector;
 pub mod serve;
 pub mod server;
 pub mod signal;
+mod signer;
 pub mod status;
 pub mod store;
+pub mod syntax;
 pub mod table;
 mod tokens;
 pub mod types;
 
 pub use authorization::Authorization;
+pub use identity::Identity;
 pub use life::Disconnected;
-pub use server::{Identity, Options, Server, Service};
+pub use server::{Options, Server, Service};

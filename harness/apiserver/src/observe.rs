@@ -4,16 +4,7 @@
 
 use crate::authorization::Action;
 use crate::faults::{self, Class, Facts};
-use crate::store::Change;
-
-/// One committed change.
-#[derive(Clone, Copy, Debug)]
-pub struct Commit<'a> {
-    /// The qualified resource: `pods`, `machines.machine.sapcloud.io`.
-    pub resource: &'a str,
-    /// What changed.
-    pub change: &'a Change,
-}
+pub use crate::store::Commit;
 
 /// One request, when its answer is known (of a watch: when it begins).
 #[derive(Clone, Copy, Debug)]

@@ -3,6 +3,8 @@
 //! Built-in kinds are rows made at start; a CustomResourceDefinition makes a row at run time.
 //! There is no other per-kind code outside the functions that a row points to.
 
+mod refusals;
+
 use std::sync::Arc;
 
 use serde_json::Value;

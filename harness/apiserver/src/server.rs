@@ -1,4 +1,4 @@
-//! The server: its options, its identities, and the in-process front end.
+//! The server: its options, and the in-process front end.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,95 +8,29 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use clock::{Clock, Seed, Stream};
+use clock::{Clock, Seed};
 use http::{Request, Response};
 use parking_lot::Mutex;
 use serde_json::json;
 
+use crate::authority::{Authority, CertificateError};
 use crate::authorization::{Authorization, Authorizer};
-use crate::faults::{Faults, Marking, Marks};
+use crate::faults::{Faults, Marks};
 use crate::http::Body;
+use crate::identity::Identity;
+use crate::inner::Inner;
 use crate::kinds;
 use crate::life::{Disconnected, Life};
 use crate::observe::Observer;
 use crate::registry::{Registry, Settings, WriteOptions};
-use crate::serve::{Authority, ServeError};
+use crate::signer::Signer;
 use crate::status::ApiError;
-use crate::store::Store;
-use crate::tokens::Signer;
+use crate::store::{Commit, CommitListener, Store};
 
 /// The first revision is above this. Room below it keeps small numbers "too old", as clients of a
 /// cluster with a past see them.
 const FIRST_REVISION: u64 = 1000;
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
-pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// Who a client is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
-    /// The user's name.
-    pub user: String,
-    /// The user's groups.
-    pub groups: Vec<String>,
-    /// What tells users of one name apart; empty where nothing does.
-    pub uid: String,
-    /// More about the user, by key.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-impl Identity {
-    /// A user without groups.
-    pub fn user(name: impl Into<String>) -> Self {
-        Self {
-            user: name.into(),
-            groups: Vec::new(),
-            uid: String::new(),
-            extra: BTreeMap::new(),
-        }
-    }
-
-    /// A service account, with the name and the groups that a token of it gives. It has no uid, so it
-    /// also stands for an account that does not exist yet.
-    pub fn service_account(namespace: &str, name: &str) -> Self {
-        Self {
-            groups: vec![
-                "system:serviceaccounts".to_owned(),
-                format!("system:serviceaccounts:{namespace}"),
-            ],
-            ..Self::user(format!("system:serviceaccount:{namespace}:{name}"))
-        }
-    }
-
-    /// A user who did not say who it is.
-    pub(crate) fn anonymous() -> Self {
-        Self {
-            groups: vec!["system:unauthenticated".to_owned()],
-            ..Self::user(ANONYMOUS)
-        }
-    }
-
-    /// Whether it is nobody in particular.
-    pub(crate) fn is_anonymous(&self) -> bool {
-        self.user == ANONYMOUS
-    }
-
-    /// With the group of everybody who is known.
-    pub(crate) fn authenticated(mut self) -> Self {
-        if !self.is_anonymous() && !self.groups.iter().any(|group| group == AUTHENTICATED) {
-            self.groups.push(AUTHENTICATED.to_owned());
-        }
-        self
-    }
-
-    /// The user that may do everything.
-    pub fn admin() -> Self {
-        Self {
-            groups: vec!["system:masters".to_owned()],
-            ..Self::user("kubernetes-admin")
-        }
-    }
-}
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -152,46 +86,25 @@ impl Options {
 pub enum Error {
     /// The certificates could not be made.
     #[error(transparent)]
-    Certificates(#[from] ServeError),
+    Certificates(#[from] CertificateError),
     /// The objects that every cluster has could not be created.
     #[error("creating the cluster's first objects: {0}")]
     Seeding(#[from] ApiError),
 }
 
-/// What front ends share.
+/// Marks the time of each commit, then passes it on.
 #[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) registry: Registry,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) life: Arc<Life>,
-    /// Issues certificates; a simulated server has no sockets and needs none.
-    pub(crate) authority: Option<Authority>,
-    pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
-    pub(crate) authorizer: Authorizer,
-    pub(crate) faults: Faults,
-    /// See [`Options::lasting_watches`].
-    pub(crate) lasting_watches: bool,
-    /// Signs the tokens of service accounts.
-    pub(crate) signer: Signer,
-    token_ids: Mutex<Stream>,
-    audit_ids: Mutex<Stream>,
-    lifetimes: Mutex<Stream>,
+struct Marking {
+    marks: Arc<Marks>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
-impl Inner {
-    /// An id for the `Audit-Id` header.
-    pub(crate) fn audit_id(&self) -> String {
-        self.audit_ids.lock().uuid()
-    }
-
-    /// An id for a token.
-    pub(crate) fn token_id(&self) -> String {
-        self.token_ids.lock().uuid()
-    }
-
-    /// Between `least` and twice that.
-    pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
-        least + self.lifetimes.lock().below(least)
+impl CommitListener for Marking {
+    fn committed(&self, commit: &Commit<'_>) {
+        self.marks.committed(commit.change.revision);
+        if let Some(observer) = &self.observer {
+            observer.commit(commit);
+        }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::resource::Resource;
-
 /// A refusal, ready to be sent. Constructors follow `k8s.io/apimachinery/pkg/api/errors`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -35,46 +33,6 @@ impl ApiError {
     /// 400: the request itself is wrong.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
-    }
-
-    /// 404: `pods "x" not found`.
-    pub fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.qualified())).about(resource, name)
-    }
-
-    /// 409: `pods "x" already exists`.
-    pub fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{} {name:?} already exists", resource.qualified()),
-        )
-        .about(resource, name)
-    }
-
-    /// 409: the write was based on something that is no longer so.
-    pub fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = format!(
-            "Operation cannot be fulfilled on {} {name:?}: {why}",
-            resource.qualified()
-        );
-        Self::new(409, "Conflict", message).about(resource, name)
-    }
-
-    /// 409: a stale `resourceVersion`.
-    pub fn modified(resource: &Resource, name: &str) -> Self {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
-        Self::conflict(resource, name, why)
-    }
-
-    /// 403: `pods "x" is forbidden: why`.
-    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        let message = if name.is_empty() {
-            format!("{} is forbidden: {why}", resource.qualified())
-        } else {
-            format!("{} {name:?} is forbidden: {why}", resource.qualified())
-        };
-        Self::new(403, "Forbidden", message).about(resource, name)
     }
 
     /// 422: `Pod "x" is invalid: spec.containers: Required value`.
@@ -139,10 +97,6 @@ impl ApiError {
             details.insert("retryAfterSeconds".into(), seconds.into());
         }
         self
-    }
-
-    fn about(self, resource: &Resource, name: &str) -> Self {
-        self.of(&resource.group, &resource.plural, name)
     }
 
     /// Says in the details which object it is about.

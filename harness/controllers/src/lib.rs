@@ -78,7 +78,7 @@
 // Its compiled code is shared; see `runtime::codec`.
 use runtime as _;
 
-mod catalog;
+mod amounts;
 mod foundation;
 #[cfg(test)]
 mod idle;
@@ -87,6 +87,7 @@ mod settings;
 
 pub mod disruption;
 pub mod garbage_collector;
+pub mod matching;
 pub mod namespace_contents;
 pub mod namespaces;
 pub mod node_lifecycle;
@@ -100,10 +101,9 @@ use clock::{Clock, Seed};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-pub use catalog::Served;
 pub use foundation::{
     Action, Cache, Cached, Caches, Change, Controller, Deletion, Failure, Kind, Metadata, Object, ObjectKey, Outcome,
-    Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Severity, Target, Transition, View,
+    Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Served, Severity, Target, Transition, View,
 };
 use foundation::{AnyWorker, Worker};
 pub use selector::Selector;

@@ -9,6 +9,8 @@
 mod controller;
 mod decide;
 mod observe;
+mod taints;
+mod view;
 pub mod zones;
 
 use std::time::Duration;
@@ -16,8 +18,9 @@ use std::time::Duration;
 use clock::Pulses;
 
 pub use controller::{NodeLifecycle, Reason};
-pub use decide::{Decision, NodeView, Plan, Silence, decide};
+pub use decide::{Decision, Plan, Silence, decide};
 pub use observe::Observations;
+pub use view::NodeView;
 
 /// The periods of the node lifecycle controller.
 #[derive(Clone, Debug, PartialEq, Eq)]

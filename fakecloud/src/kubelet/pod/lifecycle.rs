@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::plan::{ContainerPlan, PodPlan, RestartPolicy, Role};
 use crate::kubelet::facts::{SeenContainer, SeenState};
+use crate::kubelet::plan::{ContainerPlan, PodPlan, RestartPolicy, Role};
 use crate::model::later;
 
 /// The first pause before a restart, and the longest; each is twice the one before.

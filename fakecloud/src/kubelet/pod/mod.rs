@@ -3,8 +3,6 @@
 //! What must not live here: other pods, Nodes, and when statuses are written.
 
 pub(super) mod lifecycle;
-pub(super) mod plan;
-pub(super) mod quantity;
 pub(super) mod status;
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::lifecycle::{Exit, PodRun, State};
-use super::plan::{PlanError, PodPlan, Role};
 use crate::kubelet::facts::{PodFacts, PodKey, PodPhase};
-use crate::kubelet::objects::seconds;
+use crate::kubelet::plan::{PlanError, PodPlan, Role};
+use crate::kubelet::times::seconds;
 
 /// Since when which of a pod's conditions is what it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::{Value, json};
 
-use super::plan::{PodPlan, RestartPolicy, Role};
+use crate::kubelet::plan::{PodPlan, RestartPolicy, Role};
 
 fn plan(spec: Value, annotations: &[(&str, &str)]) -> PodPlan {
     let spec: PodSpec = serde_json::from_value(spec).unwrap();

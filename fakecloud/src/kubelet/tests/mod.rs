@@ -16,7 +16,7 @@ use self::world::{World, at};
 use super::conditions::{self, Readiness};
 use super::facts::NodeFacts;
 use super::objects::{Host, OfPods, Renewal};
-use crate::config::KubeletSettings;
+use crate::Config;
 use crate::model::test_request as request;
 
 const TOKEN_SECRET: &str = "0123456789abcdef";
@@ -230,7 +230,7 @@ fn a_node_and_its_lease_look_as_a_kubelet_makes_them() {
     world.cloud.create_machine(&request, at(0)).result.unwrap();
     world.cloud.advance(at(4));
     let vm = world.cloud.vms().next().unwrap();
-    let host = Host::of(vm, world.cloud.config().machine_types.get("small"));
+    let host = Host::of(vm, world.cloud.settings().machine_types.get("small"));
     let node = host.node("c1", false, at(5)).unwrap();
     let labels = node.metadata.labels.clone().unwrap();
     assert_eq!(labels["topology.kubernetes.io/zone"], "local-1");
@@ -266,13 +266,13 @@ fn a_node_and_its_lease_look_as_a_kubelet_makes_them() {
     assert_eq!(patch["status"]["capacity"]["memory"], "8Gi");
     assert_eq!(patch["status"]["images"][0]["names"][0], "nginx");
     assert_eq!(patch["status"]["volumesInUse"], json!(["kubernetes.io/csi/d^1"]));
-    let lease = Renewal::new("a", "1", &KubeletSettings::default(), false, at(6));
+    let lease = Renewal::new("a", "1", &Config::default().settings().kubelet, false, at(6));
     assert_eq!(lease.patch(), lease.whole());
     let whole = lease.whole();
     assert_eq!(whole["spec"]["leaseDurationSeconds"], 40);
     assert_eq!(whole["spec"]["renewTime"], "2027-01-15T08:00:06.000000Z");
     assert_eq!(whole["metadata"]["ownerReferences"][0]["uid"], "1");
-    let again = Renewal::new("a", "1", &KubeletSettings::default(), true, at(16));
+    let again = Renewal::new("a", "1", &Config::default().settings().kubelet, true, at(16));
     assert_eq!(
         again.patch(),
         json!({"spec": {"holderIdentity": "a", "renewTime": "2027-01-15T08:00:16.000000Z"}})

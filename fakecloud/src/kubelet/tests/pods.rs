@@ -475,7 +475,7 @@ fn a_kubelet_that_finds_pods_running_takes_them_as_they_are() {
     let mut world = annotated(&[("exit-code", "1"), ("run-for", "10s")]);
     world.until(25);
     let before = world.status_of("p").clone();
-    world.fleet = crate::kubelet::fleet::Fleet::new(world.cloud.config().kubelet.clone(), "c1".to_owned());
+    world.fleet = crate::kubelet::fleet::Fleet::new(crate::Config::default().settings().kubelet, "c1".to_owned());
     world.settle();
     world.show();
     world.until(30);

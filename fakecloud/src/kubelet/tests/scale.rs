@@ -15,7 +15,7 @@ fn joined(count: usize) -> World {
     world.now = super::world::at(4);
     world.cloud.advance(world.now);
     for vm in world.cloud.vms() {
-        let machine_type = world.cloud.config().machine_types.get(&vm.machine_type);
+        let machine_type = world.cloud.settings().machine_types.get(&vm.machine_type);
         world.fleet.vm(vm, |vm| Host::of(vm, machine_type), world.now);
     }
     world

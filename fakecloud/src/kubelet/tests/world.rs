@@ -54,8 +54,8 @@ impl World {
         };
         config.check().unwrap();
         Self {
-            fleet: Fleet::new(config.kubelet.clone(), "c1".to_owned()),
-            cloud: Cloud::new(config, Seed::new(1), at(0)),
+            fleet: Fleet::new(config.settings().kubelet, "c1".to_owned()),
+            cloud: Cloud::new(config.settings().cloud, Seed::new(1), at(0)),
             nodes: BTreeMap::new(),
             secret: None,
             pods: BTreeMap::new(),
@@ -130,7 +130,7 @@ impl World {
         for _ in 0..1000 {
             self.cloud.advance(self.now);
             for vm in self.cloud.vms() {
-                let machine_type = self.cloud.config().machine_types.get(&vm.machine_type);
+                let machine_type = self.cloud.settings().machine_types.get(&vm.machine_type);
                 self.fleet.vm(vm, |vm| Host::of(vm, machine_type), self.now);
             }
             self.fleet.advance(self.now);

@@ -146,11 +146,11 @@ fn in_a_brown_out_some_calls_fail_and_the_others_are_late() {
 
 #[test]
 fn a_failure_that_makes_no_sense_is_refused() {
-    let config = Config {
+    let settings = Settings {
         zones: vec!["near".to_owned()],
-        ..Config::default()
+        ..configured("")
     };
-    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings, Seed::new(1), at(0));
     let mut refused = |zone: &str, percent: u32, lasts: Option<Duration>| {
         let mut outage = ZoneOutage::new(zone, ZoneFailure::BrownOut, at(0));
         outage.error_percent = percent;

@@ -136,7 +136,7 @@ fn a_partial_creation_leaves_parts_that_the_next_one_uses(
 
 #[test]
 fn a_driver_that_reuses_nothing_leaks_parts_at_every_try() {
-    let mut cloud = Cloud::new(config(DuplicateCreates::Two), Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings(DuplicateCreates::Two), Seed::new(1), at(0));
     struck(
         &mut cloud,
         "{operation: create, code: Internal, partial: nics, times: 3}",
@@ -172,11 +172,11 @@ fn a_partial_deletion_leaves_disks_and_interfaces_until_the_next_one() {
 
 #[test]
 fn a_partial_initialization_switches_one_interface_and_the_vm_stays_uninitialized() {
-    let config = Config {
+    let settings = Settings {
         require_initialize: true,
-        ..config(DuplicateCreates::One)
+        ..settings(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings, Seed::new(1), at(0));
     let mut wanted = request("a");
     wanted.class.provider_spec["nics"] = json!([
         {"name": "eth0", "sourceDestinationCheck": false}, {"name": "eth1", "ipv6": true},

@@ -1,15 +1,14 @@
 //! Parts, volumes, limits, credentials, hot updates, and the ledger's own audit.
 
 use super::*;
-use crate::model::{FindingKind, Looking};
-use crate::{MachineType, Token};
+use crate::model::{FindingKind, Looking, MachineType, Token};
 
 fn with(yaml: &str) -> Cloud {
-    let config = Config {
+    let settings = Settings {
         boot_delay: Delay::Constant(BOOT),
-        ..Config::from_yaml("test", yaml).unwrap()
+        ..configured(yaml)
     };
-    Cloud::new(config, Seed::new(1), at(0))
+    Cloud::new(settings, Seed::new(1), at(0))
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn the_region_of_a_vm_is_its_zones() {
 #[test]
 fn machine_types_have_a_price() {
     let cloud = with("machineTypes: {small: {cpu: '2', memory: 8Gi, gpu: '1', price: '0.096'}}");
-    let small: &MachineType = &cloud.config().machine_types["small"];
+    let small: &MachineType = &cloud.settings().machine_types["small"];
     assert_eq!(
         (small.price.as_deref(), small.gpu.as_deref()),
         (Some("0.096"), Some("1"))
@@ -281,7 +280,7 @@ fn the_audit_finds_vms_disks_and_interfaces_without_an_owner() {
 
 #[test]
 fn the_audit_finds_duplicates() {
-    let mut cloud = Cloud::new(config(DuplicateCreates::Two), Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings(DuplicateCreates::Two), Seed::new(1), at(0));
     for second in 0..3 {
         cloud.create_machine(&request("a"), at(second)).result.unwrap();
     }

@@ -16,6 +16,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
+use crate::Config;
 use crate::delay::Delay;
 
 mod events;
@@ -28,16 +29,21 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap() + SignedDuration::from_secs(seconds)
 }
 
-fn config(duplicate_creates: DuplicateCreates) -> Config {
-    Config {
+/// What a configuration sets.
+fn configured(yaml: &str) -> Settings {
+    Config::from_yaml("test", yaml).unwrap().settings().cloud
+}
+
+fn settings(duplicate_creates: DuplicateCreates) -> Settings {
+    Settings {
         duplicate_creates,
         boot_delay: Delay::Constant(BOOT),
-        ..Config::default()
+        ..configured("")
     }
 }
 
 fn cloud() -> Cloud {
-    Cloud::new(config(DuplicateCreates::One), Seed::new(1), at(0))
+    Cloud::new(settings(DuplicateCreates::One), Seed::new(1), at(0))
 }
 
 pub(crate) fn request(machine: &str) -> MachineRequest {
@@ -109,7 +115,7 @@ fn with_the_switch_at_one_a_second_creation_answers_the_vm_that_is_there() {
 
 #[test]
 fn with_the_switch_at_two_a_second_creation_makes_a_second_vm() {
-    let mut cloud = Cloud::new(config(DuplicateCreates::Two), Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings(DuplicateCreates::Two), Seed::new(1), at(0));
     let first = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let second = cloud.create_machine(&request("a"), at(1)).result.unwrap();
     assert_ne!(first.provider_id, second.provider_id);
@@ -122,11 +128,11 @@ fn with_the_switch_at_two_a_second_creation_makes_a_second_vm() {
 
 #[test]
 fn a_vm_that_must_be_initialized_says_so_and_names_itself() {
-    let config = Config {
+    let settings = Settings {
         require_initialize: true,
-        ..config(DuplicateCreates::One)
+        ..settings(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings, Seed::new(1), at(0));
     assert_eq!(code(cloud.initialize_machine(&request("a"), "", at(0))), Code::NotFound);
     let vm = cloud.create_machine(&request("a"), at(0)).result.unwrap();
     let error = cloud.machine_status(&request("a"), "", at(1)).result.unwrap_err();
@@ -246,11 +252,11 @@ fn an_error_after_the_effect_leaves_a_vm() {
 
 #[test]
 fn a_slow_call_commits_at_once_and_answers_late() {
-    let config = Config {
-        call_latency: GoDuration(Duration::from_millis(100)),
-        ..config(DuplicateCreates::One)
+    let settings = Settings {
+        call_latency: Duration::from_millis(100),
+        ..settings(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings, Seed::new(1), at(0));
     let latency = Delay::Constant(Duration::from_secs(3));
     cloud
         .add_fault(
@@ -340,11 +346,11 @@ fn a_held_vm_waits_for_its_step_or_its_release() {
 
 #[test]
 fn a_hold_keeps_a_vm_that_is_already_pending_and_a_deletion() {
-    let config = Config {
-        termination_delay: GoDuration(BOOT),
-        ..config(DuplicateCreates::One)
+    let settings = Settings {
+        termination_delay: BOOT,
+        ..settings(DuplicateCreates::One)
     };
-    let mut cloud = Cloud::new(config, Seed::new(1), at(0));
+    let mut cloud = Cloud::new(settings, Seed::new(1), at(0));
     cloud.create_machine(&request("a"), at(0)).result.unwrap();
     cloud.hold("a", at(1)).unwrap();
     cloud.advance(at(60));
@@ -370,12 +376,12 @@ fn user_data_and_credentials_stay_out_of_the_log_and_of_debug_output() {
 
 #[test]
 fn one_machines_boot_delay_does_not_depend_on_the_others() {
-    let config = Config {
+    let settings = Settings {
         boot_delay: "1s-60s".parse().unwrap(),
-        ..config(DuplicateCreates::One)
+        ..settings(DuplicateCreates::One)
     };
     let boot_of_b = |before: &[&str]| {
-        let mut cloud = Cloud::new(config.clone(), Seed::new(4), at(0));
+        let mut cloud = Cloud::new(settings.clone(), Seed::new(4), at(0));
         for name in before {
             cloud.create_machine(&request(name), at(0)).result.unwrap();
         }
@@ -466,8 +472,8 @@ proptest! {
         termination in 0..4u64,
     ) {
         let duplicates = if two { DuplicateCreates::Two } else { DuplicateCreates::One };
-        let config = Config { termination_delay: GoDuration(Duration::from_secs(termination)), ..config(duplicates) };
-        let mut cloud = Cloud::new(config, Seed::new(9), at(0));
+        let settings = Settings { termination_delay: Duration::from_secs(termination), ..settings(duplicates) };
+        let mut cloud = Cloud::new(settings, Seed::new(9), at(0));
         let mut now = at(0);
         let (mut ended, mut ids) = (BTreeSet::new(), BTreeSet::new());
         for step in &steps {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::registry::LabelSelector;
+use crate::selector::{LabelSelector, text_of};
 use crate::status::ApiError;
 
 /// A ClusterRole as far as gathering is concerned.
@@ -27,7 +27,7 @@ pub(crate) fn selectors(role: &Value) -> Result<Option<Vec<LabelSelector>>, ApiE
     let parsed = selectors
         .into_iter()
         .flatten()
-        .map(|selector| LabelSelector::parse(&crate::registry::labels::text_of(selector)));
+        .map(|selector| LabelSelector::parse(&text_of(selector)));
     parsed.collect::<Result<_, _>>().map(Some)
 }
 

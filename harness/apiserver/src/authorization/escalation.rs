@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::index::{Index, RoleReference, Verdict};
 use super::rule::{Rule, description, missing, quoted};
 use super::{Action, GROUP, ResourceAction};
-use crate::registry::Guard;
+use crate::guard::Guard;
+use crate::identity::Identity;
 use crate::resource::Resource;
-use crate::server::Identity;
 use crate::status::ApiError;
 
 /// The check for one writer.

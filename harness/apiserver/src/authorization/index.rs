@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Action, rule::Rule};
-use crate::server::Identity;
+use crate::identity::Identity;
 use crate::store::Key;
 
 const SUPERUSERS: &str = "system:masters";

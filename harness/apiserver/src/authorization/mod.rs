@@ -24,8 +24,9 @@ pub use rule::Rule;
 
 use index::{Binding, Index, Role, Verdict};
 
-use crate::registry::{Entry, Guard};
-use crate::server::Identity;
+use crate::guard::Guard;
+use crate::identity::Identity;
+use crate::resource::Resource;
 use crate::signal;
 use crate::store::{Key, Scope, Store};
 
@@ -137,16 +138,16 @@ impl Authorizer {
         &self,
         store: &Store,
         who: &Identity,
-        entry: &Entry,
+        resource: &Arc<Resource>,
         namespace: &str,
     ) -> Option<Arc<dyn Guard>> {
-        if entry.resource.group != GROUP || Index::is_superuser(who) {
+        if resource.group != GROUP || Index::is_superuser(who) {
             return None;
         }
         Some(Arc::new(escalation::NoEscalation {
             index: self.index(store)?,
             writer: who.clone(),
-            resource: Arc::clone(&entry.resource),
+            resource: Arc::clone(resource),
             namespace: namespace.to_owned(),
         }))
     }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{is_true, items, rows, text, texts};
 use crate::jsonpath::JsonPath;
-use crate::registry::labels::is_dns_subdomain;
 use crate::status::FieldError;
+use crate::syntax::is_dns_subdomain;
 
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an \
     alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \

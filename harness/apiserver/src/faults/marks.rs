@@ -1,15 +1,12 @@
 //! When which revision was the newest: what a cache that lags by a duration goes by.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clock::Clock;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
-
-use crate::observe::{Commit, DeliveryRecord, FaultRecord, Observer, RequestRecord};
 
 /// Revisions with the times of their commits, kept only while a rule asks for them.
 #[derive(Debug)]
@@ -56,7 +53,7 @@ impl Marks {
         kept.marks.get(older.saturating_sub(1)).map(|(_, revision)| *revision)
     }
 
-    fn committed(&self, revision: u64) {
+    pub(crate) fn committed(&self, revision: u64) {
         if !self.wanted.load(Ordering::Relaxed) {
             return;
         }
@@ -71,40 +68,6 @@ impl Marks {
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock()
-    }
-}
-
-/// The server's observer, with marks kept of each commit.
-#[derive(Debug)]
-pub(crate) struct Marking {
-    pub(crate) marks: Arc<Marks>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-}
-
-impl Observer for Marking {
-    fn commit(&self, commit: &Commit<'_>) {
-        self.marks.committed(commit.change.revision);
-        if let Some(observer) = &self.observer {
-            observer.commit(commit);
-        }
-    }
-
-    fn request(&self, record: &RequestRecord<'_>) {
-        if let Some(observer) = &self.observer {
-            observer.request(record);
-        }
-    }
-
-    fn delivery(&self, record: &DeliveryRecord<'_>) {
-        if let Some(observer) = &self.observer {
-            observer.delivery(record);
-        }
-    }
-
-    fn fault(&self, record: &FaultRecord<'_>) {
-        if let Some(observer) = &self.observer {
-            observer.fault(record);
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod action;
 mod check;
 mod decide;
+mod facts;
 mod live;
 mod marks;
 mod open_watch;
@@ -14,6 +15,7 @@ mod parse;
 mod pattern;
 mod period;
 mod rule;
+mod verb;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,12 +29,14 @@ use parking_lot::{Mutex, MutexGuard};
 pub use action::{Action, At, Behind, Class, Cut};
 pub use check::Invalid;
 pub(crate) use decide::{Passage, Strike};
-pub use live::{Facts, Freshness, Status};
-pub(crate) use marks::{Marking, Marks};
+pub use facts::{Facts, Freshness};
+pub use live::Status;
+pub(crate) use marks::Marks;
 pub(crate) use open_watch::{OpenWatch, Weather};
 pub use parse::{Unreadable, parse};
 pub use pattern::Pattern;
-pub use rule::{Match, Rule, Verb, Window};
+pub use rule::{Match, Rule, Window};
+pub use verb::Verb;
 
 use live::Live;
 

@@ -6,7 +6,8 @@ use http::header::AUTHORIZATION;
 use super::impersonation;
 use super::path::Route;
 use crate::authorization::Action;
-use crate::server::{Identity, Inner};
+use crate::identity::Identity;
+use crate::inner::Inner;
 use crate::status::ApiError;
 
 impl Inner {

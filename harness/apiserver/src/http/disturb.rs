@@ -9,9 +9,9 @@ use super::body::decode;
 use super::{Arrival, Body, Route, error_response, json_response, render};
 use crate::authorization::Action as Wanted;
 use crate::faults::{Action, At, Facts, Freshness, Passage, Strike, Verb};
+use crate::inner::Inner;
 use crate::life::{Disconnected, broken};
 use crate::observe::FaultRecord;
-use crate::server::Inner;
 use crate::status::ApiError;
 
 impl Inner {

@@ -7,7 +7,7 @@
 use http::HeaderMap;
 
 use crate::authorization::{Action, ResourceAction};
-use crate::server::Identity;
+use crate::identity::Identity;
 use crate::status::ApiError;
 
 const USER: &str = "impersonate-user";

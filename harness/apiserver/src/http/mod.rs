@@ -34,9 +34,10 @@ use query::Query;
 use render::Presentation;
 
 use crate::authorization::{Action, exact_name};
+use crate::identity::{ANONYMOUS, Identity};
+use crate::inner::Inner;
 use crate::life::Disconnected;
 use crate::observe::RequestRecord;
-use crate::server::{ANONYMOUS, Identity, Inner};
 use crate::status::ApiError;
 use crate::table::Include;
 

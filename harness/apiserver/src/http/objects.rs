@@ -282,7 +282,7 @@ fn write_options(exchange: &Exchange<'_>, entry: &Entry, namespace: &str) -> Res
     let mut options = exchange.query.write()?;
     options.guard = server
         .authorizer
-        .guard(server.registry.store(), exchange.caller, entry, namespace);
+        .guard(server.registry.store(), exchange.caller, &entry.resource, namespace);
     Ok(options)
 }
 

@@ -1,9 +1,10 @@
 //! Query parameters: decoding them, and the options that requests carry there.
 
 use crate::registry::{
-    DeleteOptions, Entry, FieldSelector, FieldValidation, LabelSelector, ListOptions, ListRevision, WatchOptions,
-    WriteOptions, parse_dry_run,
+    DeleteOptions, Entry, FieldSelector, FieldValidation, ListOptions, ListRevision, WatchOptions, WriteOptions,
+    parse_dry_run,
 };
+use crate::selector::LabelSelector;
 use crate::status::{ApiError, FieldError};
 
 /// The decoded parameters, in their order.

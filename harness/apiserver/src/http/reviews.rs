@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::Exchange;
 use super::body::decode;
 use crate::authorization::{Action, ResourceAction, Rule};
+use crate::identity::Identity;
 use crate::registry::{Entry, check_question, time_text};
 use crate::resource::Shape;
-use crate::server::Identity;
 use crate::status::{ApiError, FieldError};
 use crate::types;
 

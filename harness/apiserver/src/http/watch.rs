@@ -11,10 +11,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::render::{Presentation, error_event};
 use crate::faults::{OpenWatch, Weather};
+use crate::inner::Inner;
 use crate::life::{Disconnected, Moment};
 use crate::observe::DeliveryRecord;
 use crate::registry::{Entry, Event, Watch};
-use crate::server::Inner;
 use crate::signal;
 use crate::status::ApiError;
 

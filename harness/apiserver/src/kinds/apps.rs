@@ -6,9 +6,8 @@ use super::fields::{default, default_within, immutable, items, not_negative, one
 use super::pods::{defaults, spec};
 use super::row::Row;
 use super::syntax;
-use crate::registry::LabelSelector;
-use crate::registry::labels::text_of;
 use crate::resource::{Generation, Printer, Resource};
+use crate::selector::{LabelSelector, text_of};
 use crate::status::FieldError;
 use crate::table::printers;
 

@@ -1,7 +1,7 @@
 //! Texts that must have a certain form, and what upstream says of those that have not.
 
-use crate::registry::labels::{is_dns_subdomain, is_label_value, is_qualified_name};
 use crate::status::FieldError;
+use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name};
 
 const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and \
     must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \

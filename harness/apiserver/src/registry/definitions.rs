@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Entry, Registry, Written, metadata, tree, update::Attempt};
+use super::{DeleteOptions, Entry, Registry, Written, attempt::Attempt, metadata, tree};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::store::{Key, Object, Scope};

@@ -6,8 +6,8 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{
-    DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written, definitions, metadata,
-    namespaces, success, time_text, tree, update::Attempt,
+    DeleteOptions, Entry, ListOptions, Page, Payload, Propagation, Registry, Written, attempt::Attempt, definitions,
+    metadata, namespaces, success, time_text, tree,
 };
 use crate::resource::Resource;
 use crate::status::ApiError;

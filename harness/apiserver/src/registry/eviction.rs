@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::labels::{LabelSelector, text_of};
-use super::{DeleteOptions, Entry, ListOptions, Payload, Registry, Written, delete, metadata, tree, update::Attempt};
+use super::{DeleteOptions, Entry, ListOptions, Payload, Registry, Written, attempt::Attempt, delete, metadata, tree};
+use crate::selector::{LabelSelector, text_of};
 use crate::status::ApiError;
 use crate::store::{Key, Object};
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::labels::{is_dns_subdomain, is_label_value, is_qualified_name};
 use crate::resource::Resource;
 use crate::status::FieldError;
+use crate::syntax::{is_dns_subdomain, is_label_value, is_qualified_name, qualified_name_rule};
 
 /// All annotations together may be this long, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -229,22 +229,6 @@ pub fn validate(resource: &Resource, new: &Value, old: Option<&Value>) -> Vec<Fi
     errors
 }
 
-/// What a label key, annotation key or finalizer that is none should have been.
-pub(super) fn qualified_name_rule(key: &str) -> &'static str {
-    if key.matches('/').count() > 1 {
-        KEY
-    } else {
-        QUALIFIED_NAME
-    }
-}
-
-const KEY: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end \
-    with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. \
-    'example.com/MyName')";
-const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and \
-    end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";

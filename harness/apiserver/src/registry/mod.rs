@@ -5,6 +5,7 @@
 //! `namespaces`, `pods`, `definitions`.
 
 mod accounts;
+mod attempt;
 mod catalog;
 mod create;
 mod definitions;
@@ -12,7 +13,6 @@ mod delete;
 mod eviction;
 mod expiry;
 mod fields;
-pub(crate) mod labels;
 mod list;
 mod metadata;
 mod namespaces;
@@ -37,11 +37,9 @@ use serde_json::Value;
 
 pub use catalog::{Catalog, Entry};
 pub use fields::FieldSelector;
-pub use labels::LabelSelector;
 pub use list::Page;
 pub use options::{
-    DeleteOptions, FieldValidation, Guard, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions,
-    parse_dry_run,
+    DeleteOptions, FieldValidation, ListOptions, ListRevision, Propagation, WatchOptions, WriteOptions, parse_dry_run,
 };
 pub use patch::PatchKind;
 pub use update::Part;

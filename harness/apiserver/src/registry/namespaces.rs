@@ -147,8 +147,8 @@ impl Registry {
             let left = (!finalizers.is_empty()).then(|| finalizers.into());
             metadata::put(metadata::member_object(&mut value, "spec"), "finalizers", left);
             match self.replace(entry, &current, value, false, Vec::new())? {
-                super::update::Attempt::Done(_) => return Ok(()),
-                super::update::Attempt::Raced => {}
+                super::attempt::Attempt::Done(_) => return Ok(()),
+                super::attempt::Attempt::Raced => {}
             }
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{FieldSelector, LabelSelector};
+use super::FieldSelector;
+use crate::guard::Guard;
+use crate::selector::LabelSelector;
 use crate::status::{ApiError, FieldError};
 
 /// What to do with unknown and duplicate fields.
@@ -17,14 +19,6 @@ pub enum FieldValidation {
     Warn,
     /// Refuse the request.
     Strict,
-}
-
-/// Looks at an object that a client wants to write, as it was sent, before it is validated; the old one
-/// is there on update.
-pub trait Guard: Send + Sync + std::fmt::Debug {
-    /// # Errors
-    /// Why it must not be written.
-    fn check(&self, new: &Value, old: Option<&Value>) -> Result<(), ApiError>;
 }
 
 /// Options of every write.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Entry, Part, Registry, WriteOptions, Written, create, metadata, tree, update::Attempt};
+use super::{Entry, Part, Registry, WriteOptions, Written, attempt::Attempt, create, metadata, tree};
 use crate::patch;
 use crate::resource::{Resource, Shape};
 use crate::status::{ApiError, FieldError};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Entry, Payload, Registry, WriteOptions, Written, metadata, tree, update::Attempt};
+use super::{Entry, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
 use crate::status::{ApiError, FieldError};
 use crate::store::Key;
 

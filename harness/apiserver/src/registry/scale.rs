@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, labels, metadata, tree, update::Attempt,
-};
+use super::{Entry, Part, PatchKind, Payload, Registry, WriteOptions, Written, attempt::Attempt, metadata, tree};
 use crate::resource::{Resource, Shape, Subresource};
+use crate::selector::text_of;
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 
@@ -143,7 +142,7 @@ fn view(resource: &Resource, object: &Object) -> Result<Value, ApiError> {
     };
     let mut status = json!({ "replicas": number(paths.status_replicas) });
     if let Some(selector) = paths.selector.and_then(|path| value.pointer(&pointer(path))) {
-        status["selector"] = labels::text_of(selector).into();
+        status["selector"] = text_of(selector).into();
     }
     let mut metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

@@ -3,6 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::resource::{Generation, Printer, Selectable, Shape, Subresource};
+use crate::selector::LabelSelector;
 use crate::store::ChangeKind;
 
 fn row(group: &str, kind: &str, plural: &str, shape: &'static str) -> Resource {

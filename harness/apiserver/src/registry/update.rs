@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::attempt::Attempt;
 use super::{Entry, Payload, Registry, WriteOptions, Written, create, delete, metadata, tree};
 use crate::resource::{Generation, Resource};
 use crate::status::{ApiError, FieldError};
@@ -19,13 +20,6 @@ pub enum Part {
     Status,
     /// `namespaces/finalize`: `spec.finalizers` only.
     Finalize,
-}
-
-/// One attempt at an update.
-pub(super) enum Attempt {
-    Done(Written),
-    /// Somebody else was faster; read and try again.
-    Raced,
 }
 
 impl Registry {

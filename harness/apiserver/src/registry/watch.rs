@@ -5,8 +5,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Entry, FieldSelector, LabelSelector, Registry, WatchOptions};
+use super::{Entry, FieldSelector, Registry, WatchOptions};
 use crate::resource::Resource;
+use crate::selector::LabelSelector;
 use crate::status::ApiError;
 use crate::store::{Change, ChangeKind, Cursor, Lost, Object, Scope};
 

@@ -15,9 +15,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::{Authority, ServeError, kubeconfig};
+use super::{ServeError, kubeconfig};
+use crate::authority::Authority;
+use crate::identity::Identity;
+use crate::inner::Inner;
 use crate::life::restarted;
-use crate::server::{Identity, Inner, Server};
+use crate::server::Server;
 
 /// One client may have that many requests and watches open on a connection.
 const STREAMS: u32 = 1000;

@@ -2,13 +2,12 @@
 //!
 //! It turns bytes into requests with an identity; what a request means is decided elsewhere.
 
-mod authority;
 mod kubeconfig;
 mod listener;
 
 use std::net::SocketAddr;
 
-pub use authority::{Authority, Issued};
+pub use crate::authority::{Authority, CertificateError, Issued};
 pub use kubeconfig::write_private;
 pub use listener::Serving;
 
@@ -29,12 +28,9 @@ pub enum ServeError {
         /// Its reason.
         source: std::io::Error,
     },
-    /// A certificate could not be made.
-    #[error("making a certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
-    /// TLS could not be set up.
-    #[error("setting up TLS: {0}")]
-    Tls(#[from] rustls::Error),
+    /// A certificate could not be made or used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// A simulated server has no certificates.
     #[error("a server on a simulated clock has no sockets; use Server::service")]
     Simulated,

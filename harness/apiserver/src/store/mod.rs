@@ -4,6 +4,7 @@
 //! a revision, inserting the object and appending to the history are one critical section, so a
 //! watcher that has seen revision N has seen everything up to N.
 
+mod commit;
 mod object;
 mod table;
 #[cfg(test)]
@@ -15,11 +16,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+pub use commit::{Commit, CommitListener};
 pub use object::{Draft, Key, Meta, Object};
 
 use table::Table;
 
-use crate::observe::{Commit, Observer};
 use crate::signal;
 
 /// What a change did.
@@ -166,12 +167,12 @@ pub struct Store {
     /// Changes kept for each table.
     history: usize,
     first: u64,
-    observer: Option<Arc<dyn Observer>>,
+    listener: Option<Arc<dyn CommitListener>>,
 }
 
 impl Store {
     /// An empty store. `history` is how many changes are kept for each table.
-    pub fn new(first_revision: u64, history: usize, observer: Option<Arc<dyn Observer>>) -> Self {
+    pub fn new(first_revision: u64, history: usize, listener: Option<Arc<dyn CommitListener>>) -> Self {
         let core = Core {
             revision: first_revision,
             tables: BTreeMap::new(),
@@ -182,7 +183,7 @@ impl Store {
             revisions,
             history,
             first: first_revision,
-            observer,
+            listener,
         }
     }
 
@@ -219,7 +220,7 @@ impl Store {
     }
 
     /// Puts an object there as if it had always been there: at an early revision, outside of history
-    /// and unseen by the observer. Only before the first commit.
+    /// and unseen by the listener. Only before the first commit.
     pub fn seed(&self, table: &str, draft: Draft, revision: u64) {
         let mut core = self.lock();
         if let Some(table) = core.tables.get_mut(table) {
@@ -432,8 +433,8 @@ impl Store {
             object: Arc::clone(&object),
             previous,
         };
-        if let Some(observer) = &self.observer {
-            observer.commit(&Commit {
+        if let Some(listener) = &self.listener {
+            listener.committed(&Commit {
                 resource: name,
                 change: &change,
             });

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::server::{Identity, Inner};
+use crate::identity::Identity;
+use crate::inner::Inner;
 use crate::store::Key;
 
 const BOOTSTRAP_TYPE: &str = "bootstrap.kubernetes.io/token";

@@ -5,12 +5,9 @@
 
 mod bootstrap;
 mod request;
-mod signer;
 #[cfg(test)]
 mod tests;
 mod verify;
-
-pub(crate) use signer::Signer;
 
 /// Who issues the tokens, and whom they are for unless the request says otherwise.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::ISSUER;
+use crate::inner::Inner;
 use crate::registry::{check_question, time_text, tree};
-use crate::server::Inner;
 use crate::status::{ApiError, FieldError};
 use crate::store::{Key, Object};
 use crate::types;

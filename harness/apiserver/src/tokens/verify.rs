@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::ISSUER;
-use crate::server::{Identity, Inner};
+use crate::identity::Identity;
+use crate::inner::Inner;
 use crate::store::Key;
 
 const INVALID: &str = "invalid bearer token";

@@ -9,26 +9,9 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::count::{evictions, expected, failed, healthy, needs_scales, status};
 use super::expected::{Scales, scales};
-use super::stale;
+use super::{Reason, stale};
 use crate::selector::Selector;
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, Severity, View};
-
-/// Why a budget or a pod is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Its status does not say how things are.
-    Outdated,
-    /// How things are cannot be found out.
-    SyncFailed,
-    /// A scale has to be asked for.
-    ScaleUnknown,
-    /// An eviction has not led to a deletion.
-    NotDeleted,
-    /// A pod was to be disrupted and was not.
-    NotDisrupted,
-    /// Nothing is selected, or something that nobody scales.
-    Noteworthy,
-}
 
 /// What is decided about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target, catalog};
+use crate::foundation::served;
+use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target};
 
 /// The sum of the scales, as far as it is known.
 #[derive(Debug, PartialEq)]
@@ -136,7 +137,7 @@ fn known<K: Cached>(
 }
 
 fn custom(group: &str, owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scale {
-    let served = catalog::served(caches)
+    let served = served(caches)
         .into_iter()
         .map(|served| served.resource)
         .find(|resource| resource.group == group && resource.kind == owner.kind.as_str());

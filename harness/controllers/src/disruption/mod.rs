@@ -6,8 +6,10 @@
 mod controller;
 mod count;
 mod expected;
+mod reason;
 mod stale;
 #[cfg(test)]
 mod tests;
 
-pub use controller::{Disruption, Key, Reason};
+pub use controller::{Disruption, Key};
+pub use reason::Reason;

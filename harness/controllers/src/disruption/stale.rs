@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{Action, Plan};
 
-use super::controller::Reason;
+use super::Reason;
 
 /// How long a pod may be said to be about to be disrupted.
 const TIMEOUT: SignedDuration = SignedDuration::from_mins(2);

@@ -59,7 +59,7 @@ macro_rules! cached_kinds {
             pub metadata: BTreeMap<ResourceType, Cache<Metadata>>,
             /// What discovery has found, without the kinds of custom resource definitions; `None`
             /// before it has answered, and when nobody asked for it.
-            pub discovered: Option<Vec<crate::catalog::Served>>,
+            pub discovered: Option<Vec<super::Served>>,
         }
 
         impl Default for Caches {

@@ -12,6 +12,7 @@
 mod action;
 mod cache;
 mod caches;
+mod catalog;
 mod controller;
 pub(crate) mod feed;
 mod perform;
@@ -19,6 +20,7 @@ mod recorder;
 mod resource;
 pub(crate) mod run;
 mod schedule;
+mod served;
 mod worker;
 
 pub(crate) use action::reference_of;
@@ -26,7 +28,9 @@ pub use action::{Action, Deletion, Patch, Preconditions, Propagation, Severity, 
 pub use cache::Cache;
 pub(crate) use caches::Update;
 pub use caches::{Cached, Caches, Change, Kind, Transition};
+pub(crate) use catalog::served;
 pub use controller::{Controller, Plan, Queue, View};
 pub use perform::{Failure, Outcome};
 pub use resource::{Metadata, Object, ObjectKey, ResourceType};
+pub use served::Served;
 pub(crate) use worker::{AnyWorker, Worker};

@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::action::Action;
 use super::caches::{Caches, Change, Kind, Update, metadata_updates};
+use super::catalog;
 use super::controller::View;
 use super::perform::{Outcome, perform};
 use super::recorder::{Recorder, send};
 use super::resource::ResourceType;
 use super::worker::{AnyWorker, all_listed};
-use crate::catalog;
 
 /// How many changes are taken in at once before anything is decided.
 const BATCH: usize = 256;
@@ -254,7 +254,7 @@ impl Engine {
             .collect();
         let wanted: BTreeSet<ResourceType> = catalog::served(&self.caches)
             .into_iter()
-            .filter(catalog::Served::can_be_collected)
+            .filter(super::Served::can_be_collected)
             .map(|served| served.resource)
             .filter(|resource| !covered.contains(&(resource.group.clone(), resource.plural.clone())))
             .collect();

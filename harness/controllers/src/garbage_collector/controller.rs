@@ -6,7 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 use super::decide::{Knowledge, Reason, decide};
 use super::graph::{Graph, Node};
-use crate::{Action, Change, Controller, Kind, Outcome, Plan, Queue, View, catalog};
+use crate::foundation::served;
+use crate::{Action, Change, Controller, Kind, Outcome, Plan, Queue, View};
 
 /// The garbage collector.
 #[derive(Debug, Default)]
@@ -19,7 +20,7 @@ pub struct GarbageCollector {
 
 impl GarbageCollector {
     fn learn_types(&mut self, view: View<'_>, queue: &mut Queue<String>) {
-        self.knowledge.types = catalog::served(view.caches)
+        self.knowledge.types = served(view.caches)
             .into_iter()
             .map(|served| {
                 (

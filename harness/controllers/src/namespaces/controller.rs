@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use serde_json::json;
 
 use super::conditions::{Remains, wanted};
-use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, ResourceType, View, catalog};
+use crate::foundation::served;
+use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, ResourceType, View};
 
 /// The entry of `spec.finalizers` that stands for the namespace's contents.
 const CONTENTS: &str = "kubernetes";
@@ -104,7 +105,7 @@ impl Namespaces {
 
     fn next(&mut self, namespace: &Namespace, view: View<'_>) -> Plan<Reason> {
         let name = namespace.metadata.name.clone().unwrap_or_default();
-        let (pods, others): (Vec<_>, Vec<_>) = catalog::served(view.caches)
+        let (pods, others): (Vec<_>, Vec<_>) = served(view.caches)
             .into_iter()
             .filter(|served| served.resource.namespaced && served.can("deletecollection") && served.can("list"))
             .map(|served| served.resource)

@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::decide::readiness;
-use super::decide::taints::drives_pods_away;
-use super::observe::ready_condition;
+use super::taints::drives_pods_away;
+use super::view::ready_condition;
 use super::zones::{self, NodeLook, Verdict, Zone, Zones};
 use super::{Decision, Observations, Settings, Silence, decide};
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, View};

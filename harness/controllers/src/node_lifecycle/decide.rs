@@ -3,38 +3,18 @@
 //! A plan never builds on its own decisions: what follows from a condition that is written now is
 //! decided when it is seen written.
 
-pub(super) mod taints;
-
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::Settings;
-use super::observe::ready_condition;
-use super::zones::{Permission, Readiness};
+use super::view::{NEVER_POSTED, NodeView, READY, ready_condition};
+use super::zones::Readiness;
+use super::{Settings, taints};
 
-pub(super) const READY: &str = "Ready";
-pub(super) const NEVER_POSTED: &str = "NodeStatusNeverUpdated";
 const STOPPED_POSTING: &str = "NodeStatusUnknown";
 
 /// The conditions that a kubelet reports and that nobody vouches for once it is silent.
 const KUBELET_CONDITIONS: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressure"];
-
-/// What is known about one node.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeView<'a> {
-    /// The Node as last seen.
-    pub node: &'a Node,
-    /// Whether its kubelet has ever posted a status.
-    pub posted: bool,
-    /// When its kubelet last showed a sign of life, on this controller's clock. For a kubelet that
-    /// never did: when the Node was created.
-    pub last_sign: Timestamp,
-    /// The silence (by the time at which Ready turned Unknown) for which its pods have been marked.
-    pub pods_marked_for: Option<Timestamp>,
-    /// Whether its zone lets it have the taint that drives its pods away.
-    pub permission: Permission,
-}
 
 /// What to do about a node now, and when to look at it again without being told of a change.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,11 +9,11 @@ use std::time::Duration;
 use clock::Pulses;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 
-use super::decide::taints::drives_pods_away;
-use super::decide::{NEVER_POSTED, NodeView, READY};
+use super::taints::drives_pods_away;
+use super::view::{NEVER_POSTED, NodeView, ready_condition};
 use super::zones::Permission;
 
 /// Everything this controller remembers.
@@ -187,9 +187,4 @@ fn heartbeat(node: &Node) -> Option<Timestamp> {
             .as_ref()
             .map_or(Timestamp::UNIX_EPOCH, |time| time.0),
     )
-}
-
-pub(super) fn ready_condition(node: &Node) -> Option<&NodeCondition> {
-    let conditions = node.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|condition| condition.type_ == READY)
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::filter::Change;
 use super::place::Diagnosis;
+use super::reason::Change;
 use crate::foundation::ObjectKey;
 
 /// The rest after the first failed attempt, doubled with each further one (kube-scheduler's values).
@@ -173,7 +173,7 @@ impl Backlog {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::filter::Reason;
+    use super::super::reason::Reason;
     use super::*;
 
     fn at(second: i64) -> Timestamp {

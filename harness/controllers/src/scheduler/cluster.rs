@@ -7,10 +7,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 
-use super::matching::Labels;
 use super::node::NodeInfo;
 use super::pod::PodInfo;
 use crate::foundation::{Caches, ObjectKey};
+use crate::matching::Labels;
 
 /// What placing a pod looks at.
 #[derive(Clone, Copy, Debug)]

@@ -16,10 +16,10 @@ use serde_json::json;
 
 use super::backlog::Backlog;
 use super::cluster::{Cluster, World};
-use super::filter::Change as Helpful;
 use super::place::{Diagnosis, Placement, place};
 use super::pod::{DEFAULT_SCHEDULER, PodInfo};
 use super::preempt::preempt;
+use super::reason::Change as Helpful;
 use super::report;
 use super::storage::Binding;
 use crate::foundation::{

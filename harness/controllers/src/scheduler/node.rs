@@ -6,10 +6,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::ResourceExt;
 
-use super::matching::Labels;
 use super::pod::{HostPort, PodInfo};
 use super::resources::Amounts;
 use crate::foundation::ObjectKey;
+use crate::matching::Labels;
 
 /// A node and what is on it.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ impl NodeInfo {
         self.allocatable = list.map(Amounts::of).unwrap_or_default();
         self.allowed_pods = list
             .and_then(|list| list.get("pods"))
-            .map(super::quantity::whole)
+            .map(crate::amounts::whole)
             .unwrap_or_default();
         self.node = Some(node);
     }

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::World;
-use super::filter::{Change, Prepared, Reason, check};
+use super::filter::{Prepared, check};
 use super::node::NodeInfo;
 use super::pod::PodInfo;
+use super::reason::{Change, Reason};
 use super::score;
 use super::storage::{self, Binding};
 

@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, PodSpec, Toleration, Topo
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kube::ResourceExt;
 
-use super::matching::{Labels, selects};
 use super::resources::{Amounts, requests, scored_requests};
 use crate::foundation::ObjectKey;
+use crate::matching::{Labels, selects};
+use crate::volumes::claims::claims;
 
 /// The scheduler that pods name when they name none.
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -292,18 +293,6 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
                 protocol: text(&port.protocol, "TCP"),
                 address: text(&port.host_ip, "0.0.0.0"),
             })
-        })
-        .collect()
-}
-
-/// The claims of a pod, and whether each is made for this pod alone.
-pub fn claims(spec: &PodSpec, pod: &str) -> Vec<(String, bool)> {
-    let volumes = spec.volumes.iter().flatten();
-    volumes
-        .filter_map(|volume| match (&volume.persistent_volume_claim, &volume.ephemeral) {
-            (Some(claim), _) => Some((claim.claim_name.clone(), false)),
-            (None, Some(_)) => Some((format!("{pod}-{}", volume.name), true)),
-            (None, None) => None,
         })
         .collect()
 }

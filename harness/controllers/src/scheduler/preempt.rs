@@ -8,11 +8,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::cluster::World;
 use super::filter::Prepared;
-use super::matching::selects;
 use super::node::NodeInfo;
 use super::place::{Diagnosis, check_with_nominated, counted};
 use super::pod::PodInfo;
 use crate::foundation::{Cache, ObjectKey};
+use crate::matching::selects;
 
 /// The reason of the condition on pods that give way.
 pub const PREEMPTED: &str = "PreemptionByScheduler";
@@ -123,7 +123,7 @@ fn victims_on(world: World<'_>, prepared: &Prepared, pod: &PodInfo, node: &NodeI
     }
     let reasons = check_with_nominated(world, &prepared_then, pod, &node_then);
     if !reasons.is_empty() {
-        return Err(reasons.iter().map(super::filter::Reason::text).collect());
+        return Err(reasons.iter().map(super::reason::Reason::text).collect());
     }
     lower.sort_by_key(|other| importance(other));
     let (violating, others) = split_by_budgets(lower, &world.caches.disruption_budgets);

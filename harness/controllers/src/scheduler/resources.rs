@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::quantity::{milli, whole};
+use crate::amounts::{milli, whole};
 
 /// What a container counts for in scores when it asks for nothing: a tenth of a processor and
 /// 200 MiB (kube-scheduler's values).

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::cluster::World;
-use super::matching::{term_selects_node, tolerated};
 use super::node::NodeInfo;
 use super::pod::{PodInfo, Spread};
 use super::topology::counts_node;
+use crate::matching::{term_selects_node, tolerated};
 
 /// The highest score of each kind, before its weight.
 const HIGHEST: i64 = 100;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use kube::ResourceExt;
 
-use super::filter::Reason;
-use super::matching::{in_topologies, selects_node};
 use super::node::NodeInfo;
 use super::pod::PodInfo;
+use super::reason::Reason;
 use crate::foundation::{Caches, ObjectKey};
+use crate::matching::{in_topologies, selects_node};
 use crate::volumes::fit::{self, BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE};
 
 /// Labels of volumes that say where they are; a node must have the same.

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::cluster::World;
-use super::filter::Reason;
-use super::matching::{selects_node, tolerated};
 use super::node::NodeInfo;
 use super::pod::{PodInfo, Spread};
+use super::reason::Reason;
+use crate::matching::{selects_node, tolerated};
 
 /// How many matching pods each value of a topology label has.
 type Counts = BTreeMap<(String, String), i64>;

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::ResourceExt;
 
-use crate::scheduler::matching::selects;
-use crate::scheduler::quantity::whole;
+use crate::amounts::whole;
+use crate::matching::selects;
 
 /// The annotation of a claim whose binding is complete.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";

@@ -10,6 +10,7 @@
 
 pub mod attach_detach;
 pub mod binder;
+pub mod claims;
 pub mod ephemeral;
 pub mod fit;
 pub mod protection;

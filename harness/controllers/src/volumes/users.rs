@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
+use super::claims::claims;
 use crate::foundation::{ObjectKey, Transition};
-use crate::scheduler::pod::claims;
 
 /// Pods on nodes, by the claims that they use.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::*;
-use crate::faults::{Action, At, Match, Window};
+use crate::faults::{Action, At, Match, Verb, Window};
 
 fn live(matches: Match) -> Live {
     let rule = Rule {

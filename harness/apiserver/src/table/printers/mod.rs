@@ -22,8 +22,8 @@ pub(crate) use self::workloads::{
     controller_revisions, daemon_sets, deployments, disruption_budgets, jobs, replica_sets, stateful_sets,
 };
 use super::age;
-use crate::registry::labels::text_of;
 use crate::resource::{Column, Printer};
+use crate::selector::text_of;
 
 const NONE: &str = "<none>";
 const UNSET: &str = "<unset>";

@@ -5,6 +5,7 @@ use kube::api::ObjectMeta;
 use rstest::rstest;
 
 use super::*;
+use crate::node_lifecycle::zones::Permission;
 
 const CREATED: i64 = 1_000;
 const NOW: i64 = 5_000;

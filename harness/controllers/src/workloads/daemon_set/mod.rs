@@ -7,10 +7,12 @@
 mod decide;
 mod eligible;
 mod pod;
+mod scene;
 mod status;
 mod update;
 
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Backoff, View, decide};
+pub use decide::decide;
+pub use scene::{Backoff, View};

@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
-use super::decide::{Scene, oldest_first};
 use super::eligible::Eligibility;
+use super::scene::{Scene, oldest_first};
 use crate::workloads::meta::counted;
 use crate::workloads::pods;
 

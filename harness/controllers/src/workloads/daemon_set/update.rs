@@ -5,8 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::decide::{Changes, Scene};
 use super::eligible::Eligibility;
+use super::scene::{Changes, Scene};
 use crate::workloads::meta::{self, Rounding, amount, count, size};
 
 /// How many nodes may have a second pod during an update.

@@ -1,33 +1,15 @@
 //! The decision about one Deployment, at its highest level.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::apps::v1::Deployment;
 
 use super::sets::{Scene, Sets};
+use super::view::View;
 use super::{numbers, progress, recreate, revisions, rolling, scale};
 use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::meta::{self, Owner};
-use crate::workloads::plan::{Failure, Note, Plan};
-
-/// What a decision about a Deployment rests on.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// The deployment.
-    pub deployment: Arc<Deployment>,
-    /// The ReplicaSets that it controls, and those of its namespace that nobody controls.
-    pub sets: Vec<Arc<ReplicaSet>>,
-    /// The names of ReplicaSets that are taken, as far as it could want them.
-    pub names: BTreeSet<String>,
-    /// The pods that its ReplicaSets control, those included that are on their way out.
-    pub pods: Vec<Arc<Pod>>,
-    /// What failed at the last attempt.
-    pub failure: Option<Failure>,
-}
+use crate::workloads::plan::{Note, Plan};
 
 /// What to do about a Deployment.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
@@ -132,16 +114,4 @@ fn observe_only(plan: &mut Plan, view: &View, message: &str) {
     let mut changed = Deployment::clone(&view.deployment);
     changed.status.get_or_insert_default().observed_generation = view.deployment.metadata.generation;
     plan.update_status(changed);
-}
-
-impl Scene<'_> {
-    /// Whether the deployment is paused.
-    pub(super) fn is_paused(&self) -> bool {
-        self.spec.paused == Some(true)
-    }
-
-    /// The deployment's spec and how many pods it wants.
-    pub(super) fn wanted(&self) -> (&DeploymentSpec, i32) {
-        (self.spec, numbers::replicas(self.spec))
-    }
 }

@@ -13,9 +13,11 @@ mod revisions;
 mod rolling;
 mod scale;
 mod sets;
+mod view;
 
 #[cfg(test)]
 mod tests;
 
-pub use decide::{View, decide};
+pub use decide::decide;
 pub use revisions::next_set_name;
+pub use view::View;

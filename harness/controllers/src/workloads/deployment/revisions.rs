@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::sets::{Scene, Set, TEMPLATE_HASH, remember_numbers};
-use super::{numbers, progress, rolling};
+use super::{numbers, progress};
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta;
 use crate::workloads::plan::Note;
@@ -123,7 +123,7 @@ fn create(scene: &mut Scene<'_>) -> bool {
     let mut set = new_set(scene, &hash, name);
     remember_numbers(&mut set, scene.spec);
     scene.sets.new = Some(Set::to_create(set));
-    let replicas = rolling::new_set_replicas(scene);
+    let replicas = scene.new_set_replicas();
     let Some(set) = &mut scene.sets.new else { return false };
     set.set_replicas(replicas);
     let name = set.name().to_owned();

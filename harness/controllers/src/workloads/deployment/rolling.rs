@@ -14,23 +14,9 @@ pub fn roll_out(scene: &mut Scene<'_>) {
     }
 }
 
-/// How many pods the new set may have now.
-pub fn new_set_replicas(scene: &Scene<'_>) -> i32 {
-    let (spec, wanted) = scene.wanted();
-    let current = scene.sets.new.as_ref().map_or(0, Set::replicas);
-    if numbers::is_recreate(spec) {
-        return wanted;
-    }
-    let room = wanted + numbers::max_surge(spec) - scene.sets.total();
-    if room <= 0 {
-        return current;
-    }
-    current + room.min(wanted - current)
-}
-
 fn grow_new(scene: &mut Scene<'_>) -> bool {
     let (spec, wanted) = (scene.spec, numbers::replicas(scene.spec));
-    let target = new_set_replicas(scene);
+    let target = scene.new_set_replicas();
     let Some(new) = &mut scene.sets.new else { return false };
     match new.replicas().cmp(&wanted) {
         std::cmp::Ordering::Equal => false,

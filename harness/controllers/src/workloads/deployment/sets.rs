@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
-use super::View;
 use super::numbers::{self, DESIRED_REPLICAS, MAX_REPLICAS};
+use super::view::View;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan};
 
@@ -27,6 +27,32 @@ pub struct Scene<'a> {
     pub notes: Vec<Note>,
     /// Old sets that go.
     pub deletions: Vec<Arc<ReplicaSet>>,
+}
+
+impl Scene<'_> {
+    /// Whether the deployment is paused.
+    pub fn is_paused(&self) -> bool {
+        self.spec.paused == Some(true)
+    }
+
+    /// The deployment's spec and how many pods it wants.
+    pub fn wanted(&self) -> (&DeploymentSpec, i32) {
+        (self.spec, numbers::replicas(self.spec))
+    }
+
+    /// How many pods the new set may have now.
+    pub fn new_set_replicas(&self) -> i32 {
+        let (spec, wanted) = self.wanted();
+        let current = self.sets.new.as_ref().map_or(0, Set::replicas);
+        if numbers::is_recreate(spec) {
+            return wanted;
+        }
+        let room = wanted + numbers::max_surge(spec) - self.sets.total();
+        if room <= 0 {
+            return current;
+        }
+        current + room.min(wanted - current)
+    }
 }
 
 /// One set.

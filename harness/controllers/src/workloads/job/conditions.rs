@@ -6,31 +6,11 @@ use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::count::Tally;
-use super::decide::Scene;
+use super::scene::Scene;
+use super::verdict::Verdict;
 use crate::workloads::meta;
 use crate::workloads::plan::{Note, Plan};
 use crate::workloads::pods;
-
-/// Whether a job goes on, and if not, how it ends and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// It goes on.
-    Open,
-    /// It succeeds.
-    Success { reason: String, message: String },
-    /// It fails.
-    Failure { reason: String, message: String },
-}
-
-impl Verdict {
-    pub fn is_open(&self) -> bool {
-        *self == Self::Open
-    }
-
-    pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Failure { .. })
-    }
-}
 
 fn condition_of<'a>(status: &'a JobStatus, type_: &str) -> Option<&'a JobCondition> {
     let holds = |condition: &&JobCondition| condition.type_ == type_ && condition.status == "True";

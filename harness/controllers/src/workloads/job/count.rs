@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::conditions::Verdict;
-use super::decide::{Scene, is_tracked};
 use super::indexes;
+use super::scene::{Scene, is_tracked};
+use super::verdict::Verdict;
 use crate::workloads::meta::{self, counted};
 use crate::workloads::pods;
 

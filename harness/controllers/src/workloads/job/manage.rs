@@ -6,8 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 
 use super::count::Tally;
-use super::decide::{Scene, TRACKING, is_tracked};
 use super::indexes::{self, INDEX};
+use super::scene::{Scene, TRACKING, is_tracked};
 use crate::Kind;
 use crate::workloads::meta::{self, size};
 use crate::workloads::plan::Plan;

@@ -10,6 +10,8 @@ mod count;
 mod decide;
 mod indexes;
 mod manage;
+mod scene;
+mod verdict;
 
 #[cfg(test)]
 mod tests;

@@ -7,15 +7,10 @@ use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::decide::{Scene, View};
-use super::identity;
+use super::identity::{self, claim_name};
+use super::scene::{Scene, View};
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::plan::{Action, Note, Plan};
-
-/// The name of a claim.
-pub fn claim_name(template: &str, set: &str, ordinal: i32) -> String {
-    format!("{template}-{set}-{ordinal}")
-}
 
 /// The names of the claims that `set` could want, and of those that `pods` have.
 pub fn claims_of<'a>(set: &StatefulSet, pods: impl IntoIterator<Item = &'a Pod>) -> BTreeSet<String> {

@@ -5,104 +5,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet, StatefulSetSpec, StatefulSetStatus};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
+use k8s_openapi::api::core::v1::Pod;
 
+use super::scene::{Scene, Version, View, delete, is_healthy};
 use super::{claims, identity, status, update};
 use crate::Kind;
 use crate::workloads::claims::claim;
 use crate::workloads::hash::template_hash;
 use crate::workloads::meta::{self, Owner};
-use crate::workloads::plan::{Action, Note, Plan, Target};
+use crate::workloads::plan::{Action, Note, Plan};
 use crate::workloads::pods;
 use crate::workloads::revisions::{self, Current};
 
 /// The label with the hash that a revision's name ends in.
 const HASH: &str = "controller.kubernetes.io/hash";
-
-/// What a decision about a StatefulSet rests on.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// The set.
-    pub set: Arc<StatefulSet>,
-    /// The pods that it controls, and the pods of its namespace that nobody controls.
-    pub pods: Vec<Arc<Pod>>,
-    /// The claims of its namespace.
-    pub claims: Vec<Arc<PersistentVolumeClaim>>,
-    /// The revisions of its namespace.
-    pub revisions: Vec<Arc<ControllerRevision>>,
-}
-
-/// A template and the name of its revision.
-#[derive(Clone, Debug)]
-pub(super) struct Version {
-    pub name: String,
-    pub template: PodTemplateSpec,
-}
-
-/// Everything that one decision looks at.
-pub(super) struct Scene<'a> {
-    pub view: &'a View,
-    pub spec: &'a StatefulSetSpec,
-    pub owner: Owner,
-    /// The version that pods had before the update under way.
-    pub current: Version,
-    /// The version that they come to have.
-    pub update: Version,
-    /// Its pods.
-    pub pods: Vec<Arc<Pod>>,
-    pub now: Timestamp,
-}
-
-impl Scene<'_> {
-    pub fn start(&self) -> i32 {
-        self.spec
-            .ordinals
-            .as_ref()
-            .and_then(|ordinals| ordinals.start)
-            .unwrap_or_default()
-    }
-
-    pub fn replicas(&self) -> i32 {
-        self.spec.replicas.unwrap_or(1)
-    }
-
-    /// Whether pods come and go one after the other.
-    pub fn is_ordered(&self) -> bool {
-        self.spec.pod_management_policy.as_deref() != Some("Parallel")
-    }
-
-    pub fn min_ready(&self) -> i32 {
-        self.spec.min_ready_seconds.unwrap_or_default()
-    }
-
-    /// Running, ready for long enough, and staying.
-    pub fn is_settled(&self, pod: &Pod) -> bool {
-        self.is_available(pod) && !meta::is_deleting(&pod.metadata)
-    }
-
-    pub fn is_available(&self, pod: &Pod) -> bool {
-        is_running_and_ready(pod) && pods::is_available(pod, self.min_ready(), self.now)
-    }
-
-    /// The version of a new pod of this ordinal.
-    fn version_of(&self, ordinal: i32) -> &Version {
-        if update::keeps_old(self, ordinal) {
-            &self.current
-        } else {
-            &self.update
-        }
-    }
-}
-
-/// Whether a pod runs and is ready.
-pub(super) fn is_running_and_ready(pod: &Pod) -> bool {
-    pods::phase(pod) == "Running" && pods::is_ready(pod)
-}
-
-/// Running, ready and staying, for however short a time.
-pub(super) fn is_healthy(pod: &Pod) -> bool {
-    is_running_and_ready(pod) && !meta::is_deleting(&pod.metadata)
-}
 
 /// What to do about a StatefulSet.
 pub fn decide(view: &View, now: Timestamp) -> Plan {
@@ -297,7 +213,7 @@ fn visit(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32, pod: Option<&Arc<Pod>
 }
 
 fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
-    let version = scene.version_of(ordinal);
+    let version = version_of(scene, ordinal);
     let pod = identity::new(&scene.view.set, scene.spec, &version.template, &version.name, ordinal);
     let message = format!(
         "Create Pod {} in StatefulSet {} successful",
@@ -310,17 +226,13 @@ fn create(plan: &mut Plan, scene: &Scene<'_>, ordinal: i32) {
     });
 }
 
-pub(super) fn delete(plan: &mut Plan, scene: &Scene<'_>, pod: &Pod) {
-    let message = format!(
-        "Delete Pod {} in StatefulSet {} successful",
-        meta::name(&pod.metadata),
-        scene.owner.name
-    );
-    plan.actions.push(Action::Delete {
-        target: Target::new(Kind::Pod, &pod.metadata),
-        foreground: false,
-        note: Some(Note::normal("SuccessfulDelete", message)),
-    });
+/// The version of a new pod of this ordinal.
+fn version_of<'a>(scene: &'a Scene<'_>, ordinal: i32) -> &'a Version {
+    if update::keeps_old(scene, ordinal) {
+        &scene.current
+    } else {
+        &scene.update
+    }
 }
 
 /// One pod too many. An ordered set waits for its predecessors to be healthy, unless the pod itself

@@ -3,7 +3,6 @@
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume};
 
-use super::claims;
 use crate::workloads::meta::{self, Owner};
 use crate::workloads::pods;
 
@@ -15,6 +14,11 @@ const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// The name of an ordinal's pod.
 pub fn pod_name(set: &str, ordinal: i32) -> String {
     format!("{set}-{ordinal}")
+}
+
+/// The name of a claim.
+pub fn claim_name(template: &str, set: &str, ordinal: i32) -> String {
+    format!("{template}-{set}-{ordinal}")
 }
 
 /// The ordinal that a pod of `set` has; nothing for a pod whose name is not of the set.
@@ -61,7 +65,7 @@ pub fn give_identity(pod: &mut Pod, spec: &StatefulSetSpec, set: &str, ordinal: 
             Volume {
                 name: volume.to_owned(),
                 persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
-                    claim_name: claims::claim_name(volume, set, ordinal),
+                    claim_name: claim_name(volume, set, ordinal),
                     read_only: None,
                 }),
                 ..Volume::default()
@@ -86,7 +90,7 @@ pub fn has_identity(pod: &Pod, spec: &StatefulSetSpec, set: &str, ordinal: i32) 
         .unwrap_or_default();
     let claimed = spec.volume_claim_templates.iter().flatten().all(|template| {
         let volume = meta::name(&template.metadata);
-        let claim = claims::claim_name(volume, set, ordinal);
+        let claim = claim_name(volume, set, ordinal);
         volumes.iter().any(|present| {
             let source = present.persistent_volume_claim.as_ref();
             present.name == volume && source.is_some_and(|source| source.claim_name == claim)

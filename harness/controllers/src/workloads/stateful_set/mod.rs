@@ -7,6 +7,7 @@
 mod claims;
 mod decide;
 mod identity;
+mod scene;
 mod status;
 mod update;
 
@@ -14,4 +15,5 @@ mod update;
 mod tests;
 
 pub use claims::claims_of;
-pub use decide::{View, decide};
+pub use decide::decide;
+pub use scene::View;

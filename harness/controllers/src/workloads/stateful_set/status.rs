@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSetStatus;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::decide::{Scene, is_running_and_ready};
+use super::scene::{Scene, is_running_and_ready};
 use super::{identity, update};
 use crate::workloads::meta::{self, count, counted};
 use crate::workloads::pods;

@@ -7,8 +7,8 @@ use k8s_openapi::api::apps::v1::RollingUpdateStatefulSetStrategy;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::decide::{Scene, delete};
 use super::identity;
+use super::scene::{Scene, delete};
 use crate::workloads::meta::{self, Rounding, amount, count, size};
 use crate::workloads::plan::Plan;
 

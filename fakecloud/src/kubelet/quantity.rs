@@ -3,7 +3,7 @@
 use quantity::Quantity;
 
 /// A quantity in thousandths of its unit; `None` when it is none. More than fits is the most.
-pub(in crate::kubelet) fn millis(text: &str) -> Option<u128> {
+pub(super) fn millis(text: &str) -> Option<u128> {
     u128::try_from(text.trim().parse::<Quantity>().ok()?.milli()).ok()
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::metadata::qualified_name_rule;
 use crate::status::ApiError;
+use crate::syntax::{is_label_value, is_qualified_name, qualified_name_rule};
 
 /// All requirements must hold; none: everything matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -241,44 +241,6 @@ impl Parser<'_> {
             }
         }
     }
-}
-
-/// A label key, annotation key or finalizer: `name` or `prefix.example.com/name`.
-pub fn is_qualified_name(text: &str) -> bool {
-    match text.split_once('/') {
-        Some((prefix, name)) => is_dns_subdomain(prefix) && is_name_part(name),
-        None => is_name_part(text),
-    }
-}
-
-/// What may stand behind the slash of a qualified name.
-fn is_name_part(text: &str) -> bool {
-    !text.is_empty() && is_label_value(text)
-}
-
-/// A label value: empty, or at most 63 characters of `[A-Za-z0-9_.-]` with alphanumeric ends.
-pub fn is_label_value(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() <= 63
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-        && bytes.first().is_none_or(u8::is_ascii_alphanumeric)
-        && bytes.last().is_none_or(u8::is_ascii_alphanumeric)
-}
-
-/// An RFC 1123 subdomain in lower case, at most 253 characters.
-pub fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_dns_text)
-}
-
-fn is_dns_text(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    !bytes.is_empty()
-        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
-        && bytes.first().is_some_and(alphanumeric)
-        && bytes.last().is_some_and(alphanumeric)
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl Signer {
     }
 
     /// A token that claims that.
-    pub(super) fn sign(&self, claims: &Value) -> String {
+    pub(crate) fn sign(&self, claims: &Value) -> String {
         let header = json!({ "alg": "EdDSA", "kid": self.key_id });
         let [header, claims] = [&header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
         let text = format!("{header}.{claims}");
@@ -51,7 +51,7 @@ impl Signer {
     }
 
     /// What the token claims; `None`: it is no token, or of another server.
-    pub(super) fn verify(&self, token: &str) -> Option<Value> {
+    pub(crate) fn verify(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         let (header, claims) = text.split_once('.')?;
         let json = |part: &str| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).ok()?).ok();

@@ -17,32 +17,10 @@ use kube::Client;
 use kube::api::{ListParams, Request};
 use serde_json::Value;
 
-use crate::foundation::{Caches, ResourceType, Update};
+use super::{Caches, ResourceType, Served, Update};
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A kind that the server has.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Served {
-    /// The type, in the version that its group prefers.
-    pub resource: ResourceType,
-    /// What can be done with it.
-    pub verbs: BTreeSet<String>,
-}
-
-impl Served {
-    /// Whether its objects can be seen and deleted, so that they can be owners and dependents. Events
-    /// are left out, as by kube-controller-manager: there are many, and they end by themselves.
-    pub fn can_be_collected(&self) -> bool {
-        self.can("delete") && self.can("list") && self.can("watch") && self.resource.plural != "events"
-    }
-
-    /// Whether a verb is offered.
-    pub fn can(&self, verb: &str) -> bool {
-        self.verbs.contains(verb)
-    }
-}
 
 /// Every kind that is served now, in order; nothing before discovery has answered.
 pub fn served(caches: &Caches) -> Vec<Served> {

@@ -18,8 +18,18 @@ use rustls::server::WebPkiClientVerifier;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest as _, Sha256};
 
-use super::ServeError;
-use crate::server::Identity;
+use crate::identity::Identity;
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// It could not be made.
+    #[error("making a certificate: {0}")]
+    Making(#[from] rcgen::Error),
+    /// TLS could not be set up.
+    #[error("setting up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
 
 /// Issues the server's and the clients' certificates.
 pub struct Authority {
@@ -56,7 +66,7 @@ impl Authority {
     ///
     /// # Errors
     /// When the operating system gives no randomness.
-    pub fn new() -> Result<Self, ServeError> {
+    pub fn new() -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = name("kubernetes", &[]);
@@ -79,7 +89,7 @@ impl Authority {
     ///
     /// # Errors
     /// When the operating system gives no randomness.
-    pub fn issue(&self, identity: &Identity) -> Result<Issued, ServeError> {
+    pub fn issue(&self, identity: &Identity) -> Result<Issued, CertificateError> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name = name(&identity.user, &identity.groups);
@@ -95,13 +105,13 @@ impl Authority {
     }
 
     /// Whose certificate that is.
-    pub(super) fn identify(&self, certificate: &CertificateDer<'_>) -> Option<Identity> {
+    pub(crate) fn identify(&self, certificate: &CertificateDer<'_>) -> Option<Identity> {
         let issued = self.issued.lock();
         issued.get(&fingerprint(certificate)).cloned()
     }
 
     /// TLS for a server at that address; client certificates are welcome, not demanded.
-    pub(super) fn server_tls(&self, address: IpAddr) -> Result<rustls::ServerConfig, ServeError> {
+    pub(crate) fn server_tls(&self, address: IpAddr) -> Result<rustls::ServerConfig, CertificateError> {
         let key = KeyPair::generate()?;
         let mut names = vec![
             "localhost".to_owned(),

@@ -51,14 +51,14 @@ const ABOUT_CONTAINERS: [&str; 8] = [
 /// An annotation that cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {PREFIX}{key}: {reason}")]
-pub(in crate::kubelet) struct PlanError {
+pub(super) struct PlanError {
     key: String,
     reason: String,
 }
 
 /// When a container that has ended starts again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::kubelet) enum RestartPolicy {
+pub(super) enum RestartPolicy {
     Always,
     OnFailure,
     Never,
@@ -66,7 +66,7 @@ pub(in crate::kubelet) enum RestartPolicy {
 
 /// When a container runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::kubelet) enum Role {
+pub(super) enum Role {
     /// To its end, before those behind it.
     Init,
     /// From its turn among the init containers to the pod's end.
@@ -77,42 +77,42 @@ pub(in crate::kubelet) enum Role {
 
 /// What a pod does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::kubelet) struct PodPlan {
-    pub(in crate::kubelet) restart: RestartPolicy,
+pub(super) struct PodPlan {
+    pub(super) restart: RestartPolicy,
     /// Init containers and sidecars in their order, then the others.
-    pub(in crate::kubelet) containers: Vec<ContainerPlan>,
-    pub(in crate::kubelet) start_after: Option<Duration>,
-    pub(in crate::kubelet) terminates_after: Option<Duration>,
-    pub(in crate::kubelet) never_terminates: bool,
+    pub(super) containers: Vec<ContainerPlan>,
+    pub(super) start_after: Option<Duration>,
+    pub(super) terminates_after: Option<Duration>,
+    pub(super) never_terminates: bool,
     /// For how long it may be active at all.
-    pub(in crate::kubelet) active_for: Option<Duration>,
+    pub(super) active_for: Option<Duration>,
     /// The PersistentVolumeClaims that it mounts.
-    pub(in crate::kubelet) claims: Vec<String>,
+    pub(super) claims: Vec<String>,
     /// What it requests, in thousandths of a CPU and of a byte.
-    pub(in crate::kubelet) cpu: u128,
-    pub(in crate::kubelet) memory: u128,
-    pub(in crate::kubelet) host_network: bool,
+    pub(super) cpu: u128,
+    pub(super) memory: u128,
+    pub(super) host_network: bool,
 }
 
 /// What a container does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::kubelet) struct ContainerPlan {
-    pub(in crate::kubelet) name: String,
-    pub(in crate::kubelet) image: String,
-    pub(in crate::kubelet) role: Role,
-    pub(in crate::kubelet) run_for: Option<Duration>,
-    pub(in crate::kubelet) exit_code: i32,
-    pub(in crate::kubelet) exit_reason: Option<String>,
-    pub(in crate::kubelet) started_after: Duration,
-    pub(in crate::kubelet) ready_after: Duration,
-    pub(in crate::kubelet) not_ready: Vec<(Duration, Duration)>,
-    pub(in crate::kubelet) liveness_fails_after: Option<Duration>,
-    pub(in crate::kubelet) image_pull_fails: bool,
+pub(super) struct ContainerPlan {
+    pub(super) name: String,
+    pub(super) image: String,
+    pub(super) role: Role,
+    pub(super) run_for: Option<Duration>,
+    pub(super) exit_code: i32,
+    pub(super) exit_reason: Option<String>,
+    pub(super) started_after: Duration,
+    pub(super) ready_after: Duration,
+    pub(super) not_ready: Vec<(Duration, Duration)>,
+    pub(super) liveness_fails_after: Option<Duration>,
+    pub(super) image_pull_fails: bool,
 }
 
 impl PodPlan {
     /// Reads the plan of the pod of that name.
-    pub(in crate::kubelet) fn of(
+    pub(super) fn of(
         name: &str,
         spec: &PodSpec,
         annotations: Option<&BTreeMap<String, String>>,

@@ -1,0 +1,45 @@
+//! Prints all cycles between modules: `cargo run -p tidy --bin modules [CRATE…]`.
+#![allow(clippy::print_stdout)] // a command that prints
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use tidy::{cycles, workspace};
+
+fn main() -> ExitCode {
+    match print() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            println!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print() -> Result<(), String> {
+    let output = Command::new("cargo")
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .output()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))?;
+    let root = Path::new(metadata["workspace_root"].as_str().unwrap_or("."));
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let read = |file: &Path| workspace::read(root, file);
+    let crates = workspace::crates(root, &metadata).map_err(|error| error.to_string())?;
+    for of in crates {
+        if !wanted.is_empty() && !wanted.contains(&of.name) {
+            continue;
+        }
+        let knots = cycles::knots(&of);
+        let in_cycles: usize = knots.iter().map(|knot| knot.modules).sum();
+        println!("{}: {} modules, {in_cycles} in cycles", of.name, of.modules.len());
+        for knot in knots {
+            println!("  {} of {}: {}", knot.modules, knot.within, knot.names(&of));
+            if !wanted.is_empty() {
+                knot.describe(&of, &read).iter().for_each(|line| println!("    {line}"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! The rule that the modules of a crate form no cycles: child modules of one module use each other in one direction.
+//!
+//! A module uses a sibling when code in its subtree names an item that the sibling's subtree defines. What a child uses of its parent
+//! does not count, nor does test code.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::Finding;
+use crate::modules::{Crate, ReadFile, Use};
+
+/// Cycles that may stay.
+pub const EXCEPTIONS: &[Exception] = &[
+    being_removed("e2e"),
+    being_removed("harness"),
+    being_removed("mcm"),
+    being_removed("mcm-api"),
+    being_removed("mcm-core"),
+];
+
+const fn being_removed(within: &'static str) -> Exception {
+    let reason = "being removed";
+    Exception { within, reason }
+}
+
+/// Allows the cycles within a module.
+#[derive(Clone, Copy, Debug)]
+pub struct Exception {
+    /// The path of the module that has the cycles in its subtree: `name::a`.
+    pub within: &'static str,
+    /// Why they may stay.
+    pub reason: &'static str,
+}
+
+/// Child modules of one module each of which uses every other, directly or through others.
+#[derive(Debug)]
+pub struct Knot {
+    /// The path of the module that holds them.
+    pub within: String,
+    /// How many modules take part.
+    pub modules: usize,
+    /// One of the shortest cycles: each use leads to the next one's module, the last one's to the first.
+    cycle: Vec<Use>,
+    /// Every use among them.
+    uses: Vec<Use>,
+}
+
+impl Knot {
+    /// The shortest cycle, as `a -> b -> a`.
+    pub fn names(&self, of: &Crate) -> String {
+        let mut names: Vec<&str> = self.cycle.iter().map(|used| name(of, used.siblings.0)).collect();
+        names.extend(self.cycle.first().map(|used| name(of, used.siblings.0)));
+        names.join(" -> ")
+    }
+
+    /// Every use, with the place where it stands.
+    pub fn describe(&self, of: &Crate, read: ReadFile<'_>) -> Vec<String> {
+        self.uses.iter().map(|used| line(of, used, read)).collect()
+    }
+}
+
+fn name(of: &Crate, module: usize) -> &str {
+    &of.modules[module].name
+}
+
+fn line(of: &Crate, used: &Use, read: ReadFile<'_>) -> String {
+    let (from, to) = used.siblings;
+    let place = of.place(used, read);
+    format!(
+        "{} -> {}: {place} names {}",
+        name(of, from),
+        name(of, to),
+        used.reference
+    )
+}
+
+/// Checks all crates.
+pub fn check(crates: &[Crate], exceptions: &[Exception], read: ReadFile<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut needed = BTreeSet::new();
+    for of in crates {
+        for knot in knots(of) {
+            let path = format!("{}::", knot.within);
+            let covers = |exception: &&Exception| path.starts_with(&format!("{}::", exception.within));
+            if let Some(exception) = exceptions.iter().find(covers) {
+                needed.insert(exception.within);
+                continue;
+            }
+            let uses: Vec<String> = knot.cycle.iter().map(|used| line(of, used, read)).collect();
+            findings.push(format!(
+                "the modules of {} form a cycle: {}; move what both need below them\n    {}",
+                knot.within,
+                knot.names(of),
+                uses.join("\n    ")
+            ));
+        }
+    }
+    let useless = exceptions.iter().filter(|exception| !needed.contains(exception.within));
+    findings.extend(useless.map(|exception| {
+        format!(
+            "no modules within {} form a cycle: remove the exception in ci/tidy/src/cycles.rs",
+            exception.within
+        )
+    }));
+    findings
+}
+
+/// The uses of children by the children that use them.
+type Graph = BTreeMap<usize, BTreeMap<usize, Vec<Use>>>;
+
+/// All cycles of a crate.
+pub fn knots(of: &Crate) -> Vec<Knot> {
+    let mut graph = Graph::new();
+    for used in of.uses() {
+        let (from, to) = used.siblings;
+        let uses = graph.entry(from).or_default().entry(to).or_default();
+        // An imported name is used in more places; the import alone tells of it.
+        match uses.first() {
+            Some(first) if first.reference.is_import && !used.reference.is_import => continue,
+            Some(first) if !first.reference.is_import && used.reference.is_import => uses.clear(),
+            _ => {}
+        }
+        uses.push(used);
+    }
+    let mut knots = Vec::new();
+    let mut seen = BTreeSet::<usize>::new();
+    for start in graph.keys() {
+        if seen.contains(start) {
+            continue;
+        }
+        let reached = reach(&graph, *start);
+        let members: BTreeSet<usize> = reached
+            .into_iter()
+            .filter(|module| reach(&graph, *module).contains(start))
+            .collect();
+        if !members.contains(start) {
+            continue;
+        }
+        seen.extend(&members);
+        let cycles = members.iter().filter_map(|member| shortest(&graph, *member));
+        let Some(cycle) = cycles.min_by_key(Vec::len) else {
+            continue;
+        };
+        let uses = graph
+            .iter()
+            .filter(|(from, _)| members.contains(from))
+            .flat_map(|(_, to)| to);
+        let uses = uses.filter(|(to, _)| members.contains(to)).flat_map(|(_, uses)| uses);
+        knots.push(Knot {
+            within: of.modules[*start]
+                .parent
+                .map_or_else(String::new, |parent| of.path(parent)),
+            modules: members.len(),
+            cycle,
+            uses: uses.cloned().collect(),
+        });
+    }
+    knots
+}
+
+/// The modules that a module uses, directly or through others.
+fn reach(graph: &Graph, from: usize) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![from];
+    while let Some(module) = next.pop() {
+        let used = graph.get(&module).into_iter().flat_map(BTreeMap::keys);
+        next.extend(used.filter(|used| reached.insert(**used)));
+    }
+    reached
+}
+
+/// One of the shortest cycles through a module.
+fn shortest(graph: &Graph, through: usize) -> Option<Vec<Use>> {
+    let mut queue = VecDeque::from([(through, Vec::new())]);
+    let mut seen = BTreeSet::new();
+    while let Some((module, path)) = queue.pop_front() {
+        for (to, uses) in graph.get(&module).into_iter().flatten() {
+            let path: Vec<Use> = path.iter().chain(uses.first()).cloned().collect();
+            if *to == through {
+                return Some(path);
+            }
+            if seen.insert(*to) {
+                queue.push_back((*to, path));
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

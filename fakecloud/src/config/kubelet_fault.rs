@@ -1,0 +1,169 @@
+//! Faults of kubelets as a configuration writes them.
+
+use jiff::SignedDuration;
+use mcm_api::duration::GoDuration;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Down, Flapping, KubeletFault, PlannedKubeletFault};
+
+/// A fault that the configuration gives to kubelets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KubeletFaultRule {
+    /// A glob on the machine's `NAME` or `NAMESPACE/NAME`. Absent: all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
+    /// A glob on the zone. Absent: all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// From the VM's first boot to the fault's beginning.
+    #[serde(default)]
+    pub after: GoDuration,
+    /// How long it lasts. Absent: until it is mended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<GoDuration>,
+    /// What is wrong.
+    pub mode: KubeletMode,
+    /// Of `slow` and `slowRecovery`: for how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<GoDuration>,
+    /// Of `clockAhead` and `clockBehind`: by how much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<GoDuration>,
+    /// Of `flapping`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<GoDuration>,
+    /// Of `flapping`; 50 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_percent: Option<u32>,
+    /// Of `flapping`: what down means; `partitioned` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Down>,
+}
+
+/// The faults by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum KubeletMode {
+    /// [`KubeletFault::Stopped`].
+    Stopped,
+    /// [`KubeletFault::Partitioned`].
+    Partitioned,
+    /// [`KubeletFault::Frozen`].
+    Frozen,
+    /// [`KubeletFault::Flapping`].
+    Flapping,
+    /// [`KubeletFault::Slow`].
+    Slow,
+    /// [`KubeletFault::SlowRecovery`].
+    SlowRecovery,
+    /// [`KubeletFault::ClockSkew`] into the future.
+    ClockAhead,
+    /// [`KubeletFault::ClockSkew`] into the past.
+    ClockBehind,
+    /// [`KubeletFault::Zombie`].
+    Zombie,
+    /// [`KubeletFault::TakeOver`].
+    TakeOver,
+}
+
+impl KubeletFaultRule {
+    /// The fault that the rule gives.
+    ///
+    /// # Errors
+    /// With the field that is missing, does not belong to the mode or makes no sense.
+    pub fn fault(&self) -> Result<KubeletFault, String> {
+        let mode = self.mode;
+        let fields = [
+            (
+                "delay",
+                self.delay.is_some(),
+                matches!(mode, KubeletMode::Slow | KubeletMode::SlowRecovery),
+            ),
+            (
+                "by",
+                self.by.is_some(),
+                matches!(mode, KubeletMode::ClockAhead | KubeletMode::ClockBehind),
+            ),
+            ("period", self.period.is_some(), mode == KubeletMode::Flapping),
+        ];
+        for (field, given, belongs) in fields {
+            match (given, belongs) {
+                (true, false) => return Err(format!("{field} does not belong to this mode; remove it")),
+                (false, true) => return Err(format!("{field} is missing, for example {field}: 30s")),
+                (true, true) | (false, false) => {}
+            }
+        }
+        if mode != KubeletMode::Flapping && (self.up_percent.is_some() || self.down.is_some()) {
+            return Err("upPercent and down belong to the mode flapping; remove them".to_owned());
+        }
+        if self.lasts.is_some_and(|lasts| lasts.0.is_zero()) {
+            return Err("lasts must be longer than zero; leave it out for a fault without end".to_owned());
+        }
+        let span = |span: Option<GoDuration>| span.unwrap_or_default().0;
+        let offset = SignedDuration::try_from(span(self.by)).unwrap_or(SignedDuration::MAX);
+        let fault = match mode {
+            KubeletMode::Stopped => KubeletFault::Stopped,
+            KubeletMode::Partitioned => KubeletFault::Partitioned,
+            KubeletMode::Frozen => KubeletFault::Frozen,
+            KubeletMode::Flapping => KubeletFault::Flapping(Flapping {
+                period: span(self.period),
+                up_percent: self.up_percent.unwrap_or(50),
+                down: self.down.unwrap_or_default(),
+            }),
+            KubeletMode::Slow => KubeletFault::Slow(span(self.delay)),
+            KubeletMode::SlowRecovery => KubeletFault::SlowRecovery(span(self.delay)),
+            KubeletMode::ClockAhead => KubeletFault::ClockSkew(offset),
+            KubeletMode::ClockBehind => KubeletFault::ClockSkew(-offset),
+            KubeletMode::Zombie => KubeletFault::Zombie,
+            KubeletMode::TakeOver => KubeletFault::TakeOver,
+        };
+        fault.check()?;
+        Ok(fault)
+    }
+
+    /// `None` for a rule that makes no sense.
+    pub(super) fn translate(&self) -> Option<PlannedKubeletFault> {
+        Some(PlannedKubeletFault {
+            machine: self.machine.clone(),
+            zone: self.zone.clone(),
+            after: self.after.0,
+            lasts: self.lasts.map(|lasts| lasts.0),
+            fault: self.fault().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("{mode: slow}", "delay is missing")]
+    #[case("{mode: slow, delay: 0s}", "delay must be longer than zero")]
+    #[case("{mode: frozen, delay: 3s}", "delay does not belong")]
+    #[case("{mode: flapping, period: 1m, upPercent: 100}", "upPercent is 100")]
+    #[case("{mode: flapping, period: 10ms}", "period must be at least 1s")]
+    #[case("{mode: zombie, down: frozen}", "belong to the mode flapping")]
+    #[case("{mode: clockAhead}", "by is missing")]
+    #[case("{mode: stopped, lasts: 0s}", "lasts must be longer")]
+    fn a_rule_that_makes_no_sense_says_what_to_mend(#[case] rule: &str, #[case] said: &str) {
+        let rule: KubeletFaultRule = serde_saphyr::from_str(rule).unwrap();
+        let error = rule.fault().unwrap_err();
+        assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_rule_gives_the_fault_that_it_names() {
+        let rule: KubeletFaultRule =
+            serde_saphyr::from_str("{machine: a-*, mode: clockBehind, by: 2m, after: 1h, lasts: 10m}").unwrap();
+        assert_eq!(
+            rule.fault(),
+            Ok(KubeletFault::ClockSkew(SignedDuration::from_secs(-120)))
+        );
+        let planned = rule.translate().unwrap();
+        assert!(planned.matches("default/a-1", "z") && !planned.matches("default/b-1", "z"));
+    }
+}

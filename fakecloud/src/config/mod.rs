@@ -1,0 +1,287 @@
+//! How a fake cloud is set: zones, machine types, delays, switches, fault rules.
+//!
+//! What lives here: the configuration file's shape, its defaults, its checks, and its translation into the plain settings
+//! that model, kubelets, storage and cloud controller take. These do not know it. What must not live here: state.
+
+mod check;
+mod cloud_controller;
+mod csi;
+mod kubelet;
+mod kubelet_fault;
+mod limits;
+mod machine_type;
+mod translate;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mcm_api::duration::GoDuration;
+use serde::{Deserialize, Serialize};
+
+pub use cloud_controller::CloudControllerSettings;
+pub use csi::CsiSettings;
+pub use kubelet::KubeletSettings;
+pub use kubelet_fault::KubeletFaultRule;
+pub use limits::{PartLimits, RateLimit};
+pub use machine_type::{BootDelay, MachineType};
+pub(crate) use translate::Settings;
+
+use crate::delay::Delay;
+use crate::model::{DuplicateCreates, FaultRule, Token, VmLimit};
+
+/// The whole configuration. Every field has a default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Config {
+    /// The region of VMs whose provider spec names none, and of zones that stand below no region.
+    pub region: String,
+    /// The zones that exist; empty, and `regions` too: any zone that a provider spec names.
+    pub zones: Vec<String>,
+    /// Regions with their zones.
+    pub regions: BTreeMap<String, Vec<String>>,
+    /// The images that exist; empty: any image that a provider spec names.
+    pub images: Vec<String>,
+    /// Tags without which no VM is made.
+    pub required_tags: Vec<String>,
+    /// What one VM can have at most.
+    pub limits: PartLimits,
+    /// How many VMs the account may have.
+    pub quotas: Vec<VmLimit>,
+    /// For how many VMs there is room.
+    pub capacity: Vec<VmLimit>,
+    /// How often calls may be made.
+    pub rate_limits: Vec<RateLimit>,
+    /// The credentials that are accepted; empty: any that have not expired.
+    pub api_tokens: Vec<Token>,
+    /// The machine types that exist.
+    pub machine_types: BTreeMap<String, MachineType>,
+    /// How long a VM is pending.
+    pub boot_delay: Delay,
+    /// Other boot delays for some types and zones; the first that matches holds.
+    pub boot_delays: Vec<BootDelay>,
+    /// How long a deleted VM is stopping.
+    pub termination_delay: GoDuration,
+    /// What a second creation for the same machine does.
+    pub duplicate_creates: DuplicateCreates,
+    /// Whether a new VM is uninitialised until `InitializeMachine`.
+    pub require_initialize: bool,
+    /// How long the reply to every driver call takes.
+    pub call_latency: GoDuration,
+    /// The simulated kubelets.
+    pub kubelet: KubeletSettings,
+    /// The storage.
+    pub csi: CsiSettings,
+    /// The cloud controller manager's part.
+    pub cloud_controller: CloudControllerSettings,
+    /// Rules by which driver calls fail.
+    pub faults: Vec<FaultRule>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let sizes = [("small", "2", "8Gi"), ("medium", "4", "16Gi"), ("large", "8", "32Gi")];
+        let machine_types = sizes.map(|(name, cpu, memory)| (name.to_owned(), MachineType::new(cpu, memory)));
+        Self {
+            region: "local".to_owned(),
+            zones: Vec::new(),
+            regions: BTreeMap::new(),
+            images: Vec::new(),
+            required_tags: Vec::new(),
+            limits: PartLimits::default(),
+            quotas: Vec::new(),
+            capacity: Vec::new(),
+            rate_limits: Vec::new(),
+            api_tokens: Vec::new(),
+            machine_types: machine_types.into(),
+            boot_delay: Delay::Constant(Duration::from_secs(2)),
+            boot_delays: Vec::new(),
+            termination_delay: GoDuration::default(),
+            duplicate_creates: DuplicateCreates::One,
+            require_initialize: false,
+            call_latency: GoDuration::default(),
+            kubelet: KubeletSettings::default(),
+            csi: CsiSettings::default(),
+            cloud_controller: CloudControllerSettings::default(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The text is no YAML, or not of the right shape. The cause names line and field.
+    #[error("{file}: {cause}")]
+    Syntax {
+        /// Where the text came from.
+        file: String,
+        /// What is wrong with it, and where.
+        cause: String,
+    },
+    /// A value makes no sense.
+    #[error("{field}: {reason}")]
+    Value {
+        /// Path of the field.
+        field: String,
+        /// What is wrong and how to mend it.
+        reason: String,
+    },
+}
+
+impl Config {
+    /// Reads a YAML text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// With line and field when the text is not a configuration.
+    pub fn from_yaml(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let config = serde_saphyr::from_str::<Self>(text).map_err(|error| ConfigError::Syntax {
+            file: file.to_owned(),
+            cause: one_line(&error.to_string(), text),
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+}
+
+/// Reads fault rules from a YAML text: one, or a list of them. `file` is named in errors.
+///
+/// # Errors
+/// With line and field when the text is none, and with the rule when one makes no sense.
+pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError> {
+    let begin = text
+        .lines()
+        .map(str::trim_start)
+        .find(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("---") && !line.starts_with('%'));
+    let is_list = begin.is_some_and(|line| line.starts_with('-') || line.starts_with('['));
+    let rules = if is_list {
+        serde_saphyr::from_str::<Vec<FaultRule>>(text)
+    } else {
+        serde_saphyr::from_str::<FaultRule>(text).map(|rule| vec![rule])
+    };
+    let rules = rules.map_err(|error| ConfigError::Syntax {
+        file: file.to_owned(),
+        cause: one_line(&error.to_string(), text),
+    })?;
+    for (index, rule) in rules.iter().enumerate() {
+        rule.check().map_err(|reason| ConfigError::Value {
+            field: if rule.id.is_empty() {
+                format!("{file}: rule {}", index + 1)
+            } else {
+                format!("{file}: rule {}", rule.id)
+            },
+            reason,
+        })?;
+    }
+    Ok(rules)
+}
+
+/// The first line of the parser's report, which gives line and column, with the text of that line.
+fn one_line(report: &str, text: &str) -> String {
+    let report = report.lines().next().unwrap_or_default();
+    let report = report.strip_prefix("error: ").unwrap_or(report);
+    let number = report
+        .strip_prefix("line ")
+        .and_then(|rest| rest.split(' ').next()?.parse::<usize>().ok());
+    match number.and_then(|number| text.lines().nth(number.checked_sub(1)?)) {
+        Some(line) => format!("{report} (the line is {:?})", line.trim()),
+        None => report.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn the_default_configuration_is_sound_and_survives_yaml() {
+        let config = Config::default();
+        config.check().unwrap();
+        let text = serde_saphyr::to_string(&config).unwrap();
+        assert_eq!(Config::from_yaml("default", &text).unwrap(), config);
+    }
+
+    #[rstest]
+    #[case::unknown_field("bootDelays: []\nbotDelay: 3s\n", "botDelay")]
+    #[case::bad_duration("kubelet:\n  leasePeriod: 10\n", "leasePeriod")]
+    #[case::zero_period("kubelet:\n  leasePeriod: 0s\n", "kubelet.leasePeriod: must be longer than zero")]
+    #[case::short_lease(
+        "kubelet:\n  leaseDuration: 5s\n",
+        "kubelet.leaseDuration: must be longer than kubelet.leasePeriod"
+    )]
+    #[case::bad_quantity("machineTypes:\n  big:\n    cpu: many\n    memory: 1Gi\n", "machineTypes.big.cpu")]
+    #[case::bad_delay("bootDelay: 60s-10s\n", "60s-10s")]
+    #[case::bad_kubelet_fault("kubelet:\n  faults: [{mode: slow}]\n", "kubelet.faults[0]: delay is missing")]
+    #[case::bad_monitor("cloudController:\n  monitorPeriod: 0s\n", "cloudController.monitorPeriod")]
+    #[case::nobody_initializes(
+        "kubelet:\n  externalCloudProvider: true\ncloudController:\n  enabled: false\n",
+        "kubelet.externalCloudProvider: needs"
+    )]
+    #[case::bad_zone("zones: [Zone/1]\n", "zones[0]")]
+    #[case::zone_of_two_regions("regions: {a: [z-1], b: [z-1]}\n", "regions.b[0]: stands there twice")]
+    #[case::bad_price(
+        "machineTypes:\n  big: {cpu: '1', memory: 1Gi, price: cheap}\n",
+        "machineTypes.big.price"
+    )]
+    #[case::no_rate("rateLimits: [{perSecond: 0}]\n", "rateLimits[0]: perSecond is 0")]
+    #[case::unknown_limit("quotas: [{type: a, vms: 1}]\n", "type")]
+    #[case::bad_code("faults:\n- {id: a, operation: create, code: Broken}\n", "Broken")]
+    fn what_is_wrong_is_named(#[case] text: &str, #[case] said: &str) {
+        let error = Config::from_yaml("cloud.yaml", text).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_file_has_one_rule_or_a_list_of_them() {
+        let one = read_rules("a.yaml", "# why\nid: a\ncode: Internal\n").unwrap();
+        let list = read_rules("b.yaml", "---\n- {id: a, code: Internal}\n- {id: b, latency: 1s}\n").unwrap();
+        assert_eq!((one.len(), list.len()), (1, 2));
+        assert_eq!(one[0], list[0]);
+    }
+
+    #[rstest]
+    #[case("- {id: a, code: Internal}\n- {id: b, cod: Internal}\n", "rules.yaml: line 2")]
+    #[case(
+        "- {id: a, code: Internal}\n- {id: b}\n",
+        "rules.yaml: rule b: the rule changes nothing"
+    )]
+    #[case("{code: Internal, probability: 7}", "rules.yaml: rule 1: probability is 7")]
+    fn a_file_of_rules_that_cannot_be_used_says_where(#[case] text: &str, #[case] said: &str) {
+        let error = read_rules("rules.yaml", text).unwrap_err().to_string();
+        assert!(error.starts_with(said), "{error}");
+    }
+
+    #[test]
+    fn a_syntax_error_names_file_and_line() {
+        let error = Config::from_yaml("cloud.yaml", "region: a\nzones: 7\n")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("cloud.yaml: line 2 column "), "{error}");
+        assert!(
+            error.ends_with("(the line is \"zones: 7\")") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_first_boot_delay_that_matches_holds() {
+        let text = "bootDelay: 2s\nbootDelays:\n- {machineType: gpu-*, delay: 60s}\n- {zone: far, delay: 9s}\n";
+        let config = Config::from_yaml("cloud.yaml", text).unwrap().settings().cloud;
+        let seconds = |seconds| Delay::Constant(Duration::from_secs(seconds));
+        assert_eq!(config.boot_delay_of("gpu-large", "far"), seconds(60));
+        assert_eq!(config.boot_delay_of("small", "far"), seconds(9));
+        assert_eq!(config.boot_delay_of("small", "near"), seconds(2));
+    }
+
+    #[test]
+    fn the_configuration_in_the_readme_is_good() {
+        let readme = include_str!("../../README.md");
+        let sample = readme
+            .split("```yaml\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next());
+        let config = Config::from_yaml("README.md", sample.unwrap()).unwrap();
+        assert_eq!((config.faults.len(), config.kubelet.faults.len()), (2, 2));
+    }
+}

@@ -1,0 +1,132 @@
+//! The pods of simulated kubelets: which there are, and how far each is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::facts::{PodFacts, PodKey, PodPhase};
+use super::pod::lifecycle::PodRun;
+use super::pod::status::Conditions;
+
+/// The pods that are bound to any Node.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    pub(super) by_key: BTreeMap<PodKey, u64>,
+    pub(super) tracked: BTreeMap<u64, Tracked>,
+    pub(super) by_node: BTreeMap<String, BTreeSet<u64>>,
+    /// How many pods each Node has had started, which gives the next one its ip.
+    pub(super) started: BTreeMap<String, u64>,
+}
+
+/// What a pod has that its kubelet did not hear of.
+#[derive(Debug)]
+pub(super) enum Unheard {
+    Changed(Box<PodFacts>),
+    Gone,
+}
+
+/// What is known of a pod's volumes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Volumes {
+    /// Nothing was asked yet.
+    Unknown,
+    Asking,
+    /// The names of those that must be attached.
+    Known(Vec<String>),
+    /// They were mounted, and are not any more.
+    Released,
+}
+
+#[derive(Debug)]
+pub(super) struct Tracked {
+    pub(super) key: PodKey,
+    pub(super) facts: PodFacts,
+    pub(super) unheard: Option<Unheard>,
+    /// Whether its kubelet has ever heard of it.
+    pub(super) heard: bool,
+    /// What runs, and on which VM.
+    pub(super) run: Option<(u64, PodRun)>,
+    pub(super) volumes: Volumes,
+    pub(super) conditions: Conditions,
+    pub(super) ip: Option<String>,
+    /// A call is under way.
+    pub(super) under_way: bool,
+    /// The status is to be written.
+    pub(super) dirty: bool,
+    /// The phase that was written last, and the resource version that this gave.
+    pub(super) written: Option<(PodPhase, u64)>,
+    pub(super) failures: u32,
+    /// After a call that failed, none is made before.
+    pub(super) retry_at: Option<Timestamp>,
+    /// Its end was told to the API server.
+    pub(super) ended: bool,
+}
+
+impl Tracked {
+    pub(super) fn new(key: PodKey, facts: PodFacts) -> Self {
+        Self {
+            key,
+            facts,
+            unheard: None,
+            heard: false,
+            run: None,
+            volumes: Volumes::Unknown,
+            conditions: Conditions::default(),
+            ip: None,
+            under_way: false,
+            dirty: false,
+            written: None,
+            failures: 0,
+            retry_at: None,
+            ended: false,
+        }
+    }
+
+    /// Takes over what was seen. Answers whether the status shows something else than was written.
+    pub(super) fn hear(&mut self, facts: PodFacts) -> bool {
+        self.heard = true;
+        self.dirty |= self.written.is_some() && facts.gates != self.facts.gates;
+        self.facts = facts;
+        let facts = &self.facts;
+        match self.written {
+            // A kubelet finishes a pod once; what was seen may be older than what was written.
+            Some((phase, version)) => {
+                let stale = facts.version != 0 && facts.version < version;
+                !self.under_way && !stale && phase != facts.phase
+            }
+            None => false,
+        }
+    }
+
+    /// What it requests; nothing once it is over.
+    pub(super) fn requested(&self) -> Option<(u128, u128)> {
+        let (_, run) = self.run.as_ref()?;
+        let plan = self.facts.plan.as_ref().ok()?;
+        run.finish.is_none().then_some((plan.cpu, plan.memory))
+    }
+}
+
+impl Pods {
+    /// All pods, to find those that are gone after a new list.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &PodKey> {
+        self.by_key.keys()
+    }
+
+    /// The pods of a Node.
+    pub(super) fn of(&self, node: &str) -> impl Iterator<Item = &Tracked> {
+        let numbers = self.by_node.get(node).into_iter().flatten();
+        numbers.filter_map(|number| self.tracked.get(number))
+    }
+
+    pub(super) fn remove(&mut self, key: &PodKey) -> Option<u64> {
+        let number = self.by_key.remove(key)?;
+        let pod = self.tracked.remove(&number)?;
+        if let Some(numbers) = self.by_node.get_mut(&pod.facts.node) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.by_node.remove(&pod.facts.node);
+            }
+        }
+        Some(number)
+    }
+}

@@ -1,0 +1,74 @@
+//! What requests do to objects, in the words of rules.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a request does to objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Reads one object.
+    Get,
+    /// Reads a collection.
+    List,
+    /// Follows a collection.
+    Watch,
+    /// Makes an object; posts to a subresource.
+    Create,
+    /// Replaces an object.
+    Update,
+    /// Changes an object.
+    Patch,
+    /// Deletes an object.
+    Delete,
+    /// Deletes a collection.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Get,
+        Self::List,
+        Self::Watch,
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+    /// Those that change something.
+    pub const WRITES: [Self; 5] = [
+        Self::Create,
+        Self::Update,
+        Self::Patch,
+        Self::Delete,
+        Self::DeleteCollection,
+    ];
+
+    /// The word that rules and authorization have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
+    /// The verb of that word.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verb| verb.word() == word)
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

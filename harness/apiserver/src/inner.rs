@@ -1,0 +1,53 @@
+//! What the front ends of one server share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clock::Stream;
+use parking_lot::Mutex;
+
+use crate::authority::Authority;
+use crate::authorization::Authorizer;
+use crate::faults::Faults;
+use crate::identity::Identity;
+use crate::life::Life;
+use crate::observe::Observer;
+use crate::registry::Registry;
+use crate::signer::Signer;
+
+/// What front ends share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) registry: Registry,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) life: Arc<Life>,
+    /// Issues certificates; a simulated server has no sockets and needs none.
+    pub(crate) authority: Option<Authority>,
+    pub(crate) tokens: Mutex<BTreeMap<String, Identity>>,
+    pub(crate) authorizer: Authorizer,
+    pub(crate) faults: Faults,
+    /// See `Options::lasting_watches`.
+    pub(crate) lasting_watches: bool,
+    /// Signs the tokens of service accounts.
+    pub(crate) signer: Signer,
+    pub(crate) token_ids: Mutex<Stream>,
+    pub(crate) audit_ids: Mutex<Stream>,
+    pub(crate) lifetimes: Mutex<Stream>,
+}
+
+impl Inner {
+    /// An id for the `Audit-Id` header.
+    pub(crate) fn audit_id(&self) -> String {
+        self.audit_ids.lock().uuid()
+    }
+
+    /// An id for a token.
+    pub(crate) fn token_id(&self) -> String {
+        self.token_ids.lock().uuid()
+    }
+
+    /// Between `least` and twice that.
+    pub(crate) fn watch_seconds(&self, least: u64) -> u64 {
+        least + self.lifetimes.lock().below(least)
+    }
+}

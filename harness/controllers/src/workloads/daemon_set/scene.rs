@@ -1,0 +1,101 @@
+//! What a decision about a DaemonSet rests on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetSpec};
+use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+
+use super::eligible::Eligibility;
+use super::pod::HASH;
+use crate::workloads::{meta, pods};
+
+/// How long a daemon's pod that failed is left alone before it is replaced once more.
+const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
+const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(15);
+
+/// What a decision about a DaemonSet rests on.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The daemon.
+    pub set: Arc<DaemonSet>,
+    /// The pods that it controls, and the pods of its namespace that nobody controls.
+    pub pods: Vec<Arc<Pod>>,
+    /// The revisions that it controls, and those of its namespace that nobody controls.
+    pub revisions: Vec<Arc<ControllerRevision>>,
+    /// Every node.
+    pub nodes: Vec<Arc<Node>>,
+    /// Where its pods failed lately.
+    pub backoffs: BTreeMap<String, Backoff>,
+}
+
+/// How often in a row, and when last, a failed pod was replaced on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    wait: SignedDuration,
+    since: Timestamp,
+}
+
+impl Backoff {
+    /// The back-off after one more replacement at `now`. It starts anew after a good while.
+    pub fn after(before: Option<Self>, now: Timestamp) -> Self {
+        let wait = before
+            .filter(|before| now.duration_since(before.since) <= LONGEST_WAIT * 2)
+            .map_or(FIRST_WAIT, |before| (before.wait * 2).min(LONGEST_WAIT));
+        Self { wait, since: now }
+    }
+
+    /// When the wait is over.
+    pub(super) fn until(self) -> Timestamp {
+        self.since.saturating_add(self.wait).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// Everything that one decision looks at.
+pub(super) struct Scene<'a> {
+    pub set: &'a DaemonSet,
+    pub spec: &'a DaemonSetSpec,
+    /// The spec of its pods.
+    pub pod_spec: PodSpec,
+    /// The hash of its template.
+    pub hash: String,
+    pub nodes: BTreeMap<String, Eligibility>,
+    /// Its pods, by the node that they are on or meant for.
+    pub pods: BTreeMap<String, Vec<Arc<Pod>>>,
+    pub backoffs: &'a BTreeMap<String, Backoff>,
+    pub now: Timestamp,
+}
+
+impl Scene<'_> {
+    /// The pods on or for a node.
+    pub fn on(&self, node: &str) -> &[Arc<Pod>] {
+        self.pods.get(node).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether a pod is of the daemon's current template.
+    pub fn is_current(&self, pod: &Pod) -> bool {
+        meta::label(&pod.metadata, HASH) == Some(&self.hash)
+    }
+
+    pub fn is_available(&self, pod: &Pod) -> bool {
+        pods::is_available(pod, self.spec.min_ready_seconds.unwrap_or_default(), self.now)
+    }
+
+    pub fn namespace(&self) -> &str {
+        meta::namespace(&self.set.metadata)
+    }
+}
+
+/// What is to be created and deleted.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub create_on: Vec<String>,
+    pub delete: Vec<Arc<Pod>>,
+}
+
+/// Bound before unbound, then older before younger.
+pub(super) fn oldest_first(pod: &Pod) -> (bool, Timestamp, String) {
+    let name = meta::name(&pod.metadata).to_owned();
+    (pods::node(pod).is_none(), meta::created(&pod.metadata), name)
+}
