@@ -19,7 +19,7 @@ use harness::scenario::expect::Condition;
 use harness::scenario::step::{CloudCall, Patch};
 use mcm_api::machine::MachineTemplateSpec;
 use mcm_api::{Code, Phase, keys};
-use mcm_core::deployment::{hash, set_name};
+use mcm_core::template::{hash, set_name};
 use serde_json::{Value, json};
 
 use super::POOL;

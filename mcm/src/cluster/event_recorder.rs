@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
-use mcm_core::machine::EventType;
+use mcm_core::event::EventType;
 use parking_lot::Mutex;
 use serde_json::json;
 

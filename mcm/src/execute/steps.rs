@@ -8,7 +8,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Resource, ResourceExt};
 use mcm_api::{Machine, MachineDeployment, MachineSet};
-use mcm_core::machine::EventType;
+use mcm_core::event::EventType;
 use mcm_core::ownership::controller;
 use mcm_core::steps::{Act, Kind, Plan};
 use serde::de::DeserializeOwned;

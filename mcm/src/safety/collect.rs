@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use mcm_api::{Code, Machine, MachineClass};
-use mcm_core::machine::EventType;
+use mcm_core::event::EventType;
 use mcm_core::safety::orphans::{Candidate, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine};
 use mcm_driver::MachineRequest;
 

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use mcm_api::Machine;
-use mcm_core::machine::EventType;
+use mcm_core::event::EventType;
 use mcm_core::safety::api_health::{ApiHealth, RESET_TEXT, begun_anew};
 
 use super::Safety;

@@ -580,9 +580,9 @@ fn a_set_made_by_hand_is_adopted_with_its_machines() {
 #[test]
 fn a_collision_of_names_is_counted_and_avoided() {
     let mut world = World::new(deployment(1, rolling(1, 0)));
-    let name = mcm_core::deployment::set_name(
+    let name = mcm_core::template::set_name(
         "md",
-        mcm_core::deployment::hash(&world.deployment.as_ref().unwrap().spec.template, None),
+        mcm_core::template::hash(&world.deployment.as_ref().unwrap().spec.template, None),
     );
     let stranger: MachineSet = serde_json::from_value(json!({
         "metadata": { "name": name, "uid": "other", "resourceVersion": "1", "labels": { "other": "1" } },

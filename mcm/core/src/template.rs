@@ -1,9 +1,33 @@
-//! Templates: whether two are one rollout, and the hash that names a template's set.
+//! Templates of machines: whether two are alike or one rollout, and the hash that names a template's set.
 
 use mcm_api::keys;
 use mcm_api::machine::{MachineConfiguration, MachineTemplateSpec};
 
-use crate::set::essence;
+/// Whether two say the same: what is empty counts as absent.
+pub(crate) fn alike<T: serde::Serialize + PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
+    if a == b {
+        return true;
+    }
+    let value = |side: &Option<T>| serde_json::to_value(side).ok().and_then(essence);
+    value(a) == value(b)
+}
+
+/// The value without anything that is empty; `None`: nothing is left.
+fn essence(value: serde_json::Value) -> Option<serde_json::Value> {
+    use serde_json::Value;
+    match value {
+        Value::Null => None,
+        Value::Object(fields) => {
+            let fields: serde_json::Map<String, Value> = fields
+                .into_iter()
+                .filter_map(|(name, value)| essence(value).map(|value| (name, value)))
+                .collect();
+            (!fields.is_empty()).then_some(Value::Object(fields))
+        }
+        Value::Array(items) if items.is_empty() => None,
+        other => Some(other),
+    }
+}
 
 /// Whether machines of both templates are the same to a rollout. Node template, settings and the class's kind are handed
 /// on in place; the hash is ours.
@@ -27,7 +51,7 @@ fn written(template: &MachineTemplateSpec) -> String {
 }
 
 /// The template without the label that this controller adds.
-pub(super) fn without_hash(template: &MachineTemplateSpec) -> MachineTemplateSpec {
+pub(crate) fn without_hash(template: &MachineTemplateSpec) -> MachineTemplateSpec {
     let mut template = template.clone();
     if let Some(labels) = &mut template.metadata.labels {
         labels.remove(keys::TEMPLATE_HASH_LABEL);

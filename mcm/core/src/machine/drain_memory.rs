@@ -69,7 +69,7 @@ pub struct Moving {
 impl DrainMemory {
     /// What is remembered when another drain of the machine begins: nothing, so that no pod pays for attempts that were
     /// made at a time that is over. `None`: nothing is remembered anyway.
-    pub(in crate::machine) fn begun_anew(&self) -> Option<Self> {
+    pub(super) fn begun_anew(&self) -> Option<Self> {
         (*self != Self::default()).then(Self::default)
     }
 
