@@ -181,7 +181,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::testing::FakeServer;
+    use crate::testing::TestServer;
 
     const EVENTS: &str = "/api/v1/namespaces/default/events";
 
@@ -198,7 +198,7 @@ mod tests {
         EventRecorder::new(clock, "host-1".into(), Seed::new(1).stream("events"))
     }
 
-    async fn fail(recorder: &EventRecorder, server: &FakeServer, message: &str) {
+    async fn fail(recorder: &EventRecorder, server: &TestServer, message: &str) {
         let client = server.client();
         recorder
             .record(&client, &machine(), EventType::Warning, "CreationFailed", message)
@@ -206,7 +206,7 @@ mod tests {
             .unwrap();
     }
 
-    fn counts(server: &FakeServer) -> Vec<Value> {
+    fn counts(server: &TestServer) -> Vec<Value> {
         let mut counts: Vec<_> = server.all(EVENTS).iter().map(|event| event["count"].clone()).collect();
         counts.sort_by_key(Value::as_i64);
         counts
@@ -214,7 +214,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_same_event_again_is_counted_and_another_is_another() {
-        let (server, recorder) = (FakeServer::default(), recorder());
+        let (server, recorder) = (TestServer::default(), recorder());
         for message in ["no quota", "no quota", "no quota", "no network"] {
             fail(&recorder, &server, message).await;
             recorder.clock.sleep(std::time::Duration::from_secs(60)).await;
@@ -234,7 +234,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_event_that_expired_on_the_server_starts_anew() {
-        let (server, recorder) = (FakeServer::default(), recorder());
+        let (server, recorder) = (TestServer::default(), recorder());
         fail(&recorder, &server, "no quota").await;
         let name = server.all(EVENTS)[0]["metadata"]["name"].as_str().unwrap().to_owned();
         server.remove(&format!("{EVENTS}/{name}"));
@@ -244,7 +244,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_long_message_is_cut_to_what_the_server_takes() {
-        let (server, recorder) = (FakeServer::default(), recorder());
+        let (server, recorder) = (TestServer::default(), recorder());
         fail(&recorder, &server, &"ä".repeat(2000)).await;
         assert_eq!(server.all(EVENTS)[0]["message"].as_str().unwrap().chars().count(), 1024);
     }

@@ -1,5 +1,7 @@
 //! Classes of a provider's own kind, from the time before there was one kind for all.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
 use super::*;
 
 const OLD: &str = "/apis/machine.sapcloud.io/v1alpha1/namespaces/default/awsmachineclasses/former";
@@ -15,6 +17,21 @@ fn class_of_former_times() -> Value {
     class
 }
 
+fn definition_of_former_times() -> CustomResourceDefinition {
+    let schema = json!({ "type": "object", "properties": {}, "x-kubernetes-preserve-unknown-fields": true });
+    let version = json!({
+        "name": "v1alpha1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+    });
+    let definition = json!({
+        "metadata": { "name": "awsmachineclasses.machine.sapcloud.io" },
+        "spec": {
+            "group": "machine.sapcloud.io", "scope": "Namespaced", "versions": [version],
+            "names": { "kind": "AWSMachineClass", "plural": "awsmachineclasses" },
+        },
+    });
+    serde_json::from_value(definition).unwrap()
+}
+
 fn refers_to_it() -> Value {
     json!({ "class": { "kind": "AWSMachineClass", "name": "former" } })
 }
@@ -22,18 +39,20 @@ fn refers_to_it() -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_class_of_former_times_is_migrated_with_all_that_refers_to_it() {
     let stage = Stage::new();
+    stage.server.define(&definition_of_former_times());
     stage.server.put(OLD, class_of_former_times());
-    let template = json!({ "template": { "spec": refers_to_it() } });
+    let spec = |name: &str| {
+        let labels = json!({ "name": name });
+        let template = json!({ "metadata": { "labels": labels }, "spec": refers_to_it() });
+        json!({ "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": template } })
+    };
+    stage.server.put(SET, object("pool-1", "MachineSet", spec("pool-1")));
     stage
         .server
-        .put(SET, object("pool-1", "MachineSet", json!({ "spec": template })));
-    stage
-        .server
-        .put(POOL, object("pool", "MachineDeployment", json!({ "spec": template })));
+        .put(POOL, object("pool", "MachineDeployment", spec("pool")));
     stage
         .run(async {
-            let mut machine = object("m-12345", "Machine", json!({ "spec": refers_to_it() }));
-            machine["metadata"]["creationTimestamp"] = json!("2027-01-15T08:00:00Z");
+            let machine = object("m-12345", "Machine", json!({ "spec": refers_to_it() }));
             stage.server.put(MACHINE, machine);
             stage.wait(30).await;
             let kind = |path: &str, pointer: &str| {

@@ -74,7 +74,7 @@ fn failing(stage: &Stage, names: &[&str], maximum: usize) {
     set["spec"]["autoPreserveFailedMax"] = json!(maximum);
     stage.server.put(SET, set);
     for name in names {
-        let mut machine = machine(name);
+        let mut machine = machine(stage, name);
         machine["metadata"]["labels"]["node"] = json!(name);
         machine["spec"]["providerID"] = json!(format!("fake:///{name}"));
         machine["status"] = json!({

@@ -15,7 +15,11 @@ pub(super) fn set(replicas: i32) -> Value {
 }
 
 /// A Running machine of the set.
-pub(super) fn machine(name: &str) -> Value {
+pub(super) fn machine(stage: &Stage, name: &str) -> Value {
+    let set = stage
+        .server
+        .get(SET)
+        .map_or(json!("gone"), |set| set["metadata"]["uid"].clone());
     let mut machine = object(
         name,
         "Machine",
@@ -27,7 +31,7 @@ pub(super) fn machine(name: &str) -> Value {
     machine["metadata"]["labels"] = json!({ "pool": "a" });
     machine["metadata"]["finalizers"] = json!(["machine.sapcloud.io/machine-controller-manager"]);
     machine["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "pool", "uid": "uid-MachineSet-pool",
+        "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": "pool", "uid": set,
         "controller": true,
     }]);
     machine
@@ -66,11 +70,10 @@ fn creations(stage: &Stage) -> usize {
 }
 
 /// Two machines of the set, one older than the other.
-fn put_two(stage: &Stage) {
-    for (name, created) in [("m-new", "2027-01-15T07:00:00Z"), ("m-old", "2027-01-15T06:00:00Z")] {
-        let mut machine = machine(name);
-        machine["metadata"]["creationTimestamp"] = json!(created);
-        stage.server.put(&format!("{MACHINES}/{name}"), machine);
+async fn put_two(stage: &Stage) {
+    for name in ["m-old", "m-new"] {
+        stage.server.put(&format!("{MACHINES}/{name}"), machine(stage, name));
+        stage.wait(3600).await;
     }
 }
 
@@ -112,7 +115,7 @@ async fn machines_are_made_slowly_at_first(
 async fn a_surplus_machine_is_deleted_or_the_set_says_why_not(#[case] forbidden: Option<&str>, #[case] goes: bool) {
     let stage = Stage::new();
     stage.server.put(SET, set(1));
-    put_two(&stage);
+    put_two(&stage).await;
     if let Some(name) = forbidden {
         stage.server.forbid(&format!("{MACHINES}/{name}"));
     }
@@ -134,7 +137,7 @@ async fn a_surplus_machine_is_deleted_or_the_set_says_why_not(#[case] forbidden:
 async fn a_machine_that_is_preserved_just_before_its_deletion_stays_and_another_one_goes() {
     let stage = Stage::new();
     stage.server.put(SET, set(1));
-    put_two(&stage);
+    put_two(&stage).await;
     let old = format!("{MACHINES}/m-old");
     let mut preserved = stage.server.get(&old).unwrap();
     preserved["status"]["currentStatus"] =
@@ -165,7 +168,9 @@ async fn a_deployment_whose_set_is_refused_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_set_that_is_gone_is_no_work() {
     let stage = Stage::new();
-    stage.server.put(&format!("{MACHINES}/m-left"), machine("m-left"));
+    stage
+        .server
+        .put(&format!("{MACHINES}/m-left"), machine(&stage, "m-left"));
     run_sets(&stage).await;
     let writes = stage.writes();
     assert!(

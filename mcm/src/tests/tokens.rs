@@ -67,8 +67,9 @@ async fn a_token_of_another_machine_is_not_taken_over() {
     let stage = Stage::new();
     stage
         .run(async {
-            stage.server.put(&path, of_another_machine(secret));
+            // First the machine, which then has the same uid as in the other world.
             stage.create_machine();
+            stage.server.put(&path, of_another_machine(secret));
             stage.wait(60).await;
             assert_eq!(stage.cloud.vms(), 0, "no VM boots with another's token");
 

@@ -1,4 +1,4 @@
-//! Elections over a small API server, on virtual time.
+//! Elections over the embedded API server, on virtual time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use super::*;
-use crate::testing::FakeServer;
+use crate::testing::TestServer;
 
 const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
 
@@ -14,7 +14,7 @@ fn clock() -> Clock {
     Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap())
 }
 
-fn elector(server: &FakeServer, identity: &str, clock: &Clock) -> Elector {
+fn elector(server: &TestServer, identity: &str, clock: &Clock) -> Elector {
     Elector::new(
         server.client(),
         "default",
@@ -25,7 +25,7 @@ fn elector(server: &FakeServer, identity: &str, clock: &Clock) -> Elector {
     )
 }
 
-fn holder(server: &FakeServer) -> String {
+fn holder(server: &TestServer) -> String {
     server.get(PATH).unwrap()["spec"]["holderIdentity"]
         .as_str()
         .unwrap()
@@ -39,7 +39,7 @@ async fn work_until(cancel: CancellationToken) -> Result<(), Error> {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_leads_renews_and_gives_the_lease_back() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(60)).await;
@@ -59,7 +59,7 @@ async fn the_first_leads_renews_and_gives_the_lease_back() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_did_not_end_leaves_the_lease_to_expire() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
         tenure.let_expire();
         Ok(())
@@ -70,7 +70,7 @@ async fn work_that_did_not_end_leaves_the_lease_to_expire() {
 
 #[tokio::test(start_paused = true)]
 async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_lease_is_unreadable() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let first = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let second = elector(&server, "b", &clock);
     let readiness = second.readiness.clone();
@@ -102,10 +102,10 @@ async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_le
 
 #[tokio::test(start_paused = true)]
 async fn a_release_that_is_not_answered_does_not_hold_the_end_up() {
-    let (server, clock) = (FakeServer::default(), clock());
+    let (server, clock) = (TestServer::default(), clock());
     let started = clock.now();
     let leading = elector(&server, "a", &clock).lead(CancellationToken::new(), |_| async {
-        server.set_silent(true);
+        server.set_silent();
         Ok(())
     });
     leading.await.unwrap();
@@ -115,7 +115,7 @@ async fn a_release_that_is_not_answered_does_not_hold_the_end_up() {
 
 #[tokio::test(start_paused = true)]
 async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     {
         let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
         let gone = clock.sleep(Duration::from_secs(5));
@@ -137,7 +137,7 @@ async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_cannot_renew_stops_its_work_before_others_may_start() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
@@ -149,14 +149,14 @@ async fn a_leader_that_cannot_renew_stops_its_work_before_others_may_start() {
         (result, clock.now())
     };
     let ((result, end), down) = tokio::join!(ended, story);
-    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("refused")));
+    assert!(matches!(result, Err(Error::LeadershipLost(reason)) if reason.contains("connection was closed")));
     let seconds = end.duration_since(down).as_secs();
     assert!((8..=10).contains(&seconds), "stopped after {seconds} s");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_in_other_hands_ends_the_work_at_once() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
@@ -171,7 +171,7 @@ async fn a_lease_in_other_hands_ends_the_work_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_lease_ends_the_work() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
@@ -183,7 +183,7 @@ async fn a_deleted_lease_ends_the_work() {
 
 #[tokio::test(start_paused = true)]
 async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     server.set_down(true);
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| async { unreachable!() });
     let story = async {
@@ -196,7 +196,7 @@ async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_was_stopped_may_not_act_before_it_renews() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
         let started = clock.now();
         assert!(tenure.holds(started));
@@ -208,14 +208,14 @@ async fn a_leader_that_was_stopped_may_not_act_before_it_renews() {
     assert!(Tenure::unlimited().holds(Timestamp::UNIX_EPOCH));
 }
 
-fn renewals(server: &FakeServer) -> usize {
+fn renewals(server: &TestServer) -> usize {
     let requests = server.requests();
     requests.iter().filter(|request| request.starts_with("PUT")).count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_pulse_ends() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let pulses = Pulses::default();
     let started = clock.now();
     let leading = elector(&server, "a", &clock)
@@ -246,7 +246,7 @@ async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_
 
 /// Whether a leader that beats unheard and then stands still for so long leads on.
 async fn leads_after_standing_still_for(pause: Duration) -> bool {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let pulses = Pulses::default();
     let leading = elector(&server, "a", &clock)
         .beating(Some(pulses.clone()))
@@ -272,7 +272,7 @@ async fn a_leader_that_stood_still_counts_from_its_last_beat() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_gone_beats_no_more() {
-    let (server, clock, cancel) = (FakeServer::default(), clock(), CancellationToken::new());
+    let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let pulses = Pulses::default();
     {
         let leading = elector(&server, "a", &clock)

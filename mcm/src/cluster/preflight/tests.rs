@@ -8,34 +8,17 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::PersistentVolumeSpec;
 use mcm_api::{MachineClass, VmIdentity};
 use mcm_driver::MachineRequest;
-use serde_json::json;
 
 use super::*;
-use crate::testing::FakeServer;
+use crate::testing::TestServer;
 
 fn clock() -> Clock {
     Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap())
 }
 
-fn server(resources: &[&str]) -> FakeServer {
-    let server = FakeServer::default();
-    let version = json!({
-        "major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "gitTreeState": "",
-        "buildDate": "", "goVersion": "", "compiler": "", "platform": "",
-    });
-    server.put("/version", version);
-    let resources: Vec<_> = resources
-        .iter()
-        .map(|name| json!({ "name": name, "kind": "x", "namespaced": true, "singularName": "", "verbs": [] }))
-        .collect();
-    let list = json!({ "groupVersion": "machine.sapcloud.io/v1alpha1", "resources": resources });
-    server.put("/apis/machine.sapcloud.io/v1alpha1", list);
-    server
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_server_with_the_kinds_will_do() {
-    let server = server(&["machines", "machines/status", "machineclasses"]);
+    let server = TestServer::serving(&["machines", "machineclasses"]);
     check_clusters(&server.client(), Some(&server.client()), &clock())
         .await
         .unwrap();
@@ -46,7 +29,7 @@ async fn a_server_with_the_kinds_will_do() {
 
 #[tokio::test(start_paused = true)]
 async fn missing_kinds_are_named_with_the_remedy() {
-    let error = check_clusters(&server(&["machines"]).client(), None, &clock())
+    let error = check_clusters(&TestServer::serving(&["machines"]).client(), None, &clock())
         .await
         .unwrap_err()
         .to_string();
@@ -58,7 +41,7 @@ async fn missing_kinds_are_named_with_the_remedy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_ends_the_start_after_ten_seconds() {
-    let (server, clock) = (server(&[]), clock());
+    let (server, clock) = (TestServer::serving(&[]), clock());
     server.set_down(true);
     let started = clock.now();
     let error = check_clusters(&server.client(), None, &clock)
@@ -66,7 +49,7 @@ async fn a_server_that_does_not_answer_ends_the_start_after_ten_seconds() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("control") && error.contains("within 10 s") && error.contains("refused"),
+        error.contains("control") && error.contains("within 10 s") && error.contains("connection was closed"),
         "{error}"
     );
     assert_eq!(clock.now().duration_since(started).as_secs(), 10);
