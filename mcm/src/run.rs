@@ -10,21 +10,13 @@ use mcm_driver::Driver;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::act::ActionExecutor;
-use crate::clients::{CONTROLLER_AGENT, ELECTION_AGENT, Layers, RateLimit, layered};
-use crate::controllers::Controllers;
-use crate::created_vms::CreatedVms;
-use crate::election::{Elector, Tenure};
-use crate::last_times::LastTimes;
-use crate::overshoot::OvershootGuard;
-use crate::readiness::Activity;
-use crate::recorder::Recorder;
+use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, Elector, EventRecorder, Layers, RateLimit, Tenure, layered};
+use crate::execute::ActionExecutor;
+use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, UpdateSupport};
+use crate::metrics::Activity;
+use crate::reconcile::{Controllers, OvershootGuard, WorkerSlots};
 use crate::safety::{self, Safety};
-use crate::slots::Slots;
-use crate::steps::Names;
-use crate::updates::Updates;
-use crate::view::Intents;
-use crate::world::{Chosen, World};
+use crate::view::{ClusterState, EnabledControllers};
 use crate::{Controller, Error, Metrics, Options};
 
 /// What a controller is given beside its flags.
@@ -42,7 +34,7 @@ pub struct Environment {
     pub seed: Seed,
     /// The name under which this process is a candidate for leadership; unique to it.
     pub identity: String,
-    /// Where it is measured.
+    /// Metrics registry.
     pub metrics: Metrics,
     /// Where whoever leads need not renew its Lease in virtual time, as nobody would miss it; `None`: it always renews.
     pub pulses: Option<Pulses>,
@@ -106,26 +98,26 @@ async fn work(
     let control = layers("control", &environment.control);
     let target = environment.target.as_ref().map(|target| layers("target", target));
     let runs = |controller| options.controllers.contains(&controller);
-    let chosen = Chosen {
+    let enabled = EnabledControllers {
         machines: runs(Controller::Machine),
         sets: runs(Controller::Set),
         deployments: runs(Controller::Deployment),
     };
-    let world = World::new(&options.namespace, target.is_some(), chosen);
-    environment.metrics.show(world.machines.clone());
+    let state = ClusterState::new(&options.namespace, target.is_some(), enabled);
+    environment.metrics.show(state.machines.clone());
     environment
         .metrics
-        .show_owners(world.sets.clone(), world.deployments.clone());
-    environment.driver.attach(Arc::new(world.clone()));
+        .show_owners(state.sets.clone(), state.deployments.clone());
+    environment.driver.attach(Arc::new(state.clone()));
     let clock = environment.clock.clone();
-    let guard = world.guard.clone();
+    let guard = state.guard.clone();
     let executor = ActionExecutor {
         control: control.clone(),
         target: target.clone(),
         driver: Arc::clone(&environment.driver),
         clock: clock.clone(),
         metrics: environment.metrics.clone(),
-        recorder: Recorder::new(
+        recorder: EventRecorder::new(
             clock,
             environment.identity.clone(),
             environment.seed.stream("event names"),
@@ -134,24 +126,24 @@ async fn work(
         tenure: tenure.clone(),
         guard: guard.clone(),
         claiming: tokio::sync::Mutex::default(),
-        world,
+        state,
     };
     let concurrency = usize::try_from(options.concurrent_syncs).unwrap_or(1);
     let controllers = Arc::new(Controllers {
         executor,
         settings: settings(options),
-        intents: Intents::default(),
+        pending_statuses: PendingStatuses::default(),
         created_vms: CreatedVms::default(),
         copies: LastTimes::default(),
         failed_calls: LastTimes::default(),
-        slots: Slots::new(concurrency),
-        updates: Updates::default(),
+        slots: WorkerSlots::new(concurrency),
+        update_support: UpdateSupport::default(),
         overshoot_guard: OvershootGuard::new(mcm_core::overshoot::Settings {
             up: i64::from(options.overshoot.up),
             down: i64::from(options.overshoot.down),
             period: options.overshoot.overshooting_period.0,
         }),
-        names: Names::new(environment.seed.stream("machine names")),
+        machine_names: MachineNames::new(environment.seed.stream("machine names")),
         deployment_settings: mcm_core::deployment::Settings {
             keep_autoscaler_away: options.autoscaler_scaledown_annotation_during_rollout,
         },

@@ -1,336 +1,300 @@
-//! A small API server for tests: enough of GET, LIST, WATCH, POST, PUT, PATCH and DELETE over JSON to
-//! answer this crate's requests in process. It records what was asked, and fails when told to.
+//! The embedded API server as this crate's tests use it: other clients put objects there without waiting, requests of the
+//! controller are recorded, and fault rules break them.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use apiserver::faults::{Action, At, Cut, Match, Pattern, Rule, Verb};
+use apiserver::{Identity, Options, Server};
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
-use http::{Method, Request, Response};
-use http_body::Frame;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use clock::{Clock, Seed};
+use futures::FutureExt;
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::client::Body;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tower::Service;
 
-type AnswerBody = UnsyncBoxBody<Bytes, Infallible>;
+/// The user that the controller is to the server; fault rules are about its requests alone.
+const CONTROLLER: &str = "machine-controller-manager";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Objects by path, such as `/api/v1/namespaces/default/events/x`.
-#[derive(Clone, Default)]
-pub(crate) struct FakeServer(Arc<Mutex<State>>);
-
-#[derive(Default)]
-struct State {
-    objects: BTreeMap<String, Value>,
-    revision: u64,
-    requests: Vec<String>,
-    agents: BTreeSet<String>,
-    down: bool,
-    silent: bool,
-    forbidden: Option<String>,
-    unreadable: Option<(String, u16)>,
-    before: Option<(String, String, Value)>,
-    watchers: Vec<(String, UnboundedSender<Bytes>)>,
+/// A server in process, on the virtual time of a test that begins now. Clones share it.
+#[derive(Clone)]
+pub(crate) struct TestServer {
+    server: Server,
+    seen: Arc<Mutex<Seen>>,
 }
 
-impl FakeServer {
+#[derive(Default)]
+struct Seen {
+    requests: Vec<String>,
+    agents: BTreeSet<String>,
+    before: Option<(String, String, Value)>,
+}
+
+impl Default for TestServer {
+    /// One that serves all kinds of the group.
+    fn default() -> Self {
+        Self::serving(&["machines", "machineclasses", "machinesets", "machinedeployments"])
+    }
+}
+
+impl TestServer {
+    /// One that serves these kinds of the group.
+    pub(crate) fn serving(plurals: &[&str]) -> Self {
+        let clock = Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap());
+        let server = Server::new(Options::new(clock, Seed::new(1))).unwrap();
+        let server = Self {
+            server,
+            seen: Arc::default(),
+        };
+        let all = mcm_api::crd::all().into_iter();
+        for definition in all.filter(|one| plurals.contains(&one.spec.names.plural.as_str())) {
+            server.define(&definition);
+        }
+        server
+    }
+
+    /// Serves another kind.
+    pub(crate) fn define(&self, definition: &CustomResourceDefinition) {
+        let mut definition = serde_json::to_value(definition).unwrap();
+        // A field of a later version.
+        let properties = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+        properties["futureField"] = json!({ "type": "string" });
+        self.ask(Method::POST, DEFINITIONS, &definition).unwrap();
+    }
+
+    /// A client of the controller's.
     pub(crate) fn client(&self) -> Client {
-        let server = self.clone();
+        let this = self.clone();
+        let identity = Identity {
+            groups: Identity::admin().groups,
+            ..Identity::user(CONTROLLER)
+        };
+        let service = self.server.service(identity);
         let service = tower::service_fn(move |request: Request<Body>| {
-            let server = server.clone();
-            async move { server.answer(request).await }
+            let (this, mut service) = (this.clone(), service.clone());
+            async move {
+                // An answer takes a moment, in which others get on.
+                tokio::task::yield_now().await;
+                this.record(&request);
+                service.call(request).await
+            }
         });
         Client::new(service, "default")
     }
 
-    /// Stores an object as another client would.
-    pub(crate) fn put(&self, path: &str, object: Value) {
-        let mut state = self.lock();
-        let code = if state.objects.contains_key(path) { 200 } else { 201 };
-        state.store(path.to_owned(), object, code);
+    fn record(&self, request: &Request<Body>) {
+        let (method, path) = (request.method(), request.uri().path());
+        let agent = request
+            .headers()
+            .get("user-agent")
+            .and_then(|agent| agent.to_str().ok());
+        let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let before = {
+            let mut seen = self.seen.lock();
+            seen.agents.insert(agent.unwrap_or("nobody").to_owned());
+            let watch = if watch { "WATCH " } else { "" };
+            seen.requests.push(format!("{watch}{method} {path}"));
+            seen.before
+                .take_if(|(before, ..)| before == path && method != Method::GET)
+        };
+        if let Some((_, other, object)) = before {
+            self.put(&other, object);
+        }
+    }
+
+    /// Creates or replaces an object as another client would, its status included.
+    pub(crate) fn put(&self, path: &str, mut object: Value) {
+        let (collection, name) = path.rsplit_once('/').unwrap();
+        object["metadata"]["name"] = json!(name);
+        let of_current = |object: &mut Value, current: &Value| {
+            for key in ["resourceVersion", "uid"] {
+                object["metadata"][key] = current["metadata"][key].clone();
+            }
+        };
+        let mut current = match self.get(path) {
+            Some(current) => {
+                of_current(&mut object, &current);
+                self.ask(Method::PUT, path, &object).unwrap()
+            }
+            None => {
+                self.ensure_namespace(path);
+                let metadata = object["metadata"].as_object_mut().unwrap();
+                metadata.remove("resourceVersion");
+                self.ask(Method::POST, collection, &object).unwrap()
+            }
+        };
+        if let Some(status) = object.get("status")
+            && current.get("status") != Some(status)
+        {
+            current["status"] = status.clone();
+            self.ask(Method::PUT, &format!("{path}/status"), &current).unwrap();
+        }
+    }
+
+    fn ensure_namespace(&self, path: &str) {
+        let Some((_, rest)) = path.split_once("/namespaces/") else {
+            return;
+        };
+        let name = rest.split('/').next().unwrap();
+        if self.get(&format!("/api/v1/namespaces/{name}")).is_none() {
+            let namespace = json!({ "metadata": { "name": name } });
+            self.ask(Method::POST, "/api/v1/namespaces", &namespace).unwrap();
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
-        self.lock().objects.get(path).cloned()
+        self.ask(Method::GET, path, &Value::Null)
     }
 
+    /// Deletes an object, which stays as long as it has finalizers.
+    pub(crate) fn delete(&self, path: &str) {
+        let options = json!({ "kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0 });
+        self.ask(Method::DELETE, path, &options).unwrap();
+    }
+
+    /// Deletes an object, whatever finalizers it has.
     pub(crate) fn remove(&self, path: &str) {
-        self.lock().remove(path);
+        let mut object = self.get(path).unwrap();
+        if object["metadata"]["finalizers"].is_array() {
+            object["metadata"]["finalizers"] = json!([]);
+            self.ask(Method::PUT, path, &object).unwrap();
+        }
+        self.delete(path);
     }
 
-    /// Objects whose path starts like this, in the order of their paths.
-    pub(crate) fn all(&self, prefix: &str) -> Vec<Value> {
-        self.lock().under(prefix)
+    /// The objects of a collection, in the order of their names.
+    pub(crate) fn all(&self, collection: &str) -> Vec<Value> {
+        let list = self.get(collection.trim_end_matches('/')).unwrap();
+        list["items"].as_array().unwrap().clone()
     }
 
-    /// The requests since the last call: method and path.
+    /// The controller's requests since the last call: method and path.
     pub(crate) fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.lock().requests)
+        std::mem::take(&mut self.seen.lock().requests)
     }
 
-    /// Everybody who asked anything.
+    /// Every user agent of the controller's requests.
     pub(crate) fn agents(&self) -> BTreeSet<String> {
-        self.lock().agents.clone()
+        self.seen.lock().agents.clone()
     }
 
-    /// While down, every request fails without an answer.
+    /// While down, connections of the controller break.
     pub(crate) fn set_down(&self, down: bool) {
-        self.lock().down = down;
+        self.set_rule(
+            "down",
+            down.then_some((Action::Partition { how: Cut::Refuse }, Match::default())),
+        );
     }
 
-    /// While silent, no request is answered.
-    pub(crate) fn set_silent(&self, silent: bool) {
-        self.lock().silent = silent;
+    /// From now on no request of the controller is answered.
+    pub(crate) fn set_silent(&self) {
+        self.set_rule("silent", Some((Action::Partition { how: Cut::Hang }, Match::default())));
     }
 
-    /// Writes to that path are refused from now on.
+    /// Writes of the controller to that path are refused from now on; creations, where it is a collection.
     pub(crate) fn forbid(&self, path: &str) {
-        self.lock().forbidden = Some(path.to_owned());
+        let (matches, is_object) = requests_to(path);
+        let verbs = if is_object {
+            vec![Verb::Update, Verb::Patch, Verb::Delete]
+        } else {
+            vec![Verb::Create]
+        };
+        self.set_rule(
+            "forbidden",
+            Some((failure(403, path, "Forbidden"), Match { verbs, ..matches })),
+        );
     }
 
-    /// Just before the next write to `path` another client stores `object` as `other`.
-    pub(crate) fn before_a_write_to(&self, path: &str, other: &str, object: Value) {
-        self.lock().before = Some((path.to_owned(), other.to_owned(), object));
-    }
-
-    /// Reads of that path fail with that code from now on; `None`: they work again.
+    /// The controller's reads of that object fail with that code from now on; `None`: they work again.
     pub(crate) fn fail_reads_of(&self, path: &str, code: Option<u16>) {
-        self.lock().unreadable = code.map(|code| (path.to_owned(), code));
+        let rule = code.map(|code| {
+            let verbs = vec![Verb::Get];
+            let matches = Match {
+                verbs,
+                ..requests_to(path).0
+            };
+            (failure(code, path, "ServiceUnavailable"), matches)
+        });
+        self.set_rule("unreadable", rule);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock()
+    /// Just before the controller's next write to `path` another client stores `object` as `other`.
+    pub(crate) fn before_a_write_to(&self, path: &str, other: &str, object: Value) {
+        self.seen.lock().before = Some((path.to_owned(), other.to_owned(), object));
     }
 
-    async fn answer(&self, request: Request<Body>) -> Result<Response<AnswerBody>, tower::BoxError> {
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await?.to_bytes();
-        // An answer takes a moment, in which others get on.
-        tokio::task::yield_now().await;
-        if self.lock().silent {
-            std::future::pending::<()>().await;
+    fn set_rule(&self, name: &str, rule: Option<(Action, Match)>) {
+        self.server.faults().remove(name);
+        if let Some((action, matches)) = rule {
+            let matches = Match {
+                client: Some(Pattern::new(CONTROLLER)),
+                ..matches
+            };
+            let rule = Rule {
+                matches,
+                ..Rule::new(name, action)
+            };
+            self.server.faults().add(rule).unwrap();
         }
-        let body: Value = if body.is_empty() {
-            Value::Null
+    }
+
+    /// A request of another client, which is answered at once; `None`: there is no such object.
+    fn ask(&self, method: Method, path: &str, body: &Value) -> Option<Value> {
+        let bytes = if body.is_null() {
+            Bytes::new()
         } else {
-            serde_json::from_slice(&body)?
+            Bytes::from(body.to_string())
         };
-        let mut state = self.lock();
-        let agent = parts.headers.get("user-agent").and_then(|agent| agent.to_str().ok());
-        state.agents.insert(agent.unwrap_or("nobody").to_owned());
-        let path = parts.uri.path();
-        let watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
-        state
-            .requests
-            .push(format!("{}{} {path}", if watch { "WATCH " } else { "" }, parts.method));
-        if state.down {
-            return Err("connection refused".into());
-        }
-        if watch {
-            let (sender, receiver) = unbounded();
-            state.watchers.push((format!("{path}/"), sender));
-            return Ok(Response::new(stream(receiver)));
-        }
-        if parts.method != Method::GET
-            && let Some((_, other, object)) = state.before.take_if(|(before, ..)| before == path)
-        {
-            state.store(other, object, 200);
-        }
-        let refused = parts.method != Method::GET && state.forbidden.as_deref() == Some(path);
-        let unreadable = state.unreadable.clone().filter(|(unreadable, _)| unreadable == path);
-        let (code, answer) = if let Some((_, code)) = unreadable {
-            failure(code, "ServiceUnavailable", path)
-        } else if refused {
-            failure(403, "Forbidden", path)
-        } else {
-            state.perform(&parts.method, path, body)
+        let request = Request::builder().method(&method).uri(path);
+        let request = request.header("content-type", "application/json").body(bytes).unwrap();
+        let admin = Identity::admin();
+        let answer = async {
+            let response = self.server.handle(Some(&admin), request).await.unwrap();
+            let status = response.status();
+            (status, response.into_body().collect().await.unwrap().to_bytes())
         };
-        let body = Full::new(Bytes::from(answer.to_string())).boxed_unsync();
-        Ok(Response::builder().status(code).body(body)?)
+        let (status, answer) = answer.now_or_never().unwrap();
+        if status == http::StatusCode::NOT_FOUND {
+            return None;
+        }
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert!(status.is_success(), "{method} {path}: {answer}");
+        Some(answer)
     }
 }
 
-fn stream(receiver: UnboundedReceiver<Bytes>) -> AnswerBody {
-    StreamBody::new(receiver.map(|line| Ok(Frame::data(line)))).boxed_unsync()
-}
-
-impl State {
-    fn perform(&mut self, method: &Method, path: &str, body: Value) -> (u16, Value) {
-        let target = path.trim_end_matches("/status");
-        match *method {
-            Method::GET if is_collection(path) => self.list(path),
-            Method::GET => self
-                .objects
-                .get(path)
-                .map_or_else(|| not_found(path), |object| (200, object.clone())),
-            Method::POST if path.ends_with("/eviction") => {
-                let pod = path.trim_end_matches("/eviction");
-                let meant = &body["deleteOptions"]["preconditions"]["uid"];
-                let there = self.objects.get(pod).map(|pod| pod["metadata"]["uid"].clone());
-                if there.is_some_and(|there| there != *meant) {
-                    return failure(409, "Conflict", pod);
-                }
-                self.remove(pod)
-                    .map_or_else(|| not_found(pod), |_| (201, json!({"kind": "Status"})))
-            }
-            Method::POST => {
-                let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
-                if self.objects.contains_key(&path) {
-                    return failure(409, "AlreadyExists", &path);
-                }
-                self.store(path, body, 201)
-            }
-            Method::PUT => self.write(target, |_| body.clone(), &body),
-            Method::PATCH => self.write(target, |old| merged(old.clone(), &body), &body),
-            Method::DELETE => self.delete(path, &body["preconditions"]),
-            _ => failure(405, "MethodNotAllowed", path),
-        }
-    }
-
-    fn under(&self, prefix: &str) -> Vec<Value> {
-        self.objects
-            .iter()
-            .filter(|(path, _)| path.starts_with(prefix))
-            .map(|(_, value)| value.clone())
-            .collect()
-    }
-
-    fn list(&self, path: &str) -> (u16, Value) {
-        let metadata = json!({ "resourceVersion": self.revision.to_string() });
-        let plural = path.rsplit('/').next().unwrap_or_default();
-        // Objects of one kind in all namespaces.
-        let everywhere = |found: &str| found.rsplit('/').nth(1) == Some(plural) && found.contains("/namespaces/");
-        let items = self
-            .objects
-            .iter()
-            .filter(|(found, _)| found.starts_with(&format!("{path}/")) || everywhere(found));
-        (
-            200,
-            json!({ "metadata": metadata, "items": items.map(|(_, value)| value.clone()).collect::<Vec<_>>() }),
-        )
-    }
-
-    fn write(&mut self, path: &str, change: impl Fn(&Value) -> Value, body: &Value) -> (u16, Value) {
-        let Some(old) = self.objects.get(path) else {
-            return not_found(path);
-        };
-        let wanted = &body["metadata"]["resourceVersion"];
-        if !wanted.is_null() && *wanted != old["metadata"]["resourceVersion"] {
-            return failure(409, "Conflict", path);
-        }
-        let new = change(old);
-        let meta = &new["metadata"];
-        let finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-        if !meta["deletionTimestamp"].is_null() && !finalizers {
-            self.remove(path);
-            return (200, new);
-        }
-        self.store(path.to_owned(), new, 200)
-    }
-
-    fn delete(&mut self, path: &str, preconditions: &Value) -> (u16, Value) {
-        let Some(object) = self.objects.get(path).cloned() else {
-            return not_found(path);
-        };
-        let is_met = |key: &str| preconditions[key].is_null() || preconditions[key] == object["metadata"][key];
-        if !["uid", "resourceVersion"].into_iter().all(is_met) {
-            return failure(409, "Conflict", path);
-        }
-        if object["metadata"]["finalizers"]
-            .as_array()
-            .is_some_and(|all| !all.is_empty())
-        {
-            let deleting = merged(
-                object,
-                &json!({"metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z"}}),
-            );
-            return self.store(path.to_owned(), deleting, 200);
-        }
-        self.remove(path);
-        (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
-    }
-
-    fn store(&mut self, path: String, mut object: Value, code: u16) -> (u16, Value) {
-        self.revision += 1;
-        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        self.tell(if code == 201 { "ADDED" } else { "MODIFIED" }, &path, &object);
-        self.objects.insert(path, object.clone());
-        (code, object)
-    }
-
-    fn remove(&mut self, path: &str) -> Option<Value> {
-        let mut object = self.objects.remove(path)?;
-        self.revision += 1;
-        object["metadata"]["resourceVersion"] = json!(self.revision.to_string());
-        self.tell("DELETED", path, &object);
-        Some(object)
-    }
-
-    fn tell(&mut self, type_: &str, path: &str, object: &Value) {
-        let line = format!("{}\n", json!({ "type": type_, "object": object }));
-        self.watchers.retain(|(_, watcher)| !watcher.is_closed());
-        for (prefix, watcher) in &self.watchers {
-            let plural = prefix.trim_end_matches('/').rsplit('/').next();
-            let everywhere = path.contains("/namespaces/") && path.rsplit('/').nth(1) == plural;
-            if path.starts_with(prefix.as_str()) || everywhere {
-                watcher.unbounded_send(Bytes::from(line.clone())).unwrap();
-            }
-        }
+fn failure(code: u16, path: &str, reason: &str) -> Action {
+    Action::Fail {
+        code,
+        at: At::BeforeCommit,
+        retry_after: None,
+        message: Some(format!("{path}: {reason}")),
     }
 }
 
-/// Whether the path names a kind rather than an object.
-fn is_collection(path: &str) -> bool {
-    let last = path.rsplit('/').next().unwrap_or_default();
-    [
-        "machines",
-        "machineclasses",
-        "machinesets",
-        "machinedeployments",
-        "secrets",
-        "nodes",
-        "pods",
-        "volumeattachments",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-        "poddisruptionbudgets",
-        "events",
-    ]
-    .contains(&last)
-}
-
-fn merged(mut target: Value, patch: &Value) -> Value {
-    let Value::Object(patch) = patch else {
-        return patch.clone();
+/// What requests to a path have in common, and whether it is that of an object rather than of a collection.
+fn requests_to(path: &str) -> (Match, bool) {
+    let rest = match path.split_once("/namespaces/") {
+        Some((_, rest)) => rest.split_once('/').unwrap().1,
+        None => path.strip_prefix("/api/v1/").unwrap(),
     };
-    if !target.is_object() {
-        target = json!({});
-    }
-    let object = target.as_object_mut().unwrap();
-    for (key, value) in patch {
-        if value.is_null() {
-            object.remove(key);
-        } else {
-            let old = object.remove(key).unwrap_or(Value::Null);
-            object.insert(key.clone(), merged(old, value));
-        }
-    }
-    target
-}
-
-fn not_found(path: &str) -> (u16, Value) {
-    failure(404, "NotFound", path)
-}
-
-fn failure(code: u16, reason: &str, path: &str) -> (u16, Value) {
-    let message = format!("{path}: {reason}");
-    let status = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {},
-        "status": "Failure", "code": code, "reason": reason, "message": message,
-    });
-    (code, status)
+    let mut parts = rest.split('/');
+    let plural = parts.next().unwrap();
+    let object = parts.next();
+    let resource = parts
+        .next()
+        .map_or(plural.to_owned(), |subresource| format!("{plural}/{subresource}"));
+    let matches = Match {
+        resource: Some(Pattern::new(resource)),
+        object: object.map(Pattern::new),
+        ..Match::default()
+    };
+    (matches, object.is_some())
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use harness::regression::Case;
 use mcm_api::machine::MachineTemplateSpec;
 use mcm_api::{Code, Phase, keys};
-use mcm_core::deployment::{hash, set_name};
+use mcm_core::template::{hash, set_name};
 use scenario::api_faults::{Action, At, Match, Pattern, Rule, Verb};
 use scenario::builder::{
     all, api_fault_by, apply, boot_delay, fail_calls, field, health_timeout, lift, lift_api_fault, node_grace,

@@ -53,7 +53,7 @@ fn api_server(api: &Arc<Mutex<Api>>) -> Client {
                     api.asked.push(format!("PATCH {path}"));
                     let patch: Value = serde_json::from_slice(&body).unwrap();
                     let node = api.nodes.get_mut(&name).unwrap();
-                    merge(node, &patch);
+                    json_patch::merge(node, &patch);
                     let version = node["metadata"]["resourceVersion"]
                         .as_str()
                         .unwrap()
@@ -74,17 +74,6 @@ fn api_server(api: &Arc<Mutex<Api>>) -> Client {
         }
     });
     Client::new(service, "default")
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    match patch.as_object() {
-        Some(fields) if target.is_object() => {
-            for (field, value) in fields {
-                merge(&mut target[field.as_str()], value);
-            }
-        }
-        _ => *target = patch.clone(),
-    }
 }
 
 fn node(name: &str, provider_id: Option<&str>, taints: Value, cloud: &str) -> Value {

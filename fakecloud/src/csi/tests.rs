@@ -5,17 +5,6 @@ use super::Tasks;
 use super::world::{Action, Task, World, this_finalizer};
 use crate::CSI_DRIVER;
 
-fn merge(into: &mut Value, change: Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change,
-    }
-}
-
 /// Nodes `a` and `b` in zones of their names, a class `c`, a claim `n/claim` and its volume `pv`.
 fn world() -> World {
     let mut world = World::default();
@@ -33,7 +22,7 @@ fn world() -> World {
 
 fn class(world: &mut World, change: Value) {
     let mut class = json!({ "metadata": { "name": "c" }, "provisioner": CSI_DRIVER, "reclaimPolicy": "Delete" });
-    merge(&mut class, change);
+    json_patch::merge(&mut class, &change);
     world
         .classes
         .insert("c".to_owned(), serde_json::from_value(class).unwrap());
@@ -50,7 +39,7 @@ fn claim(world: &mut World, change: Value) -> Task {
             "resources": { "requests": { "storage": "3Gi" } },
         },
     });
-    merge(&mut claim, change);
+    json_patch::merge(&mut claim, &change);
     let key = ("n".to_owned(), "claim".to_owned());
     world.claims.insert(key, serde_json::from_value(claim).unwrap());
     Task::Provision("n".to_owned(), "claim".to_owned())
@@ -67,7 +56,7 @@ fn volume(world: &mut World, change: Value) {
         },
         "status": { "phase": "Bound" },
     });
-    merge(&mut volume, change);
+    json_patch::merge(&mut volume, &change);
     world
         .volumes
         .insert("pv".to_owned(), serde_json::from_value(volume).unwrap());

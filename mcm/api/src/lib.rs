@@ -14,6 +14,7 @@ pub mod machine;
 pub mod preservation;
 pub mod set;
 pub mod type_meta;
+mod wire_enum;
 
 pub use class::{MachineClass, NodeTemplate};
 pub use cloud::{Code, DriverError, VmIdentity};

@@ -7,7 +7,7 @@ use jiff::fmt::temporal::Pieces;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 
-use crate::machine::wire_enum;
+use crate::wire_enum::wire_enum;
 
 /// Who keeps a machine, how far that is, and since when. Written together with the phase and the expiry that it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use mcm_api::{Machine, MachineDeployment, MachineSet, keys};
 use serde_json::{Value, json};
 
 use crate::deployment::Bounds;
-use crate::machine::EventType;
+use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
 use crate::set::{is_active, stamp};

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mcm_api::{Machine, MachineSet};
 use serde_json::Value;
 
-use crate::machine::EventType;
+use crate::event::EventType;
 
 /// The kinds that steps are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

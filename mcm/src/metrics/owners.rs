@@ -1,6 +1,6 @@
 //! Metrics of the sets and deployments that there are at the moment of the scrape; nothing of a deleted one stays.
 //!
-//! Names and labels are upstream's. What must not live here: metrics of machines.
+//! MachineNames and labels are upstream's. What must not live here: metrics of machines.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -182,7 +182,7 @@ const DEPLOYMENTS: [Row<MachineDeployment>; 17] = [
     }),
     (
         "machine_deployment_status_collision_count",
-        "Names of sets that were taken already",
+        "MachineNames of sets that were taken already",
         |given| maybe(&given.metadata, given.status.collision_count.map(i64::from)),
     ),
     ("machine_deployment_failed_machines", FAILED, |given| {

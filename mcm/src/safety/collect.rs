@@ -3,13 +3,12 @@
 //! What must not live here: which VM is an orphan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use mcm_api::{Code, Machine, MachineClass};
-use mcm_core::machine::EventType;
+use mcm_core::event::EventType;
 use mcm_core::safety::orphans::{Candidate, Known, Listing, Sighting, Truth, Verdict, View, confirm, examine};
 use mcm_driver::MachineRequest;
 
@@ -40,10 +39,10 @@ impl Memory {
 impl Safety {
     /// Answers when another pass is needed before the regular one.
     pub(super) async fn collect(&self, memory: &mut Memory) -> Option<Duration> {
-        let world = &self.executor().world;
+        let state = &self.executor().state;
         let mut wake = None;
         let mut listings = Vec::new();
-        for class in world.classes.all() {
+        for class in state.classes.all() {
             match self.list(&class).await {
                 Ok(Some(listing)) => listings.push(listing),
                 Ok(None) => {}
@@ -52,7 +51,7 @@ impl Safety {
         }
         let vms = |listing: &Listing| listing.vms.keys().cloned().collect::<Vec<String>>();
         memory.listed = listings.iter().flat_map(vms).collect();
-        let machines = world.machines.all();
+        let machines = state.machines.all();
         let view = View {
             started: memory.started,
             listings,
@@ -106,7 +105,7 @@ impl Safety {
     async fn list(&self, class: &MachineClass) -> Result<Option<Listing>, ()> {
         let executor = self.executor();
         let name = class.name_any();
-        let secret = secret(&executor.world, class);
+        let secret = secret(&executor.state, class);
         if let Some(missing) = secret.missing.first() {
             tracing::warn!(
                 class = name,
@@ -131,7 +130,7 @@ impl Safety {
             return Verdict::Stop("an API server is away, or another process leads".to_owned());
         }
         let executor = self.executor();
-        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.world.namespace);
+        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
         let truth = match api.get_opt(&candidate.machine).await {
             Ok(None) => Truth::Absent,
             Ok(Some(machine)) => Truth::Present(Known::of(&machine)),
@@ -149,8 +148,8 @@ impl Safety {
     /// Deletes a VM on behalf of a machine that stands for this VM only: it has its provider id, and no uid.
     async fn take_away(&self, candidate: &Candidate) -> bool {
         let executor = self.executor();
-        let key = Key::new(&executor.world.namespace, &candidate.class);
-        let Some(class) = executor.world.classes.get(&key) else {
+        let key = Key::new(&executor.state.namespace, &candidate.class);
+        let Some(class) = executor.state.classes.get(&key) else {
             return false;
         };
         // Afterwards nobody would know that the Node was ours.
@@ -166,14 +165,13 @@ impl Safety {
         let request = MachineRequest {
             machine,
             class: MachineClass::clone(&class),
-            secret: secret(&executor.world, &class).data.0,
+            secret: secret(&executor.state, &class).data.0,
         };
-        let collecting = &self.guard().0.collecting;
-        collecting.store(true, Ordering::Relaxed);
+        self.guard().set_collecting(true);
         let deleted = executor
             .timed_call(&class, "DeleteMachine", executor.driver.delete_machine(request))
             .await;
-        collecting.store(false, Ordering::Relaxed);
+        self.guard().set_collecting(false);
         let Candidate {
             provider_id, evidence, ..
         } = candidate;

@@ -17,15 +17,15 @@ pub(super) fn without_reset(before: ApiHealth, next: Next) -> Next {
 impl Safety {
     /// Returns when a part of the caches is filled, and, without the API servers, whatever they answer.
     pub(super) async fn partly_filled(&self) {
-        let world = &self.executor().world;
+        let state = &self.executor().state;
         let behind = || {
             if defect!(OrphansCollectedBeforeMachinesAreListed) {
                 self.guard().health() != ApiHealth::Up
             } else {
-                !world.machines.synced()
+                !state.machines.synced()
             }
         };
-        while behind() || !world.classes.synced() || !world.secrets.synced() {
+        while behind() || !state.classes.synced() || !state.secrets.synced() {
             self.executor().clock.sleep(Duration::from_secs(1)).await;
         }
     }

@@ -22,7 +22,7 @@ use crate::error::{brief, is_conflict, is_not_found};
 impl Safety {
     /// `listed` are the provider ids of VMs that have our tags. Answers when another pass is needed before the regular one.
     pub(super) async fn mark_nodes(&self, listed: &BTreeSet<String>) -> Option<Duration> {
-        let target = self.executor().world.target.as_ref()?;
+        let target = self.executor().state.target.as_ref()?;
         let settings = &self.controllers.settings;
         let patience = Patience {
             creation: settings.creation_timeout,
@@ -54,7 +54,7 @@ impl Safety {
 
     /// Marks the Nodes on a VM that is about to go, and releases them; answers whether that is done.
     pub(super) async fn let_node_go(&self, provider_id: &str) -> bool {
-        let nodes = self.executor().world.target.as_ref().map(|target| target.nodes.all());
+        let nodes = self.executor().state.target.as_ref().map(|target| target.nodes.all());
         let on_it = |node: &Arc<Node>| {
             let named = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
             named == Some(provider_id) && self.machines_behind(node) == 0
@@ -72,7 +72,7 @@ impl Safety {
     async fn write_node(&self, node: &Node, patch: Value) -> Result<(), Duration> {
         let executor = self.executor();
         let retry = &self.controllers.settings.retry;
-        let Some((target, client)) = executor.world.target.as_ref().zip(executor.target.clone()) else {
+        let Some((target, client)) = executor.state.target.as_ref().zip(executor.target.clone()) else {
             return Ok(());
         };
         let name = node.name_any();
@@ -102,8 +102,8 @@ impl Safety {
 
     /// How many machines name the Node, or are named by it.
     fn machines_behind(&self, node: &Node) -> usize {
-        let world = &self.executor().world;
-        let naming = world.machines_of_node(&node.name_any());
+        let state = &self.executor().state;
+        let naming = state.machines_of_node(&node.name_any());
         if defect!(OlderNodeIsUnclaimed) {
             let older = |machine: &&Arc<Machine>| machine.creation_timestamp() <= node.creation_timestamp();
             return naming.iter().filter(older).count();
@@ -111,7 +111,7 @@ impl Safety {
         let mut names: BTreeSet<String> = naming.iter().map(|machine| machine.name_any()).collect();
         let labelled = node.labels().get(keys::MACHINE_NAME_LABEL);
         if let Some(machine) = labelled
-            && world.machines.get(&Key::new(&world.namespace, machine)).is_some()
+            && state.machines.get(&Key::new(&state.namespace, machine)).is_some()
         {
             names.insert(machine.clone());
         }

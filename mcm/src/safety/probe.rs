@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt};
 use mcm_api::Machine;
-use mcm_core::machine::EventType;
+use mcm_core::event::EventType;
 use mcm_core::safety::api_health::{ApiHealth, RESET_TEXT, begun_anew};
 
 use super::Safety;
@@ -42,14 +42,14 @@ impl Safety {
             self.tell(before, next.health, problem.as_deref());
             if before != ApiHealth::Up && next.health == ApiHealth::Up {
                 // What waits for an answer need not wait for its period.
-                self.guard().0.suspicion.notify_one();
+                self.guard().suspect();
             }
             let mut wake = next.wake;
             if next.thaw && self.thaw().await {
                 self.guard().set(ApiHealth::Up);
                 self.tell(next.health, ApiHealth::Up, None);
-                self.guard().0.thawed.notify_one();
-                self.guard().0.suspicion.notify_one();
+                self.guard().thaw();
+                self.guard().suspect();
                 wake = self.settings.api.period;
             }
             clock.sleep(wake).await;
@@ -82,7 +82,7 @@ impl Safety {
     /// What is wrong with an API server; `None`: both answer.
     async fn ask(&self) -> Option<String> {
         let executor = self.executor();
-        let machines: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.world.namespace);
+        let machines: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
         let control = Box::pin(async move { machines.get_metadata(NOBODY).await.map(|_| ()) });
         if let Some(problem) = self.ask_one("control", control).await {
             return Some(problem);
@@ -105,8 +105,8 @@ impl Safety {
     /// Has the machines that became Unknown begin anew; answers whether all did.
     async fn thaw(&self) -> bool {
         let executor = self.executor();
-        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.world.namespace);
-        for known in executor.world.machines.all() {
+        let api: Api<Machine> = Api::namespaced(executor.control.clone(), &executor.state.namespace);
+        for known in executor.state.machines.all() {
             if !executor.tenure.holds(self.now()) {
                 return false;
             }

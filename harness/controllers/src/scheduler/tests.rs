@@ -39,7 +39,7 @@ impl Setting {
             "metadata": { "name": name, "labels": { "host": name } },
             "status": { "allocatable": { "cpu": "2", "memory": "4Gi", "pods": "10" } },
         });
-        merge(&mut node, change);
+        json_patch::merge(&mut node, &change);
         self.cluster
             .set_node(Arc::new(serde_json::from_value::<Node>(node).unwrap()));
     }
@@ -81,24 +81,13 @@ impl Setting {
     }
 }
 
-fn merge(into: &mut Value, change: Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change,
-    }
-}
-
 fn pod(name: &str, spec: Value) -> PodInfo {
     labelled(name, json!({}), spec)
 }
 
 fn labelled(name: &str, labels: Value, spec: Value) -> PodInfo {
     let mut whole = json!({ "containers": [] });
-    merge(&mut whole, spec);
+    json_patch::merge(&mut whole, &spec);
     let pod = json!({ "metadata": { "name": name, "namespace": "n", "uid": name, "labels": labels }, "spec": whole });
     PodInfo::new(Arc::new(serde_json::from_value::<Pod>(pod).unwrap()))
 }
@@ -253,7 +242,7 @@ fn bound(setting: &mut Setting, name: &str, volume: Value) {
             "capacity": { "storage": "1Gi" }, "claimRef": { "namespace": "n", "name": name, "uid": name },
         },
     });
-    merge(&mut whole, volume);
+    json_patch::merge(&mut whole, &volume);
     setting.put::<PersistentVolume>(whole);
     setting.put::<PersistentVolumeClaim>(json!({
         "metadata": {
@@ -320,7 +309,7 @@ fn waiting_claim(setting: &mut Setting, class: Value) {
     let mut whole = json!({
         "metadata": { "name": "wait" }, "provisioner": "d", "volumeBindingMode": "WaitForFirstConsumer",
     });
-    merge(&mut whole, class);
+    json_patch::merge(&mut whole, &class);
     setting.put::<StorageClass>(whole);
     setting.put::<PersistentVolumeClaim>(json!({
         "metadata": { "name": "c", "namespace": "n", "uid": "c" },
@@ -360,7 +349,7 @@ fn a_claim_that_waits_takes_a_volume_that_is_there() {
         },
         "status": { "phase": "Available" },
     });
-    merge(&mut volume, in_zone("b"));
+    json_patch::merge(&mut volume, &in_zone("b"));
     setting.put::<PersistentVolume>(volume);
     let placement = setting.place(&with_claim("p", "c")).unwrap();
     let claim = ObjectKey::new("n", "c");

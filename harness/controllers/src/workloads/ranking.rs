@@ -77,19 +77,8 @@ mod tests {
                 ],
             },
         });
-        json_patch_merge(&mut pod, change);
+        json_patch::merge(&mut pod, change);
         Arc::new(serde_json::from_value(pod).unwrap())
-    }
-
-    fn json_patch_merge(target: &mut Value, change: &Value) {
-        match (target, change) {
-            (Value::Object(target), Value::Object(change)) => {
-                for (key, value) in change {
-                    json_patch_merge(target.entry(key).or_insert(Value::Null), value);
-                }
-            }
-            (target, change) => *target = change.clone(),
-        }
     }
 
     /// The pod named `a` always comes last by name; `b` is to go first for the reason given.

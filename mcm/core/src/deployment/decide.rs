@@ -11,13 +11,14 @@ use super::bounds::{IN_PLACE_UPDATE, RECREATE};
 use super::rollout_draft::RolloutDraft;
 use super::{
     Reason, Settings, View, history, in_place, nodes, problems, recreate, revision, rollback, rolling, scale, status,
-    template_hash, trigger,
+    trigger,
 };
+use crate::event::EventType;
 use crate::finalizer::{finalizer_patch, has_finalizer};
-use crate::machine::EventType;
 use crate::ownership::{Claim, adoption, claim, release};
 use crate::preservation::without_sub_phases;
 use crate::steps::{Act, Kind, Plan};
+use crate::template::template_hash;
 
 /// What is to be done about the deployment.
 pub fn decide(view: &View, settings: Settings, now: Timestamp) -> Plan<Reason> {

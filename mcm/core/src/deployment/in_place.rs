@@ -8,25 +8,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use mcm_api::{Machine, Phase, keys};
 
-use super::bounds::{IN_PLACE_UPDATE, MANUAL};
 use super::nodes::machines;
 use super::rollout_draft::{RolloutDraft, is_updated};
-use super::{Reason, nodes, revision, rolling};
+use super::{Reason, nodes, revision, rolling, surge};
 use crate::ownership::{controller, reference};
 use crate::steps::Kind;
 
 /// The taint by which Kubernetes shows a cordon.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-
-/// Whether a person selects the nodes.
-pub(super) fn is_manual(rollout: &RolloutDraft) -> bool {
-    let strategy = &rollout.deployment.spec.strategy;
-    let how = strategy
-        .in_place_update
-        .as_ref()
-        .map(|given| given.orchestration_type.as_str());
-    strategy.type_ == IN_PLACE_UPDATE && how == Some(MANUAL)
-}
 
 /// One step of an update in place.
 pub(super) fn update(rollout: &mut RolloutDraft, newest: usize) {
@@ -228,11 +217,12 @@ fn fill(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) -> bool {
         .filter_map(|position| rollout.sets.get(*position))
         .map(|set| set.replicas())
         .sum();
-    let to = (wanted - others).min(rolling::next_size(rollout, now));
+    let to = (wanted - others).min(surge::next_size(rollout, now));
     if now < to {
         return resize(rollout, newest, to);
     }
-    hand_over(rollout, newest, old, wanted - now) || (!is_manual(rollout) && now == 0 && rolling::grow(rollout, newest))
+    hand_over(rollout, newest, old, wanted - now)
+        || (!rollout.is_manual() && now == 0 && rolling::grow(rollout, newest))
 }
 
 /// Updated machines change their set, as many as it lacks.
@@ -311,7 +301,7 @@ fn select(rollout: &mut RolloutDraft, newest: usize, old: &[usize]) {
         rolling::shrink(rollout, newest, old);
         return;
     }
-    if is_manual(rollout) {
+    if rollout.is_manual() {
         return;
     }
     // One that failed and is kept is updated no more: it is replaced at the end.

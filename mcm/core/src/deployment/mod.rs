@@ -17,7 +17,7 @@ mod rolling;
 mod rollout_draft;
 mod scale;
 mod status;
-mod template;
+mod surge;
 mod trigger;
 mod validation;
 
@@ -30,7 +30,6 @@ use mcm_api::{Machine, MachineDeployment, MachineSet};
 pub use bounds::{Bounds, ROLLING_UPDATE, resolve};
 pub use decide::decide;
 pub use reason::Reason;
-pub use template::{hash, same_template, set_name, template_hash};
 pub use validation::problems;
 
 /// What an operator sets for all deployments.

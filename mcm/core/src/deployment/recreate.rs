@@ -1,7 +1,7 @@
 //! Recreate: all old machines go, and when the last of them is gone, new ones come.
 
 use super::rollout_draft::RolloutDraft;
-use super::{Reason, revision, rolling};
+use super::{Reason, revision, surge};
 
 /// Empties the old sets. Answers whether none of their machines is left.
 pub(super) fn empty(rollout: &mut RolloutDraft, newest: Option<usize>) -> bool {
@@ -25,7 +25,7 @@ pub(super) fn empty(rollout: &mut RolloutDraft, newest: Option<usize>) -> bool {
 pub(super) fn refill(rollout: &mut RolloutDraft, newest: usize) {
     let Some(set) = rollout.sets.get(newest) else { return };
     let (set, now) = (set.name().to_owned(), set.replicas());
-    let to = rolling::next_size(rollout, now);
+    let to = surge::next_size(rollout, now);
     if to != now {
         rollout.resize(newest, to, Reason::Refilled { set, to });
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use mcm_api::{MachineSet, keys};
 
 use super::rollout_draft::{RolloutDraft, SetDraft};
-use super::template::{hash, same_template, set_name, without_hash};
-use super::{Reason, rolling};
+use super::{Reason, surge};
+use crate::event::EventType;
 use crate::ownership::reference;
-use crate::set::alike;
 use crate::steps::{Act, Kind};
+use crate::template::{alike, hash, same_template, set_name, without_hash};
 
 /// Annotations that belong to one object and are copied to no other.
 pub(super) const NOT_COPIED: [&str; 8] = [
@@ -198,7 +198,7 @@ pub(super) fn create(rollout: &mut RolloutDraft) -> Option<String> {
     }
     let replicas = match deployment.spec.strategy.type_.as_str() {
         super::bounds::RECREATE => deployment.spec.replicas,
-        _ => rolling::first_size(rollout),
+        _ => surge::first_size(rollout),
     };
     let mut set = MachineSet::default();
     let hash = hash.to_string();
@@ -241,7 +241,7 @@ pub(super) fn create(rollout: &mut RolloutDraft) -> Option<String> {
     rollout.plan.push(Act::CreateSet(Box::new(set)), reason.clone());
     if replicas > 0 {
         let message = format!("Scaled up machine set {name} to {replicas}");
-        rollout.event(crate::machine::EventType::Normal, "ScalingMachineSet", message, reason);
+        rollout.event(EventType::Normal, "ScalingMachineSet", message, reason);
     }
     None
 }

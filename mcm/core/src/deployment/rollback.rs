@@ -5,9 +5,9 @@ use mcm_api::keys;
 use super::Reason;
 use super::revision::{NOT_COPIED, revision};
 use super::rollout_draft::RolloutDraft;
-use super::template::{same_template, without_hash};
-use crate::machine::EventType;
+use crate::event::EventType;
 use crate::steps::Kind;
+use crate::template::{same_template, without_hash};
 
 /// Does what `spec.rollbackTo` asks for, and takes the request away.
 pub(super) fn roll_back(rollout: &mut RolloutDraft, asked: i64) {

@@ -13,9 +13,9 @@ use mcm_api::{Machine, MachineDeployment, MachineSet, keys};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::bounds::{Bounds, IN_PLACE_UPDATE, RECREATE};
+use super::bounds::{Bounds, IN_PLACE_UPDATE, MANUAL, RECREATE};
 use super::{Reason, Settings, View};
-use crate::machine::EventType;
+use crate::event::EventType;
 use crate::merge::difference;
 use crate::ownership::is_controlled_by;
 use crate::set::{goes_as_chosen, is_active, is_available, rank};
@@ -172,6 +172,16 @@ impl<'a> RolloutDraft<'a> {
 
     pub fn replicas(&self) -> i32 {
         self.deployment.spec.replicas
+    }
+
+    /// Whether a person selects the nodes that are updated in place.
+    pub fn is_manual(&self) -> bool {
+        let strategy = &self.deployment.spec.strategy;
+        let how = strategy
+            .in_place_update
+            .as_ref()
+            .map(|given| given.orchestration_type.as_str());
+        strategy.type_ == IN_PLACE_UPDATE && how == Some(MANUAL)
     }
 
     pub fn bounds(&self) -> Bounds {

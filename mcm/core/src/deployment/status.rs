@@ -7,9 +7,9 @@ use mcm_api::MachineDeployment;
 use mcm_api::deployment::{MachineDeploymentCondition, MachineDeploymentStatus};
 
 use super::rollout_draft::RolloutDraft;
-use super::template_hash;
 use crate::preservation::{Ledger, sweep};
 use crate::set::{INVALID, is_active, stamp};
+use crate::template::template_hash;
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";

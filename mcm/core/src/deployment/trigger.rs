@@ -8,7 +8,7 @@ use mcm_api::{Machine, Phase, keys};
 
 use super::Reason;
 use super::rollout_draft::RolloutDraft;
-use crate::machine::EventType;
+use crate::event::EventType;
 use crate::set::{is_active, marked};
 use crate::steps::{Act, Kind};
 

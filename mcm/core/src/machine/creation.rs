@@ -9,11 +9,12 @@ use k8s_openapi::api::core::v1::NodeAddress;
 use mcm_api::machine::LastOperation;
 use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, VmIdentity, keys};
 
-use super::decide::problem;
 use super::defects;
 use super::pass::Pass;
+use super::problem::{before_timeout, problem};
 use super::user_data::{Prepared, prepare};
-use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, Reason, Settings, validation};
+use super::{Action, Answer, CallKind, CloudCall, MachinePatch, Metric, Plan, Reason, Settings, validation};
+use crate::event::EventType;
 
 const INITIALIZE_STAGE: &str = "Initialize VM Instance";
 
@@ -455,16 +456,6 @@ fn repeated_after(settings: &Settings, failed: &LastOperation) -> Option<Duratio
     } else {
         retry_of(settings, code)
     })
-}
-
-/// A wait, or what is left of the machine's time to be created where that is less.
-pub(super) fn before_timeout(pass: &Pass, wait: Duration) -> Duration {
-    let timeout = pass.settings.creation_timeout_of(pass.machine());
-    let left = timeout.saturating_sub(pass.age());
-    if left.is_zero() || defect!(CreationTimeoutAtRetryOnly) {
-        return wait;
-    }
-    wait.min(left)
 }
 
 /// The wait for the next attempt. A machine whose time is over meanwhile is Failed then, and not when its turn comes.

@@ -1,12 +1,13 @@
 //! The order in which a machine's affairs are looked at.
 
 use jiff::Timestamp;
-use mcm_api::{MachineStatus, Operation, Phase, State, keys};
+use mcm_api::{Operation, Phase, keys};
 
 use super::pass::Pass;
+use super::problem::problem;
 use super::{
-    Action, EventType, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, drain, health, in_place,
-    migration, node, preserve, update, validation,
+    Action, Failure, NodeView, Plan, Reason, Settings, View, creation, deletion, drain, health, in_place, migration,
+    node, preserve, update, validation,
 };
 use crate::finalizer::has_finalizer;
 use crate::preservation::without_sub_phase;
@@ -148,40 +149,4 @@ fn is_passed_over(failure: &Failure) -> bool {
             failure.action,
             Action::PatchNode { .. } | Action::SetNodeCapacity { .. }
         )
-}
-
-/// The plan for what cannot go on before a person acts: the status says so, and it is tried again.
-pub(super) fn problem(pass: &Pass, reason: Reason, operation: Operation) -> Plan {
-    let description = reason.to_string();
-    let wake = match reason {
-        Reason::ClassWithoutFinalizer(_) => return Plan::new(reason).after(pass.settings.retry.short),
-        Reason::InvalidSecret(_) => pass.settings.retry.short,
-        _ => pass.settings.retry.long,
-    };
-    let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
-    let creating = creating && pass.machine().metadata.deletion_timestamp.is_none();
-    let wake = if creating {
-        creation::before_timeout(pass, wake)
-    } else {
-        wake
-    };
-    let known = pass.last_operation().and_then(|last| last.operation.clone());
-    let status = pass.operation(known.unwrap_or(operation), State::Failed, description.clone());
-    pass.report(
-        Plan::new(reason).after(wake),
-        timed_out(pass, status),
-        EventType::Warning,
-        "Invalid",
-        description,
-    )
-}
-
-/// A machine that has no VM by the end of its creation timeout is Failed, whatever the cause.
-fn timed_out(pass: &Pass, status: MachineStatus) -> MachineStatus {
-    let creating = matches!(pass.phase(), None | Some(Phase::CrashLoopBackOff));
-    let late = pass.age() >= pass.settings.creation_timeout_of(pass.machine());
-    if creating && late && pass.machine().metadata.deletion_timestamp.is_none() {
-        return pass.enter(status, Phase::Failed, false);
-    }
-    status
 }

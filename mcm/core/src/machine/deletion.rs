@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
-use mcm_api::{Code, DriverError, MachineStatus, Operation, Phase, State, keys};
+use mcm_api::{Code, DriverError, Operation, Phase, State, keys};
 
 use super::creation::{is_transient, record};
-use super::decide::problem;
 use super::pass::Pass;
+use super::problem::problem;
+use super::progress::{advance, advance_remembering, next};
 use super::{
-    Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain,
-    migration, token, validation,
+    Action, Answer, CallKind, CloudCall, MachinePatch, Metric, NodeView, Plan, Reason, Stage, drain, migration, token,
+    validation,
 };
+use crate::event::EventType;
 use crate::finalizer::has_finalizer;
 
 const FOREVER: &str = "Aborting operation. Initiate VM deletion";
@@ -166,30 +168,6 @@ fn start(pass: &Pass) -> Plan {
         drain: pass.view.drain.begun_anew(),
         ..plan
     }
-}
-
-/// Goes to another stage, or says why it stays in this one.
-pub(super) fn advance(pass: &Pass, state: State, description: String, wake: Duration) -> Plan {
-    let memory = pass.machine().status.last_known_state.clone();
-    advance_remembering(pass, state, description, wake, memory)
-}
-
-/// As [`advance`], with another driver's memory.
-fn advance_remembering(pass: &Pass, state: State, description: String, wake: Duration, memory: String) -> Plan {
-    let status = MachineStatus {
-        last_known_state: memory,
-        ..pass.operation(Operation::Delete, state.clone(), description.clone())
-    };
-    let plan = Plan::new(Reason::Stage(description.clone())).after(wake);
-    match state {
-        State::Failed => pass.report(plan, status, EventType::Warning, "DeletionBlocked", description),
-        _ => pass.write(plan, status),
-    }
-}
-
-/// Goes to `stage` at once, saying `text`.
-pub(super) fn next(pass: &Pass, stage: Stage, text: &str) -> Plan {
-    advance(pass, State::Processing, stage.describe(text), Duration::ZERO)
 }
 
 fn call(pass: &Pass, kind: CallKind, reason: Reason) -> Plan {

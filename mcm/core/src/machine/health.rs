@@ -9,7 +9,8 @@ use mcm_api::{GoDuration, MachineStatus, Operation, Phase, State, keys};
 
 use super::defects;
 use super::pass::Pass;
-use super::{Action, EventType, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
+use super::{Action, MachinePatch, Metric, NodeView, Plan, Reason, Sibling, creation, in_place, token};
+use crate::event::EventType;
 
 /// What the Node asks of a machine with a label `node` and a phase; `None`: nothing.
 pub(super) fn decide(pass: &Pass) -> Option<Plan> {

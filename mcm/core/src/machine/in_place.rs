@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use mcm_api::{MachineStatus, Operation, Phase, State, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, NodePatch, Plan, Reason, drain};
+use super::{Action, NodePatch, Plan, Reason, drain};
+use crate::event::EventType;
 
 const CANDIDATE: &str = "CandidateForUpdate";
 const SELECTED: &str = "SelectedForUpdate";

@@ -6,8 +6,8 @@
 
 use mcm_api::{Operation, keys};
 
-use super::decide::problem;
 use super::pass::Pass;
+use super::problem::problem;
 use super::{Action, Plan, Reason};
 
 /// The migration of the machine's class; `None`: it needs none.

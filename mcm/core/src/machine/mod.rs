@@ -3,11 +3,13 @@
 //! What lives here: [`decide()`] and the rules behind it, a file a topic. What must not: reading a
 //! cluster or a clock; all that is known is in the [`View`], all that is to be done in the [`Plan`].
 
+mod action;
 mod creation;
 mod decide;
 mod defects;
 mod deletion;
 mod drain;
+mod drain_memory;
 mod health;
 mod in_place;
 mod migration;
@@ -17,7 +19,10 @@ mod node_template;
 mod pass;
 mod plan;
 mod preserve;
+mod problem;
+mod progress;
 mod reason;
+mod secret;
 mod settings;
 mod similar;
 mod stage;
@@ -27,12 +32,14 @@ mod user_data;
 mod validation;
 mod view;
 
+pub use action::{Action, BootstrapToken, CallKind, CloudCall, Failure, MachinePatch, Metric, TokenOwner};
 pub use decide::decide;
-pub use drain::{Attempt, DrainMemory, EvictionOutcome, Moving};
+pub use drain_memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
 pub use in_place::is_drained_in_place;
 pub use node_patch::NodePatch;
-pub use plan::{Action, BootstrapToken, CallKind, CloudCall, EventType, MachinePatch, Metric, Plan, TokenOwner};
+pub use plan::Plan;
 pub use reason::Reason;
+pub use secret::{Secret, SecretData};
 pub use settings::{Retry, Settings};
 pub use stage::Stage;
-pub use view::{Answer, Budget, Claimed, Failure, NodeView, Pod, Secret, SecretData, Sibling, TokenView, View};
+pub use view::{Answer, Budget, Claimed, NodeView, Pod, Sibling, TokenView, View};

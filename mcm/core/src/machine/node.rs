@@ -6,7 +6,8 @@ use k8s_openapi::api::core::v1::Node;
 use mcm_api::{Phase, keys};
 
 use super::pass::Pass;
-use super::{Action, EventType, MachinePatch, NodePatch, NodeView, Plan, Reason, View, node_template};
+use super::{Action, MachinePatch, NodePatch, NodeView, Plan, Reason, View, node_template};
+use crate::event::EventType;
 use crate::finalizer::has_finalizer;
 
 /// A person who deletes a Node means the machine.

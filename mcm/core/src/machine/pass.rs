@@ -8,7 +8,8 @@ use mcm_api::machine::LastOperation;
 use mcm_api::{Machine, MachineStatus, Operation, Phase, State, keys};
 
 use super::similar::similar;
-use super::{Action, Answer, EventType, Plan, Reason, Settings, View};
+use super::{Action, Answer, Plan, Reason, Settings, View};
+use crate::event::EventType;
 
 /// One decision under way.
 pub(super) struct Pass<'a> {

@@ -15,7 +15,8 @@ use sha2::{Digest, Sha256};
 
 use super::creation::retry_of;
 use super::pass::Pass;
-use super::{Action, Answer, CallKind, CloudCall, EventType, MachinePatch, Plan, Reason, validation};
+use super::{Action, Answer, CallKind, CloudCall, MachinePatch, Plan, Reason, validation};
+use crate::event::EventType;
 
 const BEGUN: &str = "Updating VM on cloud provider";
 const DONE: &str = "Updated VM on cloud provider";

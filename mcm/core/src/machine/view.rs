@@ -6,12 +6,13 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use mcm_api::{Code, DriverError, Machine, MachineClass, MachineStatus, Operation, Phase, VmIdentity};
 
-use super::{Action, DrainMemory};
+use super::action::Failure;
+use super::drain_memory::DrainMemory;
+use super::secret::Secret;
 use crate::preservation::{Gate, Standing};
 
 /// Everything that is known about one machine at one moment.
@@ -76,32 +77,13 @@ pub struct View {
     pub failure: Option<Failure>,
 }
 
-/// The answer to an [`Action::Claim`].
+/// The answer to an [`Action::Claim`](super::Action::Claim).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimed {
     /// Whether it was for one that is kept in any case. It says nothing of one that is kept while there is room.
     pub again: bool,
     /// `Ok`: the machine is entered.
     pub answer: Result<(), Gate>,
-}
-
-/// The data of the Secrets that a class refers to, merged.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Secret {
-    /// `secretRef`'s data, then `credentialsSecretRef`'s over it.
-    pub data: SecretData,
-    /// `namespace/name` of each Secret that is referred to and does not exist.
-    pub missing: Vec<String>,
-}
-
-/// Secret data whose debug form shows keys only.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct SecretData(pub BTreeMap<String, ByteString>);
-
-impl fmt::Debug for SecretData {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
 }
 
 /// What is known of a machine's Node.
@@ -288,26 +270,5 @@ impl Answer {
             Self::VolumeIds(_) => false,
             Self::Update { result, .. } => result.is_err(),
         }
-    }
-}
-
-/// An action that failed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// The action.
-    pub action: Action,
-    /// Whether somebody else wrote the object meanwhile (409).
-    pub conflict: bool,
-    /// Whether the object is not there (404).
-    pub not_found: bool,
-    /// The error's text.
-    pub message: String,
-}
-
-impl Failure {
-    /// Whether somebody wrote the machine while what is known of its VM was to be recorded. The view
-    /// has the newer machine, and the answers would be lost by waiting.
-    pub(super) fn is_record_conflict(&self) -> bool {
-        self.conflict && matches!(self.action, Action::PatchMachine(_))
     }
 }

@@ -11,7 +11,7 @@ use mcm_api::{MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
 use serde_json::{Value, json};
 
 use super::Gate;
-use crate::deployment::template_hash;
+use crate::template::template_hash;
 
 /// The object that has the list.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use mcm_api::keys;
 
 use super::Dialect;
-use crate::machine::EventType;
+use crate::event::EventType;
 
 const NOW: &str = "now";
 const WHEN_FAILED: &str = "when-failed";

@@ -23,7 +23,6 @@ pub use reason::Reason;
 pub(crate) use replicas::goes_as_chosen;
 pub use status::is_available;
 pub(crate) use status::{INVALID, stamp};
-pub(crate) use sync::{alike, essence};
 pub use validation::problems;
 pub(crate) use validation::template_problems;
 

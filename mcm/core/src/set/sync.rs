@@ -12,6 +12,7 @@ use super::Reason;
 use super::rank::is_active;
 use crate::merge::difference;
 use crate::steps::{Act, Kind, Step};
+use crate::template::alike;
 
 /// The patch after which the machine agrees with its set.
 pub(super) fn sync(set: &MachineSet, machine: &Arc<Machine>) -> Option<Step<Reason>> {
@@ -66,31 +67,5 @@ fn configuration(template: MachineConfiguration, machine: &Machine) -> MachineCo
     MachineConfiguration {
         creation_timeout: machine.spec.configuration.creation_timeout,
         ..template
-    }
-}
-
-/// Whether two say the same: what is empty counts as absent.
-pub(crate) fn alike<T: serde::Serialize + PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
-    if a == b {
-        return true;
-    }
-    let value = |side: &Option<T>| serde_json::to_value(side).ok().and_then(essence);
-    value(a) == value(b)
-}
-
-/// The value without anything that is empty; `None`: nothing is left.
-pub(crate) fn essence(value: serde_json::Value) -> Option<serde_json::Value> {
-    use serde_json::Value;
-    match value {
-        Value::Null => None,
-        Value::Object(fields) => {
-            let fields: serde_json::Map<String, Value> = fields
-                .into_iter()
-                .filter_map(|(name, value)| essence(value).map(|value| (name, value)))
-                .collect();
-            (!fields.is_empty()).then_some(Value::Object(fields))
-        }
-        Value::Array(items) if items.is_empty() => None,
-        other => Some(other),
     }
 }

@@ -14,7 +14,7 @@ fn claim(change: Value) -> PersistentVolumeClaim {
         },
         "status": { "phase": "Pending" },
     });
-    merge(&mut claim, change);
+    json_patch::merge(&mut claim, &change);
     serde_json::from_value(claim).unwrap()
 }
 
@@ -27,19 +27,8 @@ fn volume(name: &str, change: Value) -> PersistentVolume {
         },
         "status": { "phase": "Available" },
     });
-    merge(&mut volume, change);
+    json_patch::merge(&mut volume, &change);
     serde_json::from_value(volume).unwrap()
-}
-
-fn merge(into: &mut Value, change: Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change,
-    }
 }
 
 /// A source that has no driver.
@@ -169,13 +158,13 @@ fn a_volume_takes_its_next_step(
 #[case::nobody_deletes_it("Delete", files(), Some(Reason::Phase("Failed")))]
 #[case::nobody_recycles_it("Recycle", provisioned_files(), Some(Reason::Phase("Failed")))]
 fn a_released_volume_follows_its_policy(#[case] policy: &str, #[case] source: Value, #[case] expected: Option<Reason>) {
-    let mut change = reserved("gone");
-    merge(
-        &mut change,
-        json!({ "spec": { "persistentVolumeReclaimPolicy": policy }, "status": { "phase": "Released" } }),
+    let mut volume = serde_json::to_value(volume("a", reserved("gone"))).unwrap();
+    json_patch::merge(
+        &mut volume,
+        &json!({ "spec": { "persistentVolumeReclaimPolicy": policy }, "status": { "phase": "Released" } }),
     );
-    merge(&mut change, source);
-    let volume = volume("a", change);
+    json_patch::merge(&mut volume, &source);
+    let volume: PersistentVolume = serde_json::from_value(volume).unwrap();
     let plan = volumes::decide(&Caches::default(), &volume, Timestamp::UNIX_EPOCH);
     assert_eq!(plan.reasons, expected.into_iter().collect::<Vec<_>>());
 }
@@ -191,7 +180,7 @@ fn the_smallest_volume_that_suits_is_taken_and_a_reserved_one_before_it() {
     };
     assert_eq!(best(vec![big.clone(), small.clone()]), Some("b".to_owned()));
     let mut mine = serde_json::to_value(mine).unwrap();
-    merge(&mut mine, reserved("claim"));
+    json_patch::merge(&mut mine, &reserved("claim"));
     assert_eq!(
         best(vec![big, small, serde_json::from_value(mine).unwrap()]),
         Some("c".to_owned())

@@ -3,8 +3,8 @@
 use mcm_api::State;
 
 use super::{concerned, left};
-use crate::machine::deletion::next;
 use crate::machine::pass::Pass;
+use crate::machine::progress::next;
 use crate::machine::{Plan, Reason, Stage};
 
 /// Skips pods with volumes: while eviction is disabled, or once the drain timeout is over.

@@ -1,11 +1,11 @@
 //! Drain: the pods of the machine's Node leave before its VM does.
 //!
 //! What lives here: the deletion's stage, its limits and texts. How pods are asked to go stands in [`engine`] and
-//! [`volumes`], what is remembered in [`memory`].
+//! [`volumes`], what is remembered in [`drain_memory`](super::drain_memory).
 
 mod defects;
 mod engine;
-mod memory;
+mod round;
 mod volumes;
 
 use std::time::Duration;
@@ -13,12 +13,13 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::NodeCondition;
 use mcm_api::{GoDuration, Phase, State, keys};
 
-use super::deletion::{advance, next};
+use super::drain_memory::{DrainMemory, EvictionOutcome};
 use super::pass::Pass;
+use super::progress::{advance, next};
 use super::{Action, Failure, Metric, NodeView, Plan, Pod, Reason, Stage, View};
 
-pub(super) use engine::{Limit, step};
-pub use memory::{Attempt, DrainMemory, EvictionOutcome, Moving};
+pub(super) use engine::step;
+pub(super) use round::Limit;
 
 const TERMINATING: &str = "Terminating";
 const CONTINUE: &str = "However, since it's a force deletion shall continue deletion of VM.";
@@ -187,8 +188,8 @@ fn not_deleted(pass: &Pass, memory: &DrainMemory, pods: &[Pod]) -> Vec<String> {
     let node = pass.node_name().unwrap_or_default();
     let error = |pod: &Pod| match &memory.attempts.get(&pod.uid)?.outcome {
         EvictionOutcome::Accepted => None,
-        EvictionOutcome::Refused => Some(engine::not_asked(pod, "the API server is too busy", node)),
-        EvictionOutcome::Failed(text) => Some(engine::not_asked(pod, text, node)),
+        EvictionOutcome::Refused => Some(round::not_asked(pod, "the API server is too busy", node)),
+        EvictionOutcome::Failed(text) => Some(round::not_asked(pod, text, node)),
     };
     pods.iter().filter_map(error).collect()
 }

@@ -5,9 +5,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::super::drain_memory::{EvictionOutcome, Moving};
 use super::super::{Action, Pod};
-use super::engine::Drain;
-use super::memory::{EvictionOutcome, Moving};
+use super::round::Drain;
 
 /// What has become of the pod whose turn it was.
 enum Turn {

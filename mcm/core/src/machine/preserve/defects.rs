@@ -2,8 +2,7 @@
 
 use mcm_api::{Phase, keys};
 
-use super::drain::DRAINED;
-use super::{Facts, Origin, Request, Track};
+use super::{DRAINED, Facts, Origin, Request, Track};
 use crate::machine::pass::Pass;
 use crate::machine::{Action, MachinePatch, NodePatch, Plan, Reason};
 

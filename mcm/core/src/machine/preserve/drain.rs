@@ -9,12 +9,10 @@ use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, keys};
 use super::super::drain::{Limit, concerned, deletions, is_dead, step};
 use super::super::pass::Pass;
 use super::super::{Plan, Reason};
-use super::Facts;
-use super::defects;
 use super::keep::settle;
 use super::marks::{Marks, node_patch};
+use super::{DRAINED, Facts, defects};
 
-pub(super) const DRAINED: &str = "Preserved node drained successfully.";
 const NOT_DRAINED: &str = "Preserved node could not be drained.";
 
 /// The next step: first no new pods come, then those that are there go.

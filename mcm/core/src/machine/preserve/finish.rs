@@ -7,9 +7,10 @@ use std::time::Duration;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage};
 
 use super::super::pass::Pass;
-use super::super::{Action, EventType, Plan, Reason};
+use super::super::{Action, Plan, Reason};
 use super::marks::{Marks, condition, machine_patch, node_patch};
 use super::{Facts, event, is_standalone};
+use crate::event::EventType;
 use crate::preservation::Release;
 
 /// The first write.

@@ -5,9 +5,10 @@ use std::time::Duration;
 use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage};
 
 use super::super::pass::Pass;
-use super::super::{EventType, Plan, Reason};
+use super::super::{Plan, Reason};
 use super::marks::{Marks, condition, node_patch};
 use super::{Facts, event, text, with_expiry};
+use crate::event::EventType;
 
 /// The machine is preserved from this write on.
 pub(super) fn start(pass: &Pass, facts: &Facts) -> Plan {

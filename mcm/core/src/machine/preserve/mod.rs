@@ -18,10 +18,14 @@ use mcm_api::{MachineStatus, Phase, Preservation, PreservationStage, PreservedBy
 
 use super::pass::Pass;
 use super::{Action, CallKind, MachinePatch, Plan, Reason};
+use crate::event::EventType;
 use crate::ownership::controller;
 use crate::preservation::{
     Asked, Expiry, Gate, Origin, Release, Request, Resolved, Situation, Standing, Step, Track, resolve, shown, standing,
 };
+
+/// How the Node's condition begins once its pods have left.
+const DRAINED: &str = "Preserved node drained successfully.";
 
 /// `plan`, with what preservation makes of it. `written` is the machine's phase as it stands in the API.
 pub(super) fn combine_with_preservation(pass: &Pass, plan: Plan, written: Option<&Phase>) -> Plan {
@@ -327,7 +331,7 @@ fn asker(origin: Origin) -> PreservedBy {
     }
 }
 
-fn event(type_: super::EventType, reason: &str, message: String) -> Action {
+fn event(type_: EventType, reason: &str, message: String) -> Action {
     Action::RecordEvent {
         type_,
         reason: reason.to_owned(),

@@ -5,8 +5,9 @@ use std::time::Duration;
 use mcm_api::{MachineStatus, Preservation, PreservationStage, PreservedBy};
 
 use super::super::pass::Pass;
-use super::super::{Action, EventType, Plan, Reason};
+use super::super::{Action, Plan, Reason};
 use super::{Facts, RELAPSE, event, known_gate, text, with_expiry};
+use crate::event::EventType;
 use crate::preservation::{Expiry, Failure, Gate, Origin, Release, Step, Track, on_failure, on_recovery, started_late};
 
 /// `plan`, which says that the machine is Failed: from this write on it is protected, or it is replaced.

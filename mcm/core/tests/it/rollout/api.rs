@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::world::World;
-use crate::patches::merge;
 
 impl World {
     /// Carries out a plan of somebody else's.
@@ -184,7 +183,7 @@ fn patched<T: Serialize + DeserializeOwned>(object: &T, patch: &Value, revision:
         "a patch is for the copy that it was decided on: {patch}"
     );
     let before = value["spec"].clone();
-    merge(&mut value, patch);
+    json_patch::merge(&mut value, patch);
     if value["spec"] != before {
         let generation = value["metadata"]["generation"].as_i64().unwrap_or_default();
         value["metadata"]["generation"] = (generation + 1).into();

@@ -44,7 +44,7 @@ fn ready(replicas: i32, strategy: Value) -> MachineDeployment {
 #[case::no_class(json!({"template": {"spec": {"class": {"name": ""}}}}), Some("Name is required"))]
 fn an_invalid_deployment_says_so_and_nothing_else_happens(#[case] change: Value, #[case] expected: Option<&str>) {
     let mut value = serde_json::to_value(ready(1, rolling(1, 1))).unwrap();
-    merge(&mut value["spec"], &change);
+    json_patch::merge(&mut value["spec"], &change);
     let deployment: MachineDeployment = serde_json::from_value(value).unwrap();
     let found = problems(&deployment);
     let Some(expected) = expected else {
@@ -59,16 +59,6 @@ fn an_invalid_deployment_says_so_and_nothing_else_happens(#[case] change: Value,
     });
     assert_eq!(status(&plan)["conditions"][0]["type"], "Invalid");
     assert_eq!(plan.steps.len(), 2, "a status and an event");
-}
-
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    for (key, value) in patch {
-        merge(&mut target[key], value);
-    }
 }
 
 fn decided(view: View) -> Plan<Reason> {
@@ -126,7 +116,7 @@ fn sizes(sets: &[Arc<MachineSet>], plan: &Plan<Reason>) -> Vec<(i64, String, Str
                 } = &step.act
                     && Some(name) == set.metadata.name.as_ref()
                 {
-                    merge(&mut value, patch);
+                    json_patch::merge(&mut value, patch);
                 }
             }
             let annotations = &value["metadata"]["annotations"];
@@ -580,9 +570,9 @@ fn a_set_made_by_hand_is_adopted_with_its_machines() {
 #[test]
 fn a_collision_of_names_is_counted_and_avoided() {
     let mut world = World::new(deployment(1, rolling(1, 0)));
-    let name = mcm_core::deployment::set_name(
+    let name = mcm_core::template::set_name(
         "md",
-        mcm_core::deployment::hash(&world.deployment.as_ref().unwrap().spec.template, None),
+        mcm_core::template::hash(&world.deployment.as_ref().unwrap().spec.template, None),
     );
     let stranger: MachineSet = serde_json::from_value(json!({
         "metadata": { "name": name, "uid": "other", "resourceVersion": "1", "labels": { "other": "1" } },

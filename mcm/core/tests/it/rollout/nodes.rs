@@ -6,8 +6,9 @@ use jiff::ToSpan;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use mcm_api::{Phase, keys};
-use mcm_core::deployment::{Settings, decide, template_hash};
+use mcm_core::deployment::{Settings, decide};
 use mcm_core::steps::{Act, Kind};
+use mcm_core::template::template_hash;
 use rstest::rstest;
 
 use super::objects::{

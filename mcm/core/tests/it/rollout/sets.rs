@@ -114,7 +114,7 @@ fn status(plan: &Plan<Reason>) -> Value {
 #[case::no_class(json!({"template": {"spec": {"class": {"name": ""}}}}), Some("Name is required"))]
 fn an_invalid_set_says_so_and_nothing_else_happens(#[case] change: Value, #[case] expected: Option<&str>) {
     let mut value = serde_json::to_value(set(1)).unwrap();
-    json_patch(&mut value["spec"], &change);
+    json_patch::merge(&mut value["spec"], &change);
     let set: MachineSet = serde_json::from_value(value).unwrap();
     let problems = problems(&set);
     let Some(expected) = expected else {
@@ -130,16 +130,6 @@ fn an_invalid_set_says_so_and_nothing_else_happens(#[case] change: Value, #[case
             .iter()
             .any(|step| matches!(step.act, Act::RecordEvent { .. }))
     );
-}
-
-fn json_patch(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    for (key, value) in patch {
-        json_patch(&mut target[key], value);
-    }
 }
 
 #[test]

@@ -9,18 +9,6 @@ use serde_json::{Value, json};
 
 use super::Site;
 
-/// Merges a change into an object.
-pub fn merge(into: &mut Value, change: Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change,
-    }
-}
-
 /// The path of a pod of the case.
 pub fn pod_path(name: &str) -> String {
     format!("/api/v1/namespaces/{{ns}}/pods/{name}")
@@ -49,7 +37,7 @@ pub async fn node(site: &Site, name: &str, change: Value) {
             "conditions": [{ "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready" }],
         },
     });
-    merge(&mut node, change);
+    json_patch::merge(&mut node, &change);
     site.create(node).await;
     site.until_it(
         &node_path(name),
@@ -78,7 +66,7 @@ pub fn pod_object(name: &str, change: Value) -> Value {
             "containers": [{ "name": "c", "image": "example.com/i:1" }],
         },
     });
-    merge(&mut pod, change);
+    json_patch::merge(&mut pod, &change);
     pod
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{end, merge, node, node_of, node_path, pod, pod_path, refused, scheduled};
+use super::{end, node, node_of, node_path, pod, pod_path, refused, scheduled};
 use crate::contract::Site;
 use crate::contract::contract;
 
@@ -24,7 +24,7 @@ async fn two_zones(site: &Site) {
 
 fn web(change: Value) -> Value {
     let mut pod = json!({ "metadata": { "labels": { "app": "web" } } });
-    merge(&mut pod, change);
+    json_patch::merge(&mut pod, &change);
     pod
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{merge, node, node_of, pod, pod_object, pod_path, refused, requests};
+use super::{node, node_of, pod, pod_object, pod_path, refused, requests};
 use crate::contract::Site;
 use crate::contract::contract;
 
@@ -13,15 +13,15 @@ async fn class(site: &Site, name: &str, value: i64, change: Value) {
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
         "metadata": { "name": format!("{name}-{{ns}}") }, "value": value,
     });
-    merge(&mut class, change);
+    json_patch::merge(&mut class, &change);
     site.create(class).await;
 }
 
 fn of_class(name: &str, cpu: &str) -> Value {
     let mut change = requests(json!({ "cpu": cpu }));
-    merge(
+    json_patch::merge(
         &mut change,
-        json!({ "spec": { "priorityClassName": format!("{name}-{{ns}}") } }),
+        &json!({ "spec": { "priorityClassName": format!("{name}-{{ns}}") } }),
     );
     change
 }
@@ -95,7 +95,7 @@ fn a_less_important_pod_gives_way() {
         class(site, "low", 10, json!({})).await;
         node(site, "n", json!({})).await;
         let mut low = of_class("low", "2");
-        merge(&mut low, json!({ "spec": { "terminationGracePeriodSeconds": 30 } }));
+        json_patch::merge(&mut low, &json!({ "spec": { "terminationGracePeriodSeconds": 30 } }));
         pod(site, "low", low).await;
         node_of(site, "low").await;
         pod(site, "high", of_class("high", "1")).await;
@@ -189,9 +189,9 @@ fn a_disruption_budget_is_respected_where_possible() {
             node(site, name, json!({})).await;
             let mut change = requests(json!({ "cpu": "2" }));
             let host = format!("{name}-{{ns}}");
-            merge(
+            json_patch::merge(
                 &mut change,
-                json!({
+                &json!({
                     "metadata": { "labels": { "pod": name } },
                     "spec": { "nodeSelector": { "kubernetes.io/hostname": host } },
                 }),
@@ -231,7 +231,7 @@ fn the_important_pod_goes_first() {
         let gate = json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } });
         for (name, change) in [("a", requests(json!({ "cpu": "2" }))), ("b", of_class("high", "2"))] {
             let mut change = change;
-            merge(&mut change, gate.clone());
+            json_patch::merge(&mut change, &gate.clone());
             pod(site, name, change).await;
         }
         for name in ["a", "b"] {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DRIVER, claim, claim_path, in_phase, pair, using, volume};
 use crate::contract::Site;
 use crate::contract::contract;
-use crate::contract::scheduler::{end, merge, node, node_of, node_path, pod};
+use crate::contract::scheduler::{end, node, node_of, node_path, pod};
 
 const A_WHILE: Duration = Duration::from_secs(2);
 
@@ -175,9 +175,9 @@ fn a_volume_for_one_node_is_attached_to_one() {
         in_use(site, "n", &[unique(site, "v")]).await;
         node(site, "m", json!({})).await;
         let mut change = using("v");
-        merge(
+        json_patch::merge(
             &mut change,
-            json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": "m-{ns}" } } }),
+            &json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": "m-{ns}" } } }),
         );
         pod(site, "q", change).await;
         node_of(site, "q").await;
@@ -204,15 +204,15 @@ fn a_volume_for_many_nodes_is_attached_to_each() {
         }
         volume(site, "v", many.clone()).await;
         let mut change = json!({ "spec": { "storageClassName": "static-{ns}", "volumeName": "v-{ns}" } });
-        merge(&mut change, many);
+        json_patch::merge(&mut change, &many);
         claim(site, "v", change).await;
         in_phase(site, &claim_path("v"), "Bound").await;
         for (name, host) in [("p", "n"), ("q", "m")] {
             let mut change = using("v");
             let host = format!("{host}-{{ns}}");
-            merge(
+            json_patch::merge(
                 &mut change,
-                json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": host } } }),
+                &json!({ "spec": { "nodeSelector": { "kubernetes.io/hostname": host } } }),
             );
             pod(site, name, change).await;
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DRIVER, claim, claim_path, class, finalizers, in_phase, of_volumes, pair, using, volume, volume_path};
 use crate::contract::Site;
 use crate::contract::contract;
-use crate::contract::scheduler::{merge, node, node_of, pod};
+use crate::contract::scheduler::{node, node_of, pod};
 
 fn annotation<'a>(object: &'a Value, key: &str) -> &'a Value {
     &object["metadata"]["annotations"][key]
@@ -60,9 +60,9 @@ fn a_selector_of_a_claim_is_kept() {
             in_phase(site, &volume_path(name), "Available").await;
         }
         let mut change = of_volumes();
-        merge(
+        json_patch::merge(
             &mut change,
-            json!({ "spec": { "selector": { "matchLabels": { "disk": "fast" } } } }),
+            &json!({ "spec": { "selector": { "matchLabels": { "disk": "fast" } } } }),
         );
         claim(site, "c", change).await;
         let claim = in_phase(site, &claim_path("c"), "Bound").await;
@@ -77,7 +77,7 @@ fn a_claim_that_names_its_volume_gets_that_one() {
             volume(site, name, json!({})).await;
         }
         let mut change = of_volumes();
-        merge(&mut change, json!({ "spec": { "volumeName": "b-{ns}" } }));
+        json_patch::merge(&mut change, &json!({ "spec": { "volumeName": "b-{ns}" } }));
         claim(site, "c", change).await;
         let claim = in_phase(site, &claim_path("c"), "Bound").await;
         assert_eq!(annotation(&claim, "pv.kubernetes.io/bind-completed"), "yes");
@@ -237,9 +237,9 @@ fn a_claim_that_only_a_pod_without_a_node_uses_may_go() {
     contract!(async |site: &Site| {
         pair(site, "v", json!({})).await;
         let mut change = using("v");
-        merge(
+        json_patch::merge(
             &mut change,
-            json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } }),
+            &json!({ "spec": { "schedulingGates": [{ "name": "example.com/g" }] } }),
         );
         pod(site, "p", change).await;
         site.delete(&claim_path("v"), json!({})).await;

@@ -8,7 +8,6 @@ mod scheduling;
 use serde_json::{Value, json};
 
 use super::Site;
-use super::scheduler::merge;
 
 /// The driver of the cases' volumes.
 pub const DRIVER: &str = "csi.example.com";
@@ -29,7 +28,7 @@ pub async fn class(site: &Site, name: &str, change: Value) {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
         "metadata": { "name": format!("{name}-{{ns}}") }, "provisioner": DRIVER,
     });
-    merge(&mut class, change);
+    json_patch::merge(&mut class, &change);
     site.create(class).await;
 }
 
@@ -42,7 +41,7 @@ pub async fn claim(site: &Site, name: &str, change: Value) -> Value {
             "resources": { "requests": { "storage": "1Gi" } },
         },
     });
-    merge(&mut claim, change);
+    json_patch::merge(&mut claim, &change);
     site.create(claim).await
 }
 
@@ -56,7 +55,7 @@ pub async fn volume(site: &Site, name: &str, change: Value) {
             "csi": { "driver": DRIVER, "volumeHandle": format!("{name}-{{ns}}") },
         },
     });
-    merge(&mut volume, change);
+    json_patch::merge(&mut volume, &change);
     site.create(volume).await;
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{DRIVER, claim, claim_path, class, in_phase, pair, using, volume, volume_path};
 use crate::contract::Site;
 use crate::contract::contract;
-use crate::contract::scheduler::{end, merge, node, node_of, pod, pod_path, refused};
+use crate::contract::scheduler::{end, node, node_of, pod, pod_path, refused};
 
 fn in_zone(zone: &str) -> Value {
     let expression = json!({ "key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone] });
@@ -92,9 +92,9 @@ fn a_claim_waits_for_its_first_consumer_and_is_provisioned_for_its_node() {
             })
             .await;
         let mut made = in_zone("b");
-        merge(
+        json_patch::merge(
             &mut made,
-            json!({
+            &json!({
                 "metadata": { "annotations": { "pv.kubernetes.io/provisioned-by": DRIVER } },
                 "spec": {
                     "storageClassName": "late-{ns}",
@@ -151,7 +151,7 @@ fn a_volume_that_is_there_is_bound_where_the_first_consumer_goes() {
         pod(site, "p", using("c")).await;
         refused(site, "p", "2 node(s) didn't find available persistent volumes to bind").await;
         let mut local = in_zone("b");
-        merge(&mut local, json!({ "spec": { "storageClassName": "local-{ns}" } }));
+        json_patch::merge(&mut local, &json!({ "spec": { "storageClassName": "local-{ns}" } }));
         volume(site, "v", local).await;
         assert_eq!(node_of(site, "p").await, "b");
         in_phase(site, &claim_path("c"), "Bound").await;
@@ -187,7 +187,7 @@ fn a_claim_for_one_pod_is_used_by_one() {
         let once = json!({ "spec": { "accessModes": ["ReadWriteOncePod"] } });
         volume(site, "v", once.clone()).await;
         let mut change = json!({ "spec": { "storageClassName": "static-{ns}", "volumeName": "v-{ns}" } });
-        merge(&mut change, once);
+        json_patch::merge(&mut change, &once);
         claim(site, "v", change).await;
         in_phase(site, &claim_path("v"), "Bound").await;
         pod(site, "p", using("v")).await;

@@ -19,18 +19,8 @@ pub(super) use super::contract;
 
 /// Merges `change` into `base` (RFC 7396).
 pub(super) fn with(mut base: Value, change: Value) -> Value {
-    match (&mut base, change) {
-        (Value::Object(fields), Value::Object(changes)) => {
-            for (key, change) in changes {
-                let before = fields.remove(&key).unwrap_or(Value::Null);
-                if !change.is_null() {
-                    fields.insert(key, with(before, change));
-                }
-            }
-            base
-        }
-        (_, change) => change,
-    }
+    json_patch::merge(&mut base, &change);
+    base
 }
 
 /// A pod template of the app.

@@ -1,0 +1,369 @@
+//! The actions of a plan, and the patches that some of them are. What must not live here: when an action is due.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use mcm_api::{Machine, MachineClass, PreservedBy, keys};
+use serde_json::{Value, json};
+
+use super::node_patch::NodePatch;
+use super::secret::SecretData;
+use crate::event::EventType;
+use crate::finalizer::finalizer_patch;
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Adds the controller's finalizer to the machine.
+    AddFinalizer,
+    /// Removes the controller's finalizer from the machine.
+    RemoveFinalizer,
+    /// Writes what the creation learnt to the machine.
+    PatchMachine(MachinePatch),
+    /// Makes a MachineClass of a class of another kind, and has all that refers to that refer to it.
+    MigrateClass {
+        /// The kind.
+        kind: String,
+        /// The name, of both.
+        name: String,
+    },
+    /// Deletes the Machine object, as a person would.
+    DeleteMachine,
+    /// Calls the driver; the result is added to [`View::answers`](super::View::answers).
+    Call(Box<CloudCall>),
+    /// Asks the driver for the cloud's names of these PersistentVolumes, one call for each; answered by
+    /// [`Answer::VolumeIds`](super::Answer::VolumeIds).
+    AskVolumeIds(BTreeMap<String, PersistentVolumeSpec>),
+    /// Asks the API server for the pods on the Node; what it shows is in [`View::pods`](super::View::pods) then.
+    ListPods {
+        /// The Node.
+        node: String,
+    },
+    /// Makes sure that there is a bootstrap token in the target cluster; its secret part becomes
+    /// [`View::bootstrap_token`](super::View::bootstrap_token). A token of that id which is another
+    /// machine's is an error: it goes when that machine has joined.
+    EnsureBootstrapToken(BootstrapToken),
+    /// Deletes the bootstrap token's Secret from `kube-system` of the target cluster, unless it is
+    /// another machine's.
+    DeleteBootstrapToken(TokenOwner),
+    /// Changes whose the Node is, and what the machine's template wants of it.
+    PatchNode {
+        /// The Node.
+        node: String,
+        /// What changes.
+        patch: NodePatch,
+    },
+    /// Changes the capacity in the Node's status; `None` as a value removes the resource.
+    SetNodeCapacity {
+        /// The Node.
+        node: String,
+        /// By resource.
+        capacity: BTreeMap<String, Option<Quantity>>,
+    },
+    /// Sets a Node condition to True.
+    SetNodeCondition {
+        /// The Node.
+        node: String,
+        /// Its type.
+        type_: String,
+        /// One word.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Sets the Node condition that tells of a preservation.
+    SetPreservedCondition {
+        /// The Node.
+        node: String,
+        /// Whether the machine is preserved.
+        status: bool,
+        /// In few words.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Enters the machine in its owner's list of preserved machines; answered by
+    /// [`View::claim`](super::View::claim).
+    Claim {
+        /// Who asks for its preservation.
+        by: PreservedBy,
+        /// Whether it is kept in any case: it was preserved before it failed.
+        again: bool,
+    },
+    /// Takes the machine out of its owner's list of preserved machines.
+    LeaveLedger,
+    /// Sets the Node condition `Terminating` to True, keeping reason and message where it is there.
+    SetTerminatingCondition {
+        /// The Node.
+        node: String,
+        /// `Unhealthy` or `ScaleDown`.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Makes the Node unschedulable.
+    CordonNode {
+        /// The Node.
+        node: String,
+    },
+    /// Evicts a pod through `pods/eviction`. What came of it is [remembered](super::DrainMemory::attempted).
+    EvictPod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: String,
+    },
+    /// Deletes a pod with a grace period of zero. What came of it is [remembered](super::DrainMemory::attempted).
+    DeletePod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Precondition.
+        uid: String,
+    },
+    /// Deletes a VolumeAttachment.
+    DeleteVolumeAttachment(String),
+    /// Removes the controller's finalizer from the Node.
+    RemoveNodeFinalizer {
+        /// The Node.
+        node: String,
+    },
+    /// Deletes the Node object.
+    DeleteNode {
+        /// The Node.
+        node: String,
+    },
+    /// Records a Kubernetes event on the machine.
+    RecordEvent {
+        /// Normal or Warning.
+        type_: EventType,
+        /// One word.
+        reason: String,
+        /// For people.
+        message: String,
+    },
+    /// Sets a metric of the machine.
+    Observe(Metric),
+}
+
+impl Action {
+    /// Whether the plan goes on when the action fails: nothing of the machine's depends on it.
+    pub fn may_fail(&self) -> bool {
+        matches!(
+            self,
+            Self::DeleteBootstrapToken(_)
+                | Self::EvictPod { .. }
+                | Self::DeletePod { .. }
+                | Self::DeleteVolumeAttachment(_)
+                | Self::RecordEvent { .. }
+                | Self::Observe(_)
+        )
+    }
+
+    /// The Node that the action is about.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::PatchNode { node, .. }
+            | Self::SetNodeCapacity { node, .. }
+            | Self::SetNodeCondition { node, .. }
+            | Self::SetPreservedCondition { node, .. }
+            | Self::SetTerminatingCondition { node, .. }
+            | Self::CordonNode { node }
+            | Self::RemoveNodeFinalizer { node }
+            | Self::DeleteNode { node } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The JSON merge patch of an action that patches the Node object (not its status) as it is in
+    /// `node`, on behalf of the machine of that name; `None` for every other action. Like
+    /// [`Self::machine_patch`], it carries the resourceVersion.
+    pub fn node_patch(&self, node: &Node, machine: &str) -> Option<Value> {
+        let mut patch = match self {
+            Self::PatchNode { patch, .. } => patch.json(node, machine),
+            Self::RemoveNodeFinalizer { .. } => finalizer_patch(&node.metadata, keys::NODE_FINALIZER, false),
+            Self::CordonNode { .. } => json!({ "metadata": {}, "spec": { "unschedulable": true } }),
+            _ => return None,
+        };
+        patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
+        Some(patch)
+    }
+
+    /// The JSON merge patch of an action that patches the Machine object as it is in `machine`;
+    /// `None` for every other action. It carries the resourceVersion, so that a newer object refuses it.
+    pub fn machine_patch(&self, machine: &Machine) -> Option<Value> {
+        let mut patch = match self {
+            Self::AddFinalizer => finalizer_patch(&machine.metadata, keys::MACHINE_FINALIZER, true),
+            Self::RemoveFinalizer => finalizer_patch(&machine.metadata, keys::MACHINE_FINALIZER, false),
+            Self::PatchMachine(patch) => patch.json(),
+            _ => return None,
+        };
+        patch["metadata"]["resourceVersion"] = json!(machine.metadata.resource_version);
+        Some(patch)
+    }
+}
+
+/// What the creation writes to the machine's metadata and spec; `None` leaves a field as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachinePatch {
+    /// Label `node`.
+    pub node: Option<String>,
+    /// The priority annotation.
+    pub priority: Option<String>,
+    /// `spec.providerID`.
+    pub provider_id: Option<String>,
+    /// The annotation that says how long the machine took to join.
+    pub join_duration: Option<String>,
+    /// The annotation that says which provider spec the VM has.
+    pub provider_spec: Option<String>,
+    /// The annotation that says that the VM may have parts of another spec; `Some(None)` removes it.
+    pub inflight: Option<Option<String>>,
+    /// Other annotations; `None` as a value removes one.
+    pub annotations: BTreeMap<String, Option<String>>,
+}
+
+impl MachinePatch {
+    /// The label that names the machine's Node.
+    pub(super) fn naming(node: impl Into<String>) -> Self {
+        Self {
+            node: Some(node.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn json(&self) -> Value {
+        let mut patch = json!({ "metadata": {} });
+        if let Some(node) = &self.node {
+            patch["metadata"]["labels"] = json!({ keys::NODE_LABEL: node });
+        }
+        if let Some(priority) = &self.priority {
+            patch["metadata"]["annotations"][keys::PRIORITY_ANNOTATION] = json!(priority);
+        }
+        if let Some(duration) = &self.join_duration {
+            patch["metadata"]["annotations"][keys::JOIN_DURATION_ANNOTATION] = json!(duration);
+        }
+        if let Some(spec) = &self.provider_spec {
+            patch["metadata"]["annotations"][keys::LAST_APPLIED_PROVIDER_SPEC_ANNOTATION] = json!(spec);
+        }
+        if let Some(hash) = &self.inflight {
+            patch["metadata"]["annotations"][keys::INFLIGHT_PROVIDER_SPEC_ANNOTATION] = json!(hash);
+        }
+        for (key, value) in &self.annotations {
+            patch["metadata"]["annotations"][key] = json!(value);
+        }
+        if let Some(provider_id) = &self.provider_id {
+            patch["spec"] = json!({ "providerID": provider_id });
+        }
+        patch
+    }
+}
+
+/// Which driver call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CallKind {
+    /// GetMachineStatus.
+    Status,
+    /// CreateMachine.
+    Create,
+    /// InitializeMachine.
+    Initialize,
+    /// DeleteMachine.
+    Delete,
+    /// DeleteMachine; answered by [`Answer::DeleteStale`](super::Answer::DeleteStale).
+    DeleteStale,
+    /// UpdateMachine.
+    Update,
+}
+
+/// A driver call with all that it is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CloudCall {
+    /// Which call.
+    pub kind: CallKind,
+    /// The machine.
+    pub machine: Machine,
+    /// Its class.
+    pub class: MachineClass,
+    /// Of UpdateMachine: the JSON of the provider spec that the VM had before; `None`: not known.
+    pub last_applied: Option<String>,
+    /// The Secrets' data; in the creation flow with the user data filled in.
+    pub secret: SecretData,
+}
+
+/// Which bootstrap token is a machine's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenOwner {
+    /// The six characters before the point.
+    pub id: String,
+    /// Names the machine: for people, and to tell its token from another machine's.
+    pub description: String,
+}
+
+impl TokenOwner {
+    /// The name of the token's Secret.
+    pub fn secret_name(&self) -> String {
+        format!("bootstrap-token-{}", self.id)
+    }
+}
+
+/// A bootstrap token that is wanted; the shell draws its secret part, 16 characters of `[0-9a-z]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootstrapToken {
+    /// Whose it is.
+    pub owner: TokenOwner,
+    /// When it ends.
+    pub expiration: Timestamp,
+    /// When the machine must have joined: a token that ends before is of no use.
+    pub needed_until: Timestamp,
+    /// `auth-extra-groups`; empty: none.
+    pub extra_groups: String,
+}
+
+/// What is measured about a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// From the object's creation to the VM's.
+    CreateDuration(Duration),
+    /// From the object's creation to the end of the initialisation.
+    InitializeDuration(Duration),
+    /// From the object's creation to the first Running.
+    JoinDuration(Duration),
+    /// From the object's deletion to the end of the drain.
+    DrainDuration(Duration),
+    /// From the object's deletion to the VM's.
+    DeleteDuration(Duration),
+    /// The machine did not join within its creation timeout.
+    FailedJoin,
+}
+
+/// An action that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The action.
+    pub action: Action,
+    /// Whether somebody else wrote the object meanwhile (409).
+    pub conflict: bool,
+    /// Whether the object is not there (404).
+    pub not_found: bool,
+    /// The error's text.
+    pub message: String,
+}
+
+impl Failure {
+    /// Whether somebody wrote the machine while what is known of its VM was to be recorded. The view
+    /// has the newer machine, and the answers would be lost by waiting.
+    pub(super) fn is_record_conflict(&self) -> bool {
+        self.conflict && matches!(self.action, Action::PatchMachine(_))
+    }
+}

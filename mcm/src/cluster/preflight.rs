@@ -1,0 +1,116 @@
+//! What must be there before the program is of any use, looked at once at its start.
+
+use std::time::Duration;
+
+use clock::Clock;
+use kube::Client;
+use mcm_api::{Code, DriverError};
+use mcm_driver::Driver;
+
+use super::clients::preflight;
+use crate::Error;
+use crate::error::brief;
+
+/// How long an API server may take to answer at the start.
+const CLUSTER_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a driver may take to answer at the start. Later outages are waited for.
+const DRIVER_DEADLINE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_secs(1);
+const REQUIRED: [&str; 2] = ["machineclasses", "machines"];
+
+/// Whether both clusters answer, and the one with the machines serves their kinds.
+///
+/// # Errors
+/// When one does not answer within ten seconds, or does not serve them.
+pub async fn check_clusters(control: &Client, target: Option<&Client>, clock: &Clock) -> Result<(), Error> {
+    let control = &preflight(control);
+    reach("control", control, clock).await?;
+    if let Some(target) = target {
+        reach("target", &preflight(target), clock).await?;
+    }
+    let group = format!("{}/{}", mcm_api::GROUP, mcm_api::VERSION);
+    let served = match control.list_api_group_resources(&group).await {
+        Ok(list) => list
+            .resources
+            .into_iter()
+            .map(|resource| resource.name)
+            .collect::<Vec<_>>(),
+        Err(error) => {
+            tracing::debug!(error = brief(&error), "discovery");
+            Vec::new()
+        }
+    };
+    let missing: Vec<_> = REQUIRED
+        .into_iter()
+        .filter(|name| !served.iter().any(|served| served == name))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::NotServed {
+            missing: missing.join(" and no "),
+        })
+    }
+}
+
+async fn reach(cluster: &'static str, client: &Client, clock: &Clock) -> Result<(), Error> {
+    let mut reason = String::from("no answer");
+    let attempts = async {
+        loop {
+            match client.apiserver_version().await {
+                Ok(version) => {
+                    tracing::info!(cluster, version = version.git_version, "the API server answers");
+                    return;
+                }
+                Err(error) => reason = brief(&error),
+            }
+            clock.sleep(PAUSE).await;
+        }
+    };
+    let answered = tokio::time::timeout(CLUSTER_DEADLINE, attempts).await.is_ok();
+    let seconds = CLUSTER_DEADLINE.as_secs();
+    if answered {
+        Ok(())
+    } else {
+        Err(Error::Unreachable {
+            cluster,
+            seconds,
+            reason,
+        })
+    }
+}
+
+/// Whether a driver answers at `address`. Whatever it answers will do: it is asked about no volumes.
+///
+/// # Errors
+/// When nothing answers within twenty seconds.
+pub async fn check_driver(driver: &dyn Driver, address: &str, clock: &Clock) -> Result<(), Error> {
+    let mut reason = String::from("no answer");
+    let attempts = async {
+        loop {
+            match driver.get_volume_ids(Vec::new()).await {
+                Err(DriverError {
+                    code: Code::Unavailable | Code::DeadlineExceeded,
+                    message,
+                    ..
+                }) => reason = message,
+                _ => return,
+            }
+            clock.sleep(PAUSE).await;
+        }
+    };
+    let answered = tokio::time::timeout(DRIVER_DEADLINE, attempts).await.is_ok();
+    let seconds = DRIVER_DEADLINE.as_secs();
+    if answered {
+        Ok(())
+    } else {
+        Err(Error::DriverUnreachable {
+            address: address.to_owned(),
+            seconds,
+            reason,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What is missing at the start is one clear line, in the time that was promised.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+use mcm_api::{MachineClass, VmIdentity};
+use mcm_driver::MachineRequest;
+
+use super::*;
+use crate::testing::TestServer;
+
+fn clock() -> Clock {
+    Clock::simulated(Timestamp::from_second(1_800_000_000).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_with_the_kinds_will_do() {
+    let server = TestServer::serving(&["machines", "machineclasses"]);
+    check_clusters(&server.client(), Some(&server.client()), &clock())
+        .await
+        .unwrap();
+    let agents: Vec<String> = server.agents().into_iter().collect();
+    let expected = concat!("machine-controller-manager/", env!("CARGO_PKG_VERSION"), " (preflight)");
+    assert_eq!(agents, [expected], "every request says whose it is");
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_kinds_are_named_with_the_remedy() {
+    let error = check_clusters(&TestServer::serving(&["machines"]).client(), None, &clock())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("machineclasses") && error.contains("mcm crds"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_answer_ends_the_start_after_ten_seconds() {
+    let (server, clock) = (TestServer::serving(&[]), clock());
+    server.set_down(true);
+    let started = clock.now();
+    let error = check_clusters(&server.client(), None, &clock)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("control") && error.contains("within 10 s") && error.contains("connection was closed"),
+        "{error}"
+    );
+    assert_eq!(clock.now().duration_since(started).as_secs(), 10);
+}
+
+/// Answers every call with that code.
+#[derive(Debug)]
+struct Always(Code);
+
+impl Always {
+    fn error<T>(&self) -> Result<T, DriverError> {
+        Err(DriverError::new(self.0, "connection refused"))
+    }
+}
+
+#[async_trait]
+impl Driver for Always {
+    async fn create_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.error()
+    }
+
+    async fn initialize_machine(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.error()
+    }
+
+    async fn delete_machine(&self, _: MachineRequest) -> Result<Option<String>, DriverError> {
+        self.error()
+    }
+
+    async fn get_machine_status(&self, _: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.error()
+    }
+
+    async fn list_machines(
+        &self,
+        _: MachineClass,
+        _: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        self.error()
+    }
+
+    async fn get_volume_ids(&self, _: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        self.error()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_is_not_there_ends_the_start_after_twenty_seconds() {
+    let clock = clock();
+    let started = clock.now();
+    let error = check_driver(&Always(Code::Unavailable), "grpc://cloud:1", &clock)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("grpc://cloud:1") && error.contains("refused"), "{error}");
+    assert_eq!(clock.now().duration_since(started).as_secs(), 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_answers_anything_is_there() {
+    check_driver(&Always(Code::Unimplemented), "grpc://cloud:1", &clock())
+        .await
+        .unwrap();
+}

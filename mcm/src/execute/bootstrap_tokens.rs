@@ -1,0 +1,125 @@
+//! The Secrets of bootstrap tokens, by which new nodes join.
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{PostParams, Preconditions};
+use kube::{Api, ResourceExt};
+use mcm_core::machine::{BootstrapToken, TokenOwner};
+
+use super::{ActionExecutor, delete, refused};
+use crate::error::is_already_exists;
+
+const TOKEN_NAMESPACE: &str = "kube-system";
+
+const TOKEN_ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+
+const TOKEN_LENGTH: usize = 16;
+
+impl ActionExecutor {
+    /// Whether a token ends before its machine must have joined, as one does whose machine got a longer creation
+    /// timeout later. One without a readable end never does.
+    fn ends_too_early(&self, secret: &Secret, token: &BootstrapToken) -> bool {
+        if defect!(ExpiredTokenUsedAgain) {
+            return false;
+        }
+        let ends = secret.data.as_ref().and_then(|data| data.get("expiration"));
+        let ends = ends.and_then(|ends| std::str::from_utf8(&ends.0).ok()?.parse::<Timestamp>().ok());
+        ends.is_some_and(|ends| ends < token.needed_until)
+    }
+
+    /// The secret part of the token: that of the Secret that is there, else a fresh one.
+    pub(super) async fn ensure_token(&self, token: &BootstrapToken) -> kube::Result<String> {
+        let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+        let name = token.owner.secret_name();
+        if let Some(secret) = api.get_opt(&name).await? {
+            let part = secret_part(&secret, &token.owner)?;
+            if !self.ends_too_early(&secret, token) {
+                return Ok(part);
+            }
+            let preconditions = Preconditions {
+                uid: secret.uid(),
+                resource_version: None,
+            };
+            delete(&api, &name, preconditions, None).await?;
+        }
+        let drawn = self.tokens.lock().text(TOKEN_LENGTH, TOKEN_ALPHABET);
+        match api
+            .create(&PostParams::default(), &token_secret(&name, token, &drawn))
+            .await
+        {
+            Ok(_) => Ok(drawn),
+            Err(error) if is_already_exists(&error) => secret_part(&api.get(&name).await?, &token.owner),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes the Secret of that machine's token, if it has one.
+    pub(super) async fn delete_token(&self, owner: &TokenOwner) -> kube::Result<()> {
+        let api: Api<Secret> = Api::namespaced(self.target()?, TOKEN_NAMESPACE);
+        let name = owner.secret_name();
+        let Some(secret) = api.get_opt(&name).await?.filter(|secret| belongs_to(secret, owner)) else {
+            return Ok(());
+        };
+        let preconditions = Preconditions {
+            uid: secret.uid(),
+            resource_version: None,
+        };
+        delete(&api, &name, preconditions, None).await
+    }
+}
+
+/// Whether a token's Secret says of itself that it is that machine's.
+fn belongs_to(secret: &Secret, owner: &TokenOwner) -> bool {
+    let description = secret.data.as_ref().and_then(|data| data.get("description"));
+    description.is_some_and(|description| description.0 == owner.description.as_bytes())
+}
+
+fn secret_part(secret: &Secret, owner: &TokenOwner) -> kube::Result<String> {
+    if !belongs_to(secret, owner) {
+        return Err(refused(&format!(
+            "the Secret {TOKEN_NAMESPACE}/{} is another machine's bootstrap token; this machine goes on when that one \
+             has joined or is deleted, or when you delete a Secret that no machine needs",
+            secret.name_any()
+        )));
+    }
+    let part = secret.data.as_ref().and_then(|data| data.get("token-secret"));
+    part.and_then(|part| String::from_utf8(part.0.clone()).ok())
+        .ok_or_else(|| {
+            refused(&format!(
+                "the Secret {TOKEN_NAMESPACE}/{} has no token-secret",
+                secret.name_any()
+            ))
+        })
+}
+
+fn token_secret(name: &str, token: &BootstrapToken, drawn: &str) -> Secret {
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    let data = [
+        ("description", token.owner.description.clone()),
+        ("token-id", token.owner.id.clone()),
+        ("token-secret", drawn.to_owned()),
+        (
+            "expiration",
+            token.expiration.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        ),
+        ("usage-bootstrap-authentication", "true".to_owned()),
+        ("usage-bootstrap-signing", "true".to_owned()),
+        ("auth-extra-groups", token.extra_groups.clone()),
+    ];
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(TOKEN_NAMESPACE.to_owned()),
+            ..ObjectMeta::default()
+        },
+        type_: Some("bootstrap.kubernetes.io/token".to_owned()),
+        data: Some(
+            data.iter()
+                .map(|(key, value)| ((*key).to_owned(), bytes(value)))
+                .collect(),
+        ),
+        ..Secret::default()
+    }
+}

@@ -1,0 +1,50 @@
+//! Evictions, deletions and lists of pods.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{ListParams, PostParams, Preconditions};
+use serde_json::json;
+
+use super::{ActionExecutor, delete};
+use crate::error::{is_conflict, is_not_found};
+
+impl ActionExecutor {
+    /// Evicts this pod and no other of its name. A pod that is not there any more is fine.
+    pub(super) async fn evict(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
+        let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
+        let eviction = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "name": name, "namespace": namespace },
+            "deleteOptions": { "preconditions": { "uid": uid } },
+        });
+        let evicted = api
+            .create_subresource::<_, serde_json::Value>("eviction", name, &PostParams::default(), &eviction)
+            .await;
+        gone_is_fine(evicted.map(|_| ()))
+    }
+
+    /// Deletes this pod and no other of its name, without grace. A pod that is not there any more is fine.
+    pub(super) async fn delete_pod(&self, namespace: &str, name: &str, uid: &str) -> kube::Result<()> {
+        let api: Api<Pod> = Api::namespaced(self.target()?, namespace);
+        let preconditions = Preconditions {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        };
+        gone_is_fine(delete(&api, name, preconditions, Some(0)).await)
+    }
+
+    pub(super) async fn list_pods(&self, node: &str) -> kube::Result<Vec<Pod>> {
+        let api: Api<Pod> = Api::all(self.target()?);
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        api.list(&on_node).await.map(|list| list.items)
+    }
+}
+
+/// A pod that is not there is fine, and so is another one under its name (409: the uid is not the one that was meant).
+fn gone_is_fine(result: kube::Result<()>) -> kube::Result<()> {
+    match result {
+        Err(error) if is_not_found(&error) || is_conflict(&error) => Ok(()),
+        result => result,
+    }
+}

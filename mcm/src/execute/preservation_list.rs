@@ -1,0 +1,140 @@
+//! The list of preserved machines in the status of a machine's deployment, or of its set where there is none.
+//!
+//! It is changed on the version that a live read returned, and decided again when somebody else wrote meanwhile.
+
+mod defects;
+
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use mcm_api::{Machine, MachineDeployment, MachineSet, PreservationEntry, PreservedBy};
+use mcm_core::ownership::{controller, is_controlled_by};
+use mcm_core::preservation::{Claim, Gate, Ledger};
+use serde_json::Value;
+
+use super::{ActionExecutor, refused};
+use crate::error::{is_conflict, is_not_found};
+
+/// How often a change is decided anew when others write the same object.
+const TRIES: usize = 8;
+
+/// The object with the list, as the server has it.
+enum Owner {
+    Deployment(Box<MachineDeployment>),
+    Set(Box<MachineSet>),
+}
+
+impl Owner {
+    fn ledger(&self) -> Ledger<'_> {
+        match self {
+            Self::Deployment(one) => Ledger::Deployment(one),
+            Self::Set(one) => Ledger::Set(one),
+        }
+    }
+}
+
+impl ActionExecutor {
+    /// Enters the machine in its owner's list, if it may be; the error says why not.
+    pub(crate) async fn claim(
+        &self,
+        machine: &Machine,
+        by: &PreservedBy,
+        again: bool,
+    ) -> kube::Result<Result<(), Gate>> {
+        let entry = PreservationEntry {
+            uid: machine.uid().unwrap_or_default(),
+            name: machine.name_any(),
+            by: by.clone(),
+            created: machine.metadata.creation_timestamp.clone(),
+            released: false,
+        };
+        let _turn = self.claiming.lock().await;
+        for _ in 0..TRIES {
+            let Some(owner) = self.owner(machine).await? else {
+                return Ok(Err(Gate::Nobody));
+            };
+            let owner = if defect!(OnlyRollingDeploymentsPreserve | AutomaticPreservationInRollout) {
+                match defects::misread(owner) {
+                    Ok(owner) => owner,
+                    Err(gate) => return Ok(Err(gate)),
+                }
+            } else {
+                owner
+            };
+            let patch = match owner.ledger().claim(&entry, again) {
+                Claim::Entered => return Ok(Ok(())),
+                Claim::Refused(gate) => return Ok(Err(gate)),
+                Claim::Enter(patch) => patch,
+            };
+            match self.write_list(&owner, patch).await {
+                Ok(()) => return Ok(Ok(())),
+                Err(error) if is_conflict(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused("others write the list of preserved machines all the time"))
+    }
+
+    /// Takes the machine out of its owner's list.
+    pub(crate) async fn leave_ledger(&self, machine: &Machine) -> kube::Result<()> {
+        let _turn = self.claiming.lock().await;
+        for _ in 0..TRIES {
+            let Some(owner) = self.owner(machine).await? else {
+                return Ok(());
+            };
+            let Some(patch) = owner.ledger().leave(&machine.uid().unwrap_or_default()) else {
+                return Ok(());
+            };
+            match self.write_list(&owner, patch).await {
+                Err(error) if is_conflict(&error) => {}
+                written => return written,
+            }
+        }
+        Err(refused("others write the list of preserved machines all the time"))
+    }
+
+    /// The machine's deployment, or its set where there is none; `None`: nobody controls it.
+    async fn owner(&self, machine: &Machine) -> kube::Result<Option<Owner>> {
+        let Some(reference) = controller(&machine.metadata) else {
+            return Ok(None);
+        };
+        let sets: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.state.namespace);
+        let set = sets.get_opt(&reference.name).await?;
+        let Some(set) = set.filter(|set| is_controlled_by(&machine.metadata, &set.metadata)) else {
+            return Ok(None);
+        };
+        self.state.sets.wrote(set.clone());
+        let Some(reference) = controller(&set.metadata) else {
+            return Ok(Some(Owner::Set(Box::new(set))));
+        };
+        let deployments: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.state.namespace);
+        let deployment = deployments.get_opt(&reference.name).await?;
+        let owner = deployment.filter(|deployment| is_controlled_by(&set.metadata, &deployment.metadata));
+        Ok(owner.map(|deployment| {
+            self.state.deployments.wrote(deployment.clone());
+            Owner::Deployment(Box::new(deployment))
+        }))
+    }
+
+    async fn write_list(&self, owner: &Owner, patch: Value) -> kube::Result<()> {
+        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let gone = |error: kube::Error| if is_not_found(&error) { Ok(()) } else { Err(error) };
+        match owner {
+            Owner::Deployment(one) => {
+                let api: Api<MachineDeployment> = Api::namespaced(self.control.clone(), &self.state.namespace);
+                let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
+                self.learn(&api, &one.name_any(), &self.state.deployments, written)
+                    .await
+                    .map(|_| ())
+                    .or_else(gone)
+            }
+            Owner::Set(one) => {
+                let api: Api<MachineSet> = Api::namespaced(self.control.clone(), &self.state.namespace);
+                let written = api.patch_status(&one.name_any(), &parameters, &patch).await;
+                self.learn(&api, &one.name_any(), &self.state.sets, written)
+                    .await
+                    .map(|_| ())
+                    .or_else(gone)
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! One pass over a MachineDeployment: view, decision, steps, until there is nothing to do.
+
+use kube::ResourceExt;
+use mcm_api::{MachineDeployment, keys};
+use mcm_core::deployment::{Reason, View, decide};
+
+use super::{Controllers, DECISIONS, Outcome, log_steps};
+use crate::cache::Key;
+use crate::execute::{Ended, Owner};
+use crate::memory::Trouble;
+
+impl Controllers {
+    pub(crate) async fn deployment(&self, key: &Key) -> Outcome {
+        let mut outcome = Outcome::default();
+        let (mut failure, mut taken) = (None, None);
+        for _ in 0..DECISIONS {
+            let Some(deployment) = self.executor.state.deployments.get(key) else {
+                return outcome;
+            };
+            let view = View {
+                failure: failure.clone(),
+                taken: taken.take(),
+                ..self.deployment_view(&deployment)
+            };
+            let plan = decide(&view, self.deployment_settings, self.executor.clock.now());
+            log_steps("deployment", key, &plan, Reason::name);
+            let wake = plan.wake;
+            let nothing = plan.steps.is_empty();
+            let ended = self
+                .executor
+                .perform_steps(
+                    &self.machine_names,
+                    Owner::Deployment(&deployment),
+                    plan,
+                    &mut outcome.triggers,
+                )
+                .await;
+            match ended {
+                _ if nothing && failure.is_none() => {
+                    outcome.wake = wake;
+                    return outcome;
+                }
+                Ended::Done(_) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                Ended::Done(_) => {}
+                Ended::Partly(trouble) => return outcome.troubled(trouble),
+                Ended::Conflict => return outcome.troubled(Trouble::Conflict),
+                Ended::Taken(name) => taken = Some(name),
+                Ended::Failed(_) if defect!(UnsizedSetCountsAsSized) => return outcome,
+                Ended::NotMade(text) if failure.is_none() => failure = Some(text),
+                Ended::Failed(_) if defect!(FailedWriteRepeatedAtOnce) => {
+                    return outcome.again(self.settings.retry.conflict);
+                }
+                Ended::NotLeading => return outcome.again(self.settings.retry.short),
+                Ended::NotMade(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+            }
+        }
+        outcome.again(self.settings.retry.conflict)
+    }
+
+    fn deployment_view(&self, deployment: &MachineDeployment) -> View {
+        let state = &self.executor.state;
+        let sets = state.sets_for(deployment);
+        let machines: Vec<_> = sets.iter().flat_map(|set| state.machines_of(set)).collect();
+        let nodes = state.target.as_ref().map(|target| {
+            let names = machines
+                .iter()
+                .filter_map(|machine| machine.labels().get(keys::NODE_LABEL));
+            names
+                .filter_map(|name| Some((name.clone(), target.nodes.get(&Key::new("", name))?)))
+                .collect()
+        });
+        View {
+            deployment: MachineDeployment::clone(deployment),
+            sets,
+            machines,
+            nodes,
+            ..View::default()
+        }
+    }
+}

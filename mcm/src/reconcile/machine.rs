@@ -1,0 +1,283 @@
+//! One pass over a machine: view, decision, actions, until there is nothing to do.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use mcm_api::Machine;
+use mcm_core::machine::{Action, Answer, Claimed, EvictionOutcome, Failure, Plan, Reason, TokenView, View, decide};
+
+use super::worker_slots::Permit;
+use super::{Controllers, Outcome, defects};
+use crate::cache::Key;
+use crate::error::{brief, is_conflict, is_not_found, is_too_many_requests};
+use crate::execute::Done;
+use crate::memory::Trouble;
+use crate::view::{Trigger, Work, answered_node, listed, view};
+
+/// Decisions in one pass; a machine that needs more is looked at again after the short period.
+const DECISIONS: usize = 16;
+
+impl Controllers {
+    /// One pass over a machine: decisions and their actions, until there is nothing more to do now.
+    pub(super) async fn machine(&self, key: &Key, hurry: bool) -> Outcome {
+        let mut pass = Pass {
+            hurry,
+            ..Pass::default()
+        };
+        for _ in 0..DECISIONS {
+            let Some(machine) = self.executor.state.machines.get(key) else {
+                self.created_vms.forget(key);
+                self.copies.forget(key);
+                self.failed_calls.forget(key);
+                self.executor.state.drains.forget(key);
+                return Outcome::default();
+            };
+            if self.executor.guard.is_frozen() {
+                // What is seen may be old. Everything is looked at again afterwards.
+                return Outcome::default();
+            }
+            let machine = if defect!(CreationWrittenOverOldCopy) {
+                defects::copy_from_before(key, machine, pass.answers.last())
+            } else {
+                machine
+            };
+            let view = self.view(&machine, &pass);
+            let plan = decide(&view, &self.settings, self.executor.clock.now());
+            log(key, &plan);
+            let mut triggers = self.needs(&plan.reason);
+            let expiry = plan.expiry;
+            if defect!(DeletionWakesItsClass) {
+                triggers.extend(self.wakes_its_class(&machine));
+            }
+            match self.carry_out(plan, view, &mut pass).await {
+                Next::Decide => {}
+                Next::Wake(wake) => {
+                    return Outcome {
+                        wake: wake.into_iter().chain(expiry).min(),
+                        triggers,
+                        trouble: None,
+                    };
+                }
+                Next::Trouble(trouble) => {
+                    return Outcome {
+                        wake: expiry,
+                        triggers,
+                        trouble: Some(trouble),
+                    };
+                }
+            }
+        }
+        tracing::warn!(machine = %key, "the machine needs very many decisions; going on later");
+        Outcome::after(self.settings.retry.short)
+    }
+
+    /// What a machine waits for without any change that would bring it about.
+    fn needs(&self, reason: &Reason) -> Vec<Trigger> {
+        let Reason::ClassWithoutFinalizer(class) = reason else {
+            return Vec::new();
+        };
+        let work = Work::Class(Key::new(&self.executor.state.namespace, class));
+        vec![Trigger { work, hurry: false }]
+    }
+
+    fn view(&self, machine: &Machine, pass: &Pass) -> View {
+        let state = &self.executor.state;
+        let mut seen = view(state, &self.pending_statuses, machine.clone());
+        if let (Some(pods), Some(target)) = (&pass.pods, &state.target) {
+            listed(&mut seen, target, pods);
+        }
+        View {
+            answered_node: answered_node(state, &pass.answers),
+            answers: pass.answers.clone(),
+            bootstrap_token: pass.token.clone(),
+            claim: pass.claim,
+            hurry: pass.hurry,
+            failure: pass.failure.clone(),
+            made: self.created_vms.unrecorded(machine),
+            cannot_update: self.update_support.is_missing(&state.provider_of(machine)),
+            conditions_copied: self.copies.last(&Key::of(machine)),
+            call_failed: self.failed_calls.last(&Key::of(machine)),
+            ..seen
+        }
+    }
+
+    async fn carry_out(&self, plan: Plan, mut view: View, pass: &mut Pass) -> Next {
+        pass.failure = None;
+        let key = Key::of(&view.machine);
+        if let Some(status) = &plan.status {
+            // Before the first await: a sibling that is decided on meanwhile must know.
+            self.pending_statuses.set(key.clone(), status.clone());
+        }
+        if let Some(memory) = &plan.drain {
+            self.executor.state.drains.keep(&view.machine, memory.clone());
+        }
+        let next = Box::pin(self.perform_all(plan, &mut view, pass)).await;
+        self.pending_statuses.clear(&key);
+        next
+    }
+
+    async fn perform_all(&self, plan: Plan, view: &mut View, pass: &mut Pass) -> Next {
+        let mut refused = false;
+        let idle = plan.actions.is_empty() && plan.status.is_none() && pass.answers.is_empty();
+        for action in plan.actions {
+            if !self.may_act() {
+                return Next::Wake(Some(self.settings.retry.short));
+            }
+            if let Action::Call(call) = &action
+                && pass.permit.is_none()
+            {
+                let provider = call.class.provider.as_deref().unwrap_or_default();
+                pass.permit = self.slots.enter(provider, Work::Machine(Key::of(&view.machine)));
+                if pass.permit.is_none() {
+                    return Next::Wake(None);
+                }
+            }
+            let performed = if defect!(CreationAndDeletionAtOnce) {
+                match self.perform_unless_deleted(&action, view).await {
+                    Some(performed) => performed,
+                    None => return Next::Wake(Some(Duration::ZERO)),
+                }
+            } else {
+                self.executor.perform(&action, view).await
+            };
+            refused |= self.note_attempt(&action, view, &performed);
+            match performed {
+                Ok(Done::Nothing) => {}
+                Ok(Done::Answer(answer)) => {
+                    self.remember(&view.machine, &answer);
+                    pass.answers.push(answer);
+                    return Next::Decide;
+                }
+                Ok(Done::Claim(claim)) => {
+                    pass.claim = Some(claim);
+                    return Next::Decide;
+                }
+                Ok(Done::Pods(pods)) => {
+                    pass.pods = Some(pods);
+                    return Next::Decide;
+                }
+                Ok(Done::Token(secret)) => {
+                    pass.token = TokenView::Present(secret);
+                    return Next::Decide;
+                }
+                Err(error) if action.may_fail() => {
+                    tracing::debug!(
+                        error = brief(&error),
+                        "an action failed; the rest does not depend on it"
+                    );
+                }
+                Err(error) => {
+                    pass.failure = Some(failure(action, &error));
+                    return Next::Decide;
+                }
+            }
+        }
+        if let Some(status) = plan.status {
+            if !self.may_act() {
+                return Next::Wake(Some(self.settings.retry.short));
+            }
+            if let Err(error) = self.executor.write_status(&view.machine, &status).await {
+                tracing::info!(machine = %Key::of(&view.machine), error = brief(&error), "the status was not written");
+                if defect!(CreationWrittenOverOldCopy) {
+                    return Next::Wake(None);
+                }
+                return Next::Trouble(Trouble::of(is_conflict(&error)));
+            }
+            if plan.reason == Reason::ConditionsChanged {
+                self.copies.note(Key::of(&view.machine), self.executor.clock.now());
+            }
+        }
+        if plan.after_failure {
+            let conflict = view.failure.as_ref().is_some_and(|failure| failure.conflict);
+            return Next::Trouble(Trouble::of(conflict));
+        }
+        match plan.wake {
+            // What it means is decided at once.
+            _ if refused => Next::Wake(Some(Duration::ZERO)),
+            Some(wake) if wake.is_zero() && idle => Next::Wake(Some(self.settings.retry.short)),
+            wake => Next::Wake(wake),
+        }
+    }
+
+    /// Whether this process still leads, asked before each effect.
+    fn may_act(&self) -> bool {
+        if defect!(LeadershipCheckedOncePerPass) {
+            return true;
+        }
+        self.executor.may_act()
+    }
+
+    /// Remembers what came of asking a pod to go; whether it is not going.
+    fn note_attempt(&self, action: &Action, view: &View, performed: &kube::Result<Done>) -> bool {
+        let (Action::EvictPod { uid, .. } | Action::DeletePod { uid, .. }) = action else {
+            return false;
+        };
+        let outcome = match performed {
+            Ok(_) => EvictionOutcome::Accepted,
+            Err(error) if is_too_many_requests(error) => EvictionOutcome::Refused,
+            Err(error) => EvictionOutcome::Failed(brief(error)),
+        };
+        let going = outcome == EvictionOutcome::Accepted;
+        let drains = &self.executor.state.drains;
+        drains.attempted(&Key::of(&view.machine), uid, self.executor.clock.now(), outcome);
+        !going
+    }
+
+    /// A VM that was made is known from here on, whatever becomes of its record, and so is when a call failed.
+    fn remember(&self, machine: &Machine, answer: &Answer) {
+        if defect!(UnwrittenProviderIdForgotten) {
+            return;
+        }
+        if answer.is_failure() {
+            self.failed_calls.note(Key::of(machine), self.executor.clock.now());
+        }
+        match answer {
+            Answer::Create(Ok(vm)) => self.created_vms.remember(machine, vm),
+            Answer::Update { result, .. } => {
+                let provider = self.executor.state.provider_of(machine);
+                self.update_support.answered(&provider, result.as_ref().err());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What one pass has learnt beside the caches.
+#[derive(Default)]
+struct Pass {
+    answers: Vec<Answer>,
+    token: TokenView,
+    failure: Option<Failure>,
+    /// The pods on the machine's Node, where they were asked for.
+    pods: Option<Vec<Pod>>,
+    /// What became of a claim in the owner's list of preserved machines.
+    claim: Option<Claimed>,
+    hurry: bool,
+    /// To call the driver, from the first call to the end of the pass.
+    permit: Option<Permit<Work>>,
+}
+
+enum Next {
+    Decide,
+    Wake(Option<Duration>),
+    Trouble(Trouble),
+}
+
+fn failure(action: Action, error: &kube::Error) -> Failure {
+    Failure {
+        action,
+        conflict: is_conflict(error),
+        not_found: is_not_found(error),
+        message: brief(error),
+    }
+}
+
+fn log(key: &Key, plan: &Plan) {
+    let quiet = plan.actions.is_empty() && plan.status.is_none();
+    let kind = || plan.reason.name();
+    match &plan.reason {
+        Reason::ActionFailed(_) => tracing::info!(machine = %key, kind = kind(), reason = %plan.reason),
+        reason if quiet => tracing::debug!(machine = %key, kind = kind(), %reason),
+        reason => tracing::info!(machine = %key, kind = kind(), %reason),
+    }
+}

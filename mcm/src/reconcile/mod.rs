@@ -1,0 +1,196 @@
+//! The controllers of machines, sets, deployments, classes and Secrets: which key is worked on when, from views to decisions
+//! to actions.
+//!
+//! What must not live here: any decision about what is controlled, and how an action is performed.
+
+mod agenda;
+mod class_finalizers;
+mod defects;
+mod deployment;
+mod machine;
+mod overshoot;
+mod queue;
+mod set;
+mod worker_slots;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{FuturesUnordered, StreamExt};
+use jiff::Timestamp;
+use kube::Client;
+use mcm_core::machine::Settings;
+use mcm_core::steps::{Act, Plan};
+use tokio_util::sync::CancellationToken;
+
+use self::agenda::Agenda;
+pub(crate) use self::overshoot::OvershootGuard;
+pub(crate) use self::worker_slots::WorkerSlots;
+use crate::cache::Key;
+use crate::execute::ActionExecutor;
+use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, Trouble, UpdateSupport};
+use crate::metrics::Activity;
+use crate::view::{Trigger, Work};
+
+/// How long work under way may take to end when the process is told to stop. The whole end takes less
+/// than two seconds.
+const GRACE: Duration = Duration::from_secs(1);
+/// Decisions in one pass over a set or deployment; what needs more goes on behind others.
+const DECISIONS: usize = 16;
+
+/// All that a pass needs.
+pub(crate) struct Controllers {
+    pub(crate) executor: ActionExecutor,
+    pub(crate) settings: Settings,
+    pub(crate) pending_statuses: PendingStatuses,
+    pub(crate) created_vms: CreatedVms,
+    /// When conditions of Nodes were copied.
+    pub(crate) copies: LastTimes,
+    /// When calls of the cloud failed.
+    pub(crate) failed_calls: LastTimes,
+    pub(crate) slots: WorkerSlots<Work>,
+    pub(crate) machine_names: MachineNames,
+    pub(crate) overshoot_guard: OvershootGuard,
+    pub(crate) deployment_settings: mcm_core::deployment::Settings,
+    pub(crate) update_support: UpdateSupport,
+}
+
+/// How a piece of work ended.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// When to look again at the latest; `None`: only when something changes, or when trouble says so; zero: at once.
+    pub(crate) wake: Option<Duration>,
+    /// What else is to be looked at.
+    pub(crate) triggers: Vec<Trigger>,
+    /// Why it is to be tried again: the longer after, the more often it did not succeed.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+impl Outcome {
+    pub(crate) fn after(wake: Duration) -> Self {
+        Self {
+            wake: Some(wake),
+            ..Self::default()
+        }
+    }
+
+    /// The same, with a look after that time.
+    pub(crate) fn again(self, wake: Duration) -> Self {
+        Self {
+            wake: Some(wake),
+            ..self
+        }
+    }
+
+    /// The same, and it did not succeed.
+    pub(crate) fn troubled(self, trouble: Trouble) -> Self {
+        Self {
+            trouble: Some(trouble),
+            ..self
+        }
+    }
+}
+
+impl Controllers {
+    /// Works until `cancel`, on as many keys at a time as there are slots; then lets what is under way end.
+    /// Answers whether all of it did: if not, a call to the cloud may still have its effect later.
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        control: &Client,
+        target: Option<&Client>,
+        cancel: CancellationToken,
+    ) -> bool {
+        let controllers = self;
+        let state = &controllers.executor.state;
+        let clock = &controllers.executor.clock;
+        let readiness = controllers.executor.metrics.readiness();
+        let mut changes = state.triggers(control, target, clock.watch_seconds());
+        let mut agenda = Agenda::default();
+        let mut tasks: FuturesUnordered<BoxFuture<'_, (Work, Outcome)>> = FuturesUnordered::new();
+        let mut announced = false;
+        loop {
+            if state.synced() {
+                if !std::mem::replace(&mut announced, true) {
+                    readiness.set(Activity::Working);
+                    state.guard.filled();
+                    agenda.take(state.first_triggers());
+                    tracing::info!(namespace = state.namespace, "the caches are filled: working");
+                }
+                for work in controllers.slots.unparked() {
+                    agenda.queue.add(work);
+                }
+                while controllers.slots.is_free(tasks.len())
+                    && let Some(work) = agenda.queue.pop(clock.now())
+                {
+                    let hurry = agenda.hurry.remove(&work);
+                    let controllers = Arc::clone(&controllers);
+                    tasks.push(async move { (work.clone(), controllers.work(&work, hurry).await) }.boxed());
+                }
+            }
+            let deadline = agenda
+                .queue
+                .next_deadline()
+                .filter(|_| announced && controllers.slots.is_free(tasks.len()));
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                Some(triggers) = changes.next() => agenda.take(triggers),
+                () = state.guard.thawed() => agenda.after_freeze(state, clock.now()),
+                Some((work, outcome)) = tasks.next() => {
+                    agenda.ended(work, outcome, clock.now(), &controllers.settings);
+                    agenda.take(state.own_triggers());
+                }
+                () = clock.sleep_until(deadline.unwrap_or(Timestamp::MAX)), if deadline.is_some() => {}
+            }
+        }
+        readiness.set(Activity::Stopping);
+        tracing::info!(under_way = tasks.len(), "stopping");
+        let mut rest = pin!(tasks.collect::<Vec<_>>());
+        tokio::select! {
+            biased;
+            _ = &mut rest => true,
+            () = clock.sleep(GRACE) => {
+                tracing::warn!("some work did not end in time; the next process goes on from it");
+                false
+            }
+        }
+    }
+
+    async fn work(&self, work: &Work, hurry: bool) -> Outcome {
+        match work {
+            Work::Machine(key) if defect!(DrainKeepsDeletionWorker | DrainKeepsWorker) => {
+                self.machine_to_its_end(key, hurry).await
+            }
+            Work::Machine(key) => self.machine(key, hurry).await,
+            Work::Class(key) => self.class(key).await,
+            Work::Secret(key) => self.secret(key).await,
+            Work::Set(key) => Box::pin(self.set(key)).await,
+            Work::Deployment(key) => Box::pin(self.deployment(key)).await,
+            Work::Overshoot => Box::pin(self.overshoot(hurry)).await,
+        }
+    }
+}
+
+/// A line for each step; one for steps of the same reason.
+fn log_steps<R: std::fmt::Display>(what: &str, key: &Key, plan: &Plan<R>, name: impl Fn(&R) -> String) {
+    let mut told = String::new();
+    for step in plan
+        .steps
+        .iter()
+        .filter(|step| !matches!(step.act, Act::RecordEvent { .. }))
+    {
+        let text = step.reason.to_string();
+        if text == told {
+            continue;
+        }
+        let kind = name(&step.reason);
+        if matches!(step.act, Act::WriteStatus { .. }) {
+            tracing::debug!(what, object = %key, kind, reason = text);
+        } else {
+            tracing::info!(what, object = %key, kind, reason = text);
+        }
+        told = text;
+    }
+}

@@ -1,0 +1,106 @@
+//! One pass of the overshoot guard over all sets: view, decisions, steps.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mcm_core::overshoot::{Settings, Subject, View, decide};
+use mcm_core::steps::Plan;
+use parking_lot::Mutex;
+
+use super::{Controllers, DECISIONS, Outcome, log_steps};
+use crate::cache::Key;
+use crate::execute::{Ended, Owner};
+use crate::memory::Trouble;
+
+/// The guard's settings, and when it looked at all sets last.
+#[derive(Debug)]
+pub(crate) struct OvershootGuard {
+    settings: Settings,
+    last: Mutex<Option<Timestamp>>,
+}
+
+impl OvershootGuard {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            last: Mutex::new(None),
+        }
+    }
+
+    /// How long it is until the next look at all sets; zero: now, and it counts from here.
+    fn left(&self, now: Timestamp) -> Duration {
+        let mut last = self.last.lock();
+        let passed = last.map(|last| Duration::try_from(now.duration_since(last)).unwrap_or_default());
+        let left = passed.map_or(Duration::ZERO, |passed| self.settings.period.saturating_sub(passed));
+        if left.is_zero() {
+            *last = Some(now);
+        }
+        left
+    }
+}
+
+impl Controllers {
+    /// One look. Sets are frozen at the end of a period, or when a machine was made.
+    pub(crate) async fn overshoot(&self, machine_made: bool) -> Outcome {
+        let mut outcome = Outcome::default();
+        let left = self.overshoot_guard.left(self.executor.clock.now());
+        let state = &self.executor.state;
+        for decision in 0..DECISIONS {
+            let view = View {
+                sets: state.sets.all(),
+                deployments: state.deployments.all(),
+                machines: state.machines.all(),
+                // What is thawed here gets time to delete its surplus.
+                may_freeze: decision == 0 && (machine_made || left.is_zero()),
+            };
+            let decisions = decide(&view, self.overshoot_guard.settings, self.executor.clock.now());
+            if decisions.is_empty() {
+                let wake = if left.is_zero() {
+                    self.overshoot_guard.settings.period
+                } else {
+                    left
+                };
+                return outcome.again(wake);
+            }
+            let mut trouble = None;
+            for (subject, plan) in decisions {
+                let ended = match &subject {
+                    Subject::Set(set) => {
+                        let key = Key::of(&**set);
+                        let _hold = state.pending_set_writes.begins(&key);
+                        self.overshoot_step(&key, Owner::Set(set), plan, &mut outcome).await
+                    }
+                    Subject::Deployment(one) => {
+                        self.overshoot_step(&Key::of(&**one), Owner::Deployment(one), plan, &mut outcome)
+                            .await
+                    }
+                };
+                // What cannot be written holds up none of the others.
+                match ended {
+                    Ended::NotLeading => return outcome.again(self.settings.retry.short),
+                    Ended::NotMade(_) | Ended::Failed(_) => trouble = Some(Trouble::Failure),
+                    Ended::Conflict => trouble = trouble.or(Some(Trouble::Conflict)),
+                    Ended::Partly(other) => trouble = trouble.or(Some(other)),
+                    Ended::Done(_) | Ended::Taken(_) => {}
+                }
+            }
+            if let Some(trouble) = trouble {
+                return outcome.troubled(trouble);
+            }
+        }
+        outcome.again(self.settings.retry.short)
+    }
+
+    async fn overshoot_step(
+        &self,
+        key: &Key,
+        owner: Owner<'_>,
+        plan: Plan<mcm_core::overshoot::Reason>,
+        outcome: &mut Outcome,
+    ) -> Ended {
+        log_steps("overshoot", key, &plan, mcm_core::overshoot::Reason::name);
+        self.executor
+            .perform_steps(&self.machine_names, owner, plan, &mut outcome.triggers)
+            .await
+    }
+}

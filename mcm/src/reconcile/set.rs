@@ -1,0 +1,84 @@
+//! One pass over a MachineSet: view, decision, steps, until there is nothing to do.
+
+mod defects;
+
+use std::time::Duration;
+
+use mcm_api::{MachineSet, Operation};
+use mcm_core::set::{Reason, View, decide};
+use mcm_core::steps::{Act, Plan, Step};
+
+use super::{Controllers, DECISIONS, Outcome, log_steps};
+use crate::cache::Key;
+use crate::execute::{Ended, Owner};
+use crate::memory::Trouble;
+
+impl Controllers {
+    pub(crate) async fn set(&self, key: &Key) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut failure = None;
+        for _ in 0..DECISIONS {
+            let Some(set) = self.executor.state.sets.get(key) else {
+                self.machine_names.forget(key);
+                return outcome;
+            };
+            let view = self.set_view(&set, failure.clone());
+            let plan = decide(&view, self.executor.clock.now());
+            log_steps("set", key, &plan, Reason::name);
+            let wake = plan.wake;
+            let nothing = plan.steps.is_empty();
+            let stale = stale(&view, &plan);
+            let ended = self
+                .executor
+                .perform_steps(&self.machine_names, Owner::Set(&set), plan, &mut outcome.triggers)
+                .await;
+            if matches!(ended, Ended::Done(_)) {
+                self.executor.metrics.count_stale(stale);
+            }
+            match ended {
+                _ if nothing && failure.is_none() => {
+                    outcome.wake = wake;
+                    return outcome;
+                }
+                // The machines that were made are worked on first.
+                Ended::Done(true) => return outcome.again(Duration::ZERO),
+                Ended::Done(false) if failure.is_some() => return outcome.troubled(Trouble::Failure),
+                Ended::Done(false) => {}
+                Ended::Partly(trouble) => return outcome.troubled(trouble),
+                Ended::Conflict => return outcome.troubled(Trouble::Conflict),
+                Ended::Failed(text) if failure.is_none() => failure = Some(text),
+                Ended::NotLeading => return outcome.again(self.settings.retry.short),
+                Ended::Taken(_) | Ended::NotMade(_) | Ended::Failed(_) => return outcome.troubled(Trouble::Failure),
+            }
+        }
+        outcome.again(self.settings.retry.conflict)
+    }
+
+    fn set_view(&self, set: &MachineSet, failure: Option<String>) -> View {
+        View {
+            set: MachineSet::clone(set),
+            machines: if defect!(EmptySelectorTakesAll | FailedMachinesKeptWithNodeOnly) {
+                self.misseen_machines(set)
+            } else {
+                self.executor.state.machines_for(set)
+            },
+            deployment: self.executor.state.deployment_of(set),
+            failure,
+        }
+    }
+}
+
+/// How many machines go because their nodes were unhealthy for too long.
+fn stale(view: &View, plan: &Plan<Reason>) -> usize {
+    let unhealthy = |name: &String| {
+        let mut machines = view.machines.iter();
+        let machine = machines.find(|machine| machine.metadata.name.as_ref() == Some(name));
+        let last = machine.and_then(|machine| machine.status.last_operation.as_ref());
+        last.is_some_and(|last| last.operation == Some(Operation::HealthCheck))
+    };
+    let failed = |step: &&Step<Reason>| match (&step.act, &step.reason) {
+        (Act::Delete { name, .. }, Reason::Failed(_)) => unhealthy(name),
+        _ => false,
+    };
+    plan.steps.iter().filter(failed).count()
+}

@@ -1,0 +1,206 @@
+//! What the whole process does about orphan VMs, outages of API servers, and Nodes of nobody.
+
+use super::*;
+
+const HOUR: u64 = 3600;
+const MINUTE: u64 = 60;
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
+
+impl Cloud {
+    /// A VM that nobody here asked for.
+    fn put_vm(&self, provider_id: &str, machine: &str) {
+        let vm = VmIdentity {
+            provider_id: provider_id.to_owned(),
+            node_name: machine.to_owned(),
+            ..VmIdentity::default()
+        };
+        self.0.lock().vms.insert(provider_id.to_owned(), vm);
+    }
+
+    fn has_vm(&self, provider_id: &str) -> bool {
+        let state = self.0.lock();
+        state.vms.values().any(|vm| vm.provider_id == provider_id)
+    }
+
+    fn writes(&self) -> Vec<&'static str> {
+        let mut calls = self.calls();
+        calls.retain(|call| ["create", "delete", "initialize"].contains(call));
+        calls
+    }
+}
+
+impl Stage {
+    /// A machine that runs, and its Node.
+    async fn run_a_machine(&self) {
+        self.create_machine();
+        self.wait(10).await;
+        self.register_node("True");
+        self.wait(10).await;
+        assert_eq!(self.phase(), "Running");
+    }
+
+    fn events(&self, reason: &str) -> usize {
+        let events = self.server.all("/api/v1/namespaces/default/events").into_iter();
+        events.filter(|event| event["reason"] == reason).count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orphan_vm_is_collected_and_told_of_and_the_vm_of_a_machine_is_not() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.run_a_machine().await;
+            stage.cloud.put_vm("fake:///left", "left");
+            stage.wait(29 * MINUTE).await;
+            assert!(stage.cloud.has_vm("fake:///left"), "the process is young");
+            stage.wait(HOUR).await;
+            assert!(!stage.cloud.has_vm("fake:///left"));
+            assert!(stage.cloud.has_vm("fake:///m-12345"));
+            assert_eq!(stage.events("OrphanVMCollected"), 1);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_vms_one_is_left_within_a_minute_of_the_clouds_word() {
+    let stage = Stage::new();
+    for vm in ["fake:///a", "fake:///b"] {
+        stage.cloud.put_vm(vm, "m-12345");
+    }
+    stage.cloud.0.lock().reports_several = true;
+    stage
+        .run(async {
+            stage.create_machine();
+            stage.wait(60).await;
+            assert_eq!(stage.cloud.vms(), 1);
+            assert!(stage.cloud.has_vm("fake:///a"));
+            stage.wait(11 * MINUTE).await;
+            let machine = stage.server.get(MACHINE).unwrap();
+            assert_eq!(machine["spec"]["providerID"], "fake:///a");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_collected_while_the_cloud_cannot_list_or_the_secret_is_gone() {
+    for secret_goes in [false, true] {
+        let stage = Stage::new();
+        stage.cloud.put_vm("fake:///left", "left");
+        stage
+            .run(async {
+                if secret_goes {
+                    stage.server.remove(SECRET);
+                } else {
+                    stage.cloud.0.lock().list_failure = Some(Code::Unavailable);
+                }
+                stage.wait(3 * HOUR).await;
+                assert!(stage.cloud.has_vm("fake:///left"));
+            })
+            .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_comes_back_within_the_period_keeps_its_vm() {
+    let stage = Stage::new();
+    stage.run(stage.run_a_machine()).await;
+    let machine = stage.server.get(MACHINE).unwrap();
+    stage.server.remove(MACHINE);
+    stage.server.remove(LEASE);
+    stage.cloud.calls();
+    stage
+        .run(async {
+            stage.wait(25 * MINUTE).await;
+            stage.server.put(MACHINE, machine);
+            stage.wait(2 * HOUR).await;
+            assert_eq!(stage.cloud.writes(), Vec::<&str>::new());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_controller_neither_makes_nor_deletes_a_vm_and_goes_on_afterwards() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.run_a_machine().await;
+            stage.cloud.put_vm("fake:///left", "left");
+            stage.cloud.calls();
+            let (target, nodes) = ("/api/v1/nodes/dummy_name", 503);
+            stage.server.fail_reads_of(target, Some(nodes));
+            stage.wait(2 * MINUTE).await;
+            stage.create_machine_named("m-later");
+            stage.server.delete(MACHINE);
+            stage.wait(2 * HOUR).await;
+            assert_eq!(stage.cloud.writes(), Vec::<&str>::new());
+            stage.server.fail_reads_of(target, None);
+            stage.wait(2 * MINUTE).await;
+            let writes = stage.cloud.writes();
+            assert!(writes.contains(&"create") && writes.contains(&"delete"), "{writes:?}");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_became_unknown_during_an_outage_begins_anew() {
+    let stage = Stage::new();
+    stage
+        .run(async {
+            stage.run_a_machine().await;
+            stage.register_node("Unknown");
+            stage.wait(1).await;
+            assert_eq!(stage.phase(), "Unknown");
+            let machines = format!("{MACHINES}/dummy_name");
+            stage.server.fail_reads_of(&machines, Some(503));
+            // Its health timeout is over meanwhile.
+            stage.wait(30 * MINUTE).await;
+            assert_eq!(stage.phase(), "Unknown");
+            stage.server.fail_reads_of(&machines, None);
+            stage.wait(10).await;
+            assert_eq!(stage.phase(), "Running");
+            assert_eq!(stage.events("Unfrozen"), 1);
+            stage.wait(5 * MINUTE).await;
+            assert_eq!(
+                stage.phase(),
+                "Unknown",
+                "its node is not healthy, and its time began anew"
+            );
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_on_nothing_of_ours_is_left_alone_and_the_mark_of_one_that_a_machine_took_goes() {
+    let stage = Stage::new();
+    let mark = "node.machine.sapcloud.io/not-managed-by-mcm";
+    let node = |annotations: Value| {
+        let mut node = object("n", "Node", json!({}));
+        node["metadata"] = json!({ "name": "n", "annotations": annotations });
+        node
+    };
+    stage.server.put("/api/v1/nodes/foreign", {
+        let mut foreign = node(json!({}));
+        foreign["metadata"]["name"] = json!("foreign");
+        foreign
+    });
+    stage
+        .run(async {
+            stage.run_a_machine().await;
+            let mut own = stage.server.get(NODE).unwrap();
+            own["metadata"]["annotations"][mark] = json!("1");
+            stage.server.put(NODE, own);
+            let marked = |path: &str| stage.server.get(path).unwrap()["metadata"]["annotations"][mark].clone();
+            stage.wait(31 * MINUTE).await;
+            assert_eq!(
+                marked("/api/v1/nodes/foreign"),
+                Value::Null,
+                "its VM has no tag of ours"
+            );
+            assert_eq!(marked(NODE), Value::Null);
+            stage.writes();
+            stage.wait(2 * HOUR).await;
+            assert_eq!(stage.object_writes(), Vec::<String>::new());
+        })
+        .await;
+}

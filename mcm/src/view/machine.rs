@@ -1,0 +1,330 @@
+//! From caches to the view of one machine.
+
+mod defects;
+
+use k8s_openapi::api::core::v1;
+use kube::ResourceExt;
+use mcm_api::{Machine, MachineClass, MachineStatus, Phase, PreservationStage, keys};
+use mcm_core::class::secret_key;
+use mcm_core::machine::{Answer, NodeView, Secret, SecretData, Sibling, View, is_drained_in_place};
+
+use super::cluster_state::{ClusterState, TargetState};
+use super::drain;
+use crate::cache::Key;
+use crate::memory::PendingStatuses;
+
+/// What is known about one machine, without what the pass adds to it (answers, token, failure).
+pub(crate) fn view(state: &ClusterState, pending_statuses: &PendingStatuses, machine: Machine) -> View {
+    let class = state.classes.get(&Key::new(&state.namespace, &machine.spec.class.name));
+    let class = class.map(|class| MachineClass::clone(&class));
+    let mut view = View {
+        secret: class.as_ref().map(|class| secret(state, class)).unwrap_or_default(),
+        class,
+        target: state.target.is_some(),
+        siblings: siblings(state, pending_statuses, &machine),
+        ledger: state.standing(&machine),
+        machine,
+        ..View::default()
+    };
+    if let Some(target) = &state.target {
+        look_at_target(&mut view, state, target);
+    }
+    view
+}
+
+/// The Node of the name that the last answer gives.
+pub(crate) fn answered_node(state: &ClusterState, answers: &[Answer]) -> Option<Box<v1::Node>> {
+    let target = state.target.as_ref()?;
+    let vm = match answers.last()? {
+        Answer::Status(Ok(vm)) | Answer::Create(Ok(vm)) | Answer::Initialize(Ok(vm)) => vm,
+        _ => return None,
+    };
+    let node = target.nodes.get(&Key::new("", &vm.node_name))?;
+    Some(Box::new(v1::Node::clone(&node)))
+}
+
+fn look_at_target(view: &mut View, state: &ClusterState, target: &TargetState) {
+    let labelled = target.nodes_labelled(&view.machine.name_any());
+    view.labelled_node = labelled.first().map(|node| node.name_any());
+    if defect!(NodeWithoutVmMatchesNone) {
+        view.labelled_node = defects::node_of_same_provider_id(target, &view.machine);
+    }
+    let node = view
+        .machine
+        .labels()
+        .get(keys::NODE_LABEL)
+        .filter(|name| !name.is_empty());
+    let Some(node) = node.or(view.labelled_node.as_ref()).cloned() else {
+        return;
+    };
+    if view.machine.labels().contains_key(keys::NODE_LABEL) {
+        view.node = node_view(target, &node);
+        view.node_of_other = owner(state, &view.node).filter(|owner| *owner != view.machine.name_any());
+    }
+    // Also of one that is not drained: what is left of its last drain is forgotten when another one begins.
+    view.drain = state.drains.of(&view.machine);
+    let in_place = view.node.present().is_some_and(is_drained_in_place);
+    let record = view.machine.status.preservation.as_ref();
+    let kept = record.is_some_and(|record| record.stage == PreservationStage::Draining);
+    if kept || in_place || view.machine.metadata.deletion_timestamp.is_some() {
+        drain::look(view, target, &node);
+        if defect!(AttachmentWithoutVolumeBlinds | DrainListenerFillsUp) && defects::is_blind(view, target, &node) {
+            view.pods = None;
+        }
+    }
+    view.volume_attachments = target
+        .attachments_of(&node)
+        .iter()
+        .filter(|attachment| attachment.metadata.deletion_timestamp.is_none())
+        .map(|attachment| attachment.name_any())
+        .collect();
+}
+
+/// The machine that the Node names and that names the Node.
+fn owner(state: &ClusterState, node: &NodeView) -> Option<String> {
+    let node = node.present()?;
+    let name = node.labels().get(keys::MACHINE_NAME_LABEL)?;
+    let machine = state.machines.get(&Key::new(&state.namespace, name))?;
+    (machine.labels().get(keys::NODE_LABEL) == Some(&node.name_any())).then(|| name.clone())
+}
+
+fn node_view(target: &TargetState, name: &str) -> NodeView {
+    let key = Key::new("", name);
+    match target.nodes.get(&key) {
+        Some(node) => NodeView::Present(Box::new(v1::Node::clone(&node))),
+        None if target.nodes.is_gone(&key) => NodeView::Gone,
+        None => NodeView::Absent,
+    }
+}
+
+/// The data of the class's Secrets. Only the controller's own namespace is read.
+pub(crate) fn secret(state: &ClusterState, class: &MachineClass) -> Secret {
+    let mut merged = Secret::default();
+    for reference in [&class.secret_ref, &class.credentials_secret_ref].into_iter().flatten() {
+        let Some((namespace, name)) = secret_key(class, reference) else {
+            continue;
+        };
+        let key = Key::new(namespace, name);
+        match state.secrets.get(&key) {
+            Some(secret) => merge(&mut merged.data, &secret),
+            None => merged.missing.push(key.to_string()),
+        }
+    }
+    merged
+}
+
+fn merge(data: &mut SecretData, secret: &v1::Secret) {
+    let entries = secret.data.iter().flatten();
+    data.0.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
+}
+
+/// The others of its deployment, where what becomes of the machine depends on them: of the many that are well it does not.
+fn siblings(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &Machine) -> Vec<Sibling> {
+    let well = [
+        Phase::Pending,
+        Phase::CrashLoopBackOff,
+        Phase::Running,
+        Phase::Available,
+        Phase::Terminating,
+    ];
+    let phase = machine.status.current_status.base();
+    let Some(deployment) = machine.labels().get(keys::DEPLOYMENT_LABEL) else {
+        return Vec::new();
+    };
+    if phase.is_none_or(|phase| well.contains(phase)) {
+        return Vec::new();
+    }
+    let others = state.machines_of_deployment(deployment).into_iter();
+    others
+        .filter(|other| other.name_any() != machine.name_any())
+        .flat_map(|other| {
+            // What is being written does not hold yet, and what holds may be over: both count.
+            let intended = pending_statuses.get(&Key::of(&*other));
+            let as_of = |status: &MachineStatus| Sibling {
+                patient: other.spec.configuration.disable_health_timeout == Some(true),
+                preserved: status.is_preserved() && other.status.is_preserved(),
+                ..Sibling::of(other.name_any(), status)
+            };
+            [Some(as_of(&other.status)), intended.as_ref().map(as_of)]
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use mcm_api::Preservation;
+    use mcm_core::machine::{DrainMemory, EvictionOutcome, Reason, Settings, decide};
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::view::EnabledControllers;
+
+    fn machine(name: &str, status: MachineStatus) -> Machine {
+        let machine = json!({
+            "metadata": { "name": name, "namespace": "garden", "uid": name, "labels": { "name": "pool" } },
+            "spec": { "class": { "kind": "MachineClass", "name": "small" } },
+        });
+        let machine: Machine = serde_json::from_value(machine).unwrap();
+        Machine { status, ..machine }
+    }
+
+    fn in_phase(phase: Phase, preserved: bool) -> MachineStatus {
+        let draining = || Preservation {
+            stage: PreservationStage::Draining,
+            ..Preservation::default()
+        };
+        let mut status = MachineStatus {
+            preservation: preserved.then(draining),
+            ..MachineStatus::default()
+        };
+        status.current_status.phase = Some(phase);
+        status
+    }
+
+    /// Two machines fail in one moment: whichever write the server takes first, the other one is not there yet.
+    #[rstest]
+    #[case::nothing_is_written((Phase::Failed, true), None, &[true])]
+    #[case::it_fails_and_is_to_be_preserved((Phase::Unknown, false), Some((Phase::Failed, true)), &[false, false])]
+    #[case::it_failed_and_is_to_be_preserved((Phase::Failed, false), Some((Phase::Failed, true)), &[false, false])]
+    #[case::it_is_released((Phase::Failed, true), Some((Phase::Failed, false)), &[true, false])]
+    #[case::it_stays_preserved((Phase::Failed, true), Some((Phase::Failed, true)), &[true, true])]
+    fn a_sibling_is_preserved_when_it_is_now_and_will_be(
+        #[case] (phase, preserved): (Phase, bool),
+        #[case] intended: Option<(Phase, bool)>,
+        #[case] expected: &[bool],
+    ) {
+        let chosen = EnabledControllers {
+            machines: true,
+            sets: false,
+            deployments: false,
+        };
+        let state = ClusterState::new("garden", false, chosen);
+        let other = state.machines.wrote(machine("a", in_phase(phase, preserved)));
+        let pending_statuses = PendingStatuses::default();
+        if let Some((phase, preserved)) = intended {
+            pending_statuses.set(Key::of(&*other), in_phase(phase, preserved));
+        }
+        let seen = siblings(
+            &state,
+            &pending_statuses,
+            &machine("b", in_phase(Phase::Unknown, false)),
+        );
+        let seen: Vec<bool> = seen.iter().map(|sibling| sibling.preserved).collect();
+        assert_eq!(seen, expected);
+    }
+
+    /// Acceptance list "Meltdown" of the specification, from the caches to the decision, in its own words.
+    ///
+    /// Upstream keeps a permit for each deployment; a process of ours decides on one machine after the other, and a status
+    /// that is about to be written is the lock that the others find ([`PendingStatuses`]). So of the list "Permits" there is:
+    /// *try available* and *try unknown*, which are the cases that fail; *release held*, below; *release not held*, *delete
+    /// existing* and *delete absent*, which are one and the same: what is not written is in nobody's way. There is no store
+    /// that is closed, registered in or swept, hence no case for *register* (3), *delete closed*, *try closed*, *closed
+    /// flag*, *close*, *janitor* (2) and *new store is open*: an intent lives for as long as one request.
+    #[rstest]
+    #[case::two_unknown_in_different_deployments(&[("b", "other", Some(Phase::Unknown))], None, true)]
+    #[case::failed_in_other_deployment(&[("b", "other", Some(Phase::Failed))], None, true)]
+    #[case::two_unknown_in_the_same_deployment(&[("b", "pool", Some(Phase::Unknown))], None, true)]
+    #[case::one_failed(&[("b", "pool", Some(Phase::Failed))], None, false)]
+    #[case::one_terminating(&[("b", "pool", Some(Phase::Terminating))], None, false)]
+    #[case::one_without_a_phase(&[("b", "pool", None)], None, false)]
+    #[case::one_pending(&[("b", "pool", Some(Phase::Pending))], None, false)]
+    #[case::one_in_a_crash_loop(&[("b", "pool", Some(Phase::CrashLoopBackOff))], None, false)]
+    #[case::pending_in_other_set(
+        &[("b", "pool", Some(Phase::Unknown)), ("other-set-c", "pool", Some(Phase::Pending))],
+        None,
+        false
+    )]
+    #[case::lock_held(&[("b", "pool", Some(Phase::Unknown))], Some("b"), false)]
+    #[case::lock_held_in_other_deployment(&[("b", "other", Some(Phase::Unknown))], Some("b"), true)]
+    fn a_machine_fails_while_no_other_of_its_deployment_is_replaced(
+        #[case] others: &[(&str, &str, Option<Phase>)],
+        #[case] writes: Option<&str>,
+        #[case] fails: bool,
+    ) {
+        let (state, pending_statuses) = (with_target(), PendingStatuses::default());
+        for (name, deployment, phase) in others {
+            state.machines.wrote(of_deployment(name, deployment, phase.clone()));
+        }
+        let writes = writes.map(|name| Key::new("garden", name));
+        if let Some(key) = &writes {
+            pending_statuses.set(key.clone(), in_phase(Phase::Failed, false));
+        }
+        let target = state.machines.wrote(of_deployment("a", "pool", Some(Phase::Unknown)));
+        assert_eq!(fails_now(&state, &pending_statuses, &target), fails);
+        if let Some(key) = &writes {
+            pending_statuses.clear(key);
+            assert!(
+                fails_now(&state, &pending_statuses, &target),
+                "the write came to nothing"
+            );
+        }
+    }
+
+    /// Or else the pods of another drain would pay for the attempts of the last one.
+    #[test]
+    fn what_is_left_of_a_drain_is_seen_when_another_one_is_to_begin() {
+        let (state, pending_statuses) = (with_target(), PendingStatuses::default());
+        let mut machine = of_deployment("a", "pool", Some(Phase::Unknown));
+        machine.labels_mut().insert(keys::NODE_LABEL.to_owned(), "a".to_owned());
+        let mut left = DrainMemory::default();
+        left.attempted("pod", Timestamp::UNIX_EPOCH, EvictionOutcome::Refused);
+        state.drains.keep(&machine, left.clone());
+        assert_eq!(view(&state, &pending_statuses, machine).drain, left);
+    }
+
+    /// A machine without the label is nobody's sibling, not even that of another one without it.
+    #[test]
+    fn a_machine_of_no_deployment_fails_whatever_the_others_do() {
+        let (state, pending_statuses) = (with_target(), PendingStatuses::default());
+        let without = |name: &str, phase: Phase| {
+            let mut machine = of_deployment(name, "", Some(phase));
+            machine.labels_mut().remove(keys::DEPLOYMENT_LABEL);
+            state.machines.wrote(machine)
+        };
+        without("b", Phase::Failed);
+        let target = without("a", Phase::Unknown);
+        assert!(fails_now(&state, &pending_statuses, &target));
+    }
+
+    const CREATED: &str = "2026-01-02T03:04:05Z";
+
+    fn with_target() -> ClusterState {
+        let chosen = EnabledControllers {
+            machines: true,
+            sets: false,
+            deployments: false,
+        };
+        ClusterState::new("garden", true, chosen)
+    }
+
+    /// A machine of that deployment whose Node is missing, in its phase since it was made.
+    fn of_deployment(name: &str, deployment: &str, phase: Option<Phase>) -> Machine {
+        let machine = json!({
+            "metadata": {
+                "name": name, "namespace": "garden", "uid": name, "creationTimestamp": CREATED,
+                "labels": { "name": deployment, "node": name }, "finalizers": [keys::MACHINE_FINALIZER],
+            },
+            "spec": { "class": { "kind": "MachineClass", "name": "small" }, "providerID": format!("fakecloud:///z1/{name}") },
+            "status": { "currentStatus": { "lastUpdateTime": CREATED } },
+        });
+        let mut machine: Machine = serde_json::from_value(machine).unwrap();
+        machine.status.current_status.phase = phase;
+        machine
+    }
+
+    /// Whether the machine is marked Failed when its health timeout is over; else the reason must be the others.
+    fn fails_now(state: &ClusterState, pending_statuses: &PendingStatuses, machine: &Machine) -> bool {
+        let settings = Settings::default();
+        let created: Timestamp = CREATED.parse().unwrap();
+        let now = created.checked_add(settings.health_timeout_of(machine)).unwrap();
+        let plan = decide(&view(state, pending_statuses, machine.clone()), &settings, now);
+        let phase = plan.status.and_then(|status| status.current_status.phase);
+        let waits = matches!(plan.reason, Reason::OthersBeingReplaced(_));
+        assert_eq!(waits, phase.is_none(), "{:?}", plan.reason);
+        phase == Some(Phase::Failed)
+    }
+}

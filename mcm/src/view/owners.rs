@@ -1,0 +1,190 @@
+//! Which sets and deployments a change wakes, and which objects belong to which owner.
+//!
+//! The rules of ownership are those of `mcm_core::ownership`.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use mcm_api::{Machine, MachineDeployment, MachineSet};
+use mcm_core::ownership::controller;
+use mcm_core::selector::matches;
+
+use super::cluster_state::{BY_OWNER, ClusterState};
+use super::work::{Trigger, Work, quiet};
+use crate::cache::{Change, Key};
+
+/// Objects without a controller.
+const ORPHANS: &str = "";
+
+/// The sets' only index: by the uid of their controller.
+const SETS_BY_OWNER: usize = 0;
+
+fn uid(metadata: &ObjectMeta) -> &str {
+    metadata.uid.as_deref().unwrap_or("none")
+}
+
+impl ClusterState {
+    /// Machines that the set controls.
+    pub(crate) fn machines_of(&self, set: &MachineSet) -> Vec<Arc<Machine>> {
+        self.machines.find(BY_OWNER, uid(&set.metadata))
+    }
+
+    /// Machines that the set controls, and orphans that it selects.
+    pub(crate) fn machines_for(&self, set: &MachineSet) -> Vec<Arc<Machine>> {
+        let mut machines = self.machines_of(set);
+        let orphans = self.machines.find(BY_OWNER, ORPHANS).into_iter();
+        let selector = set.spec.selector.as_ref();
+        machines
+            .extend(orphans.filter(|machine| {
+                selector.is_some_and(|selector| matches(selector, machine.metadata.labels.as_ref()))
+            }));
+        machines
+    }
+
+    /// The deployment that controls the set.
+    pub(crate) fn deployment_of(&self, set: &MachineSet) -> Option<Arc<MachineDeployment>> {
+        let owner = controller(&set.metadata)?;
+        let deployment = self.deployments.get(&Key::new(&self.namespace, &owner.name))?;
+        (deployment.metadata.uid.as_ref() == Some(&owner.uid)).then_some(deployment)
+    }
+
+    /// Sets that the deployment controls, and orphans that it selects.
+    pub(crate) fn sets_for(&self, deployment: &MachineDeployment) -> Vec<Arc<MachineSet>> {
+        let mut sets = self.sets.find(SETS_BY_OWNER, uid(&deployment.metadata));
+        let orphans = self.sets.find(SETS_BY_OWNER, ORPHANS).into_iter();
+        let selector = deployment.spec.selector.as_ref();
+        sets.extend(
+            orphans.filter(|set| selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))),
+        );
+        sets
+    }
+
+    /// Sets and deployments that a changed machine is or was one of, or might become.
+    pub(crate) fn owners_of_machine(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        if let (Some(old), Some(new)) = (&change.old, &change.new)
+            && !matters(old, new)
+        {
+            return Vec::new();
+        }
+        let mut triggers = Vec::new();
+        if change.old.is_none() || change.new.is_none() {
+            let hurry = change.old.is_none();
+            triggers.push(Trigger {
+                work: Work::Overshoot,
+                hurry,
+            });
+        }
+        for machine in [&change.old, &change.new].into_iter().flatten() {
+            match controller(&machine.metadata) {
+                Some(owner) => {
+                    let key = Key::new(&self.namespace, &owner.name);
+                    if let Some(set) = self.sets.get(&key) {
+                        triggers.extend(self.owners_of_set(&set));
+                    }
+                    triggers.push(quiet(Work::Set(key)));
+                }
+                None => triggers.extend(self.sets_that_select(&machine.metadata)),
+            }
+        }
+        dedup(triggers)
+    }
+
+    fn sets_that_select(&self, metadata: &ObjectMeta) -> Vec<Trigger> {
+        let all = self.sets.all().into_iter();
+        all.filter(|set| {
+            let selector = set.spec.selector.as_ref();
+            selector.is_some_and(|selector| matches(selector, metadata.labels.as_ref()))
+        })
+        .map(|set| quiet(Work::Set(Key::of(&*set))))
+        .collect()
+    }
+
+    fn owners_of_set(&self, set: &MachineSet) -> Vec<Trigger> {
+        if let Some(owner) = controller(&set.metadata) {
+            return vec![quiet(Work::Deployment(Key::new(&self.namespace, &owner.name)))];
+        }
+        let all = self.deployments.all().into_iter();
+        all.filter(|deployment| {
+            let selector = deployment.spec.selector.as_ref();
+            selector.is_some_and(|selector| matches(selector, set.metadata.labels.as_ref()))
+        })
+        .map(|deployment| quiet(Work::Deployment(Key::of(&*deployment))))
+        .collect()
+    }
+
+    pub(crate) fn set_changed(&self, change: &Change<MachineSet>) -> Vec<Trigger> {
+        let mut triggers = Vec::new();
+        for set in [&change.old, &change.new].into_iter().flatten() {
+            triggers.push(quiet(Work::Set(Key::of(&**set))));
+            triggers.extend(self.owners_of_set(set));
+        }
+        triggers.extend(self.released(change, |set| &set.status.preservations));
+        triggers.push(quiet(Work::Overshoot));
+        dedup(triggers)
+    }
+
+    /// What is looked at once the caches are filled, and after that by its own period.
+    pub(crate) fn first_triggers(&self) -> Vec<Trigger> {
+        let first = [quiet(Work::Overshoot)].into_iter();
+        first.filter(|trigger| self.enabled.runs(&trigger.work)).collect()
+    }
+
+    pub(crate) fn deployment_changed(&self, change: &Change<MachineDeployment>) -> Vec<Trigger> {
+        let deployment = change.either().into_iter();
+        let mut triggers: Vec<_> = deployment
+            .map(|deployment| quiet(Work::Deployment(Key::of(&**deployment))))
+            .collect();
+        if let (Some(old), Some(new)) = (&change.old, &change.new)
+            && old.spec.replicas < new.spec.replicas
+        {
+            // One of its sets may have been told before, and waits for this.
+            let sets = self.sets.find(SETS_BY_OWNER, uid(&new.metadata)).into_iter();
+            triggers.extend(sets.map(|set| quiet(Work::Set(Key::of(&*set)))));
+        }
+        triggers.extend(self.released(change, |deployment| &deployment.status.preservations));
+        triggers.push(quiet(Work::Overshoot));
+        triggers
+    }
+
+    /// A machine that this process wrote: its owners look at it, and the machine controller if it is new or is to go.
+    pub(crate) fn made_or_ordered_away(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        let mut triggers = self.owners_of_machine(change);
+        if let Some(new) = &change.new {
+            let leaves = |machine: &Arc<Machine>| machine.metadata.deletion_timestamp.is_some();
+            if change.old.is_none() || leaves(new) && !change.old.as_ref().is_some_and(leaves) {
+                triggers.push(quiet(Work::Machine(Key::of(&**new))));
+                let class = Key::new(&self.namespace, &new.spec.class.name);
+                triggers.push(quiet(Work::Class(class)));
+            }
+        }
+        triggers
+    }
+}
+
+fn dedup(mut triggers: Vec<Trigger>) -> Vec<Trigger> {
+    triggers.sort_by(|a, b| a.work.cmp(&b.work));
+    triggers.dedup();
+    triggers
+}
+
+/// Whether a change of a machine can matter to its set or deployment.
+fn matters(old: &Machine, new: &Machine) -> bool {
+    let conditions = |machine: &Machine| {
+        let all = machine.status.conditions.iter();
+        all.filter(|condition| condition.type_ == mcm_api::keys::IN_PLACE_UPDATE_CONDITION)
+            .map(|condition| condition.reason.clone())
+            .collect::<Vec<_>>()
+    };
+    old.metadata.labels != new.metadata.labels
+        || old.metadata.annotations != new.metadata.annotations
+        || old.metadata.owner_references != new.metadata.owner_references
+        || old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        || old.spec != new.spec
+        || old.status.current_status != new.status.current_status
+        || old.status.last_operation != new.status.last_operation
+        || old.status.preservation != new.status.preservation
+        || conditions(old) != conditions(new)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Which work a change of a machine, class, Secret, Node, pod or attachment means.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::ResourceExt;
+use mcm_api::{Machine, MachineClass, keys};
+use mcm_core::class::secrets_of;
+
+use super::cluster_state::ClusterState;
+use super::work::{Trigger, Work, quiet};
+use crate::cache::{Change, Key};
+
+impl ClusterState {
+    /// The work of the enabled controllers that these changes mean.
+    pub(super) fn all<K>(&self, changes: Vec<Change<K>>, rule: fn(&Self, &Change<K>) -> Vec<Trigger>) -> Vec<Trigger> {
+        let triggers = changes.iter().flat_map(|change| rule(self, change));
+        triggers.filter(|trigger| self.enabled.runs(&trigger.work)).collect()
+    }
+
+    /// What comes of the changes that this process made itself.
+    pub(crate) fn own_triggers(&self) -> Vec<Trigger> {
+        let mut triggers = self.all(self.machines.take_own(), ClusterState::made_or_ordered_away);
+        triggers.extend(self.all(self.sets.take_own(), ClusterState::set_changed));
+        triggers.extend(self.all(self.deployments.take_own(), ClusterState::deployment_changed));
+        if let Some(target) = &self.target {
+            triggers.extend(self.all(target.nodes.take_own(), ClusterState::node_ordered));
+        }
+        triggers
+    }
+
+    pub(super) fn machine_changed(&self, change: &Change<Machine>) -> Vec<Trigger> {
+        self.guard.machine_changed(change);
+        let hurry = change.is_edit(|machine| machine.metadata.generation);
+        let Some(machine) = change.either() else {
+            return Vec::new();
+        };
+        if change.new.is_none()
+            && let Some(target) = &self.target
+            && let Some(node) = machine.labels().get(keys::NODE_LABEL)
+        {
+            target.nodes.forget_gone(&Key::new("", node));
+        }
+        let mut triggers = vec![Trigger {
+            work: Work::Machine(Key::of(&**machine)),
+            hurry,
+        }];
+        let classes = |side: &Option<Arc<Machine>>| side.as_ref().map(|machine| machine.spec.class.name.clone());
+        let (before, after) = (classes(&change.old), classes(&change.new));
+        if before != after {
+            let changed = before.into_iter().chain(after);
+            triggers.extend(changed.map(|class| quiet(Work::Class(Key::new(&self.namespace, class)))));
+        }
+        triggers.extend(self.owners_of_machine(change));
+        triggers
+    }
+
+    pub(super) fn class_changed(&self, change: &Change<MachineClass>) -> Vec<Trigger> {
+        let Some(class) = change.either() else {
+            return Vec::new();
+        };
+        let mut triggers = vec![quiet(Work::Class(Key::of(&**class)))];
+        let secrets = [&change.old, &change.new]
+            .into_iter()
+            .flatten()
+            .flat_map(|class| secrets_of(class));
+        triggers.extend(secrets.map(|(namespace, name)| quiet(Work::Secret(Key::new(namespace, name)))));
+        triggers.extend(self.machines_behind(class, change.is_news(|class| class.metadata.generation)));
+        triggers
+    }
+
+    pub(super) fn secret_changed(&self, change: &Change<Secret>) -> Vec<Trigger> {
+        let Some(secret) = change.either() else {
+            return Vec::new();
+        };
+        let key = Key::of(&**secret);
+        let own = (key.namespace.clone(), key.name.clone());
+        let hurry = change.is_news(|secret| secret.data.clone());
+        let classes = self
+            .classes
+            .all()
+            .into_iter()
+            .filter(|class| secrets_of(class).contains(&own));
+        let mut triggers: Vec<_> = classes.flat_map(|class| self.machines_behind(&class, hurry)).collect();
+        triggers.push(quiet(Work::Secret(key)));
+        triggers
+    }
+
+    fn machines_behind(&self, class: &MachineClass, hurry: bool) -> Vec<Trigger> {
+        let machines = self.machines_of_class(&class.name_any());
+        machines
+            .iter()
+            .filter(|_| !defect!(ClassChangeWakesNoMachine | UnusableClassSilencesDeletion))
+            .map(|machine| Trigger {
+                work: Work::Machine(Key::of(&**machine)),
+                hurry,
+            })
+            .collect()
+    }
+
+    pub(super) fn node_changed(&self, change: &Change<Node>) -> Vec<Trigger> {
+        let Some(node) = change.either() else { return Vec::new() };
+        let mut triggers = self.machines_on(&node.name_any());
+        if change.new.is_none()
+            && triggers.is_empty()
+            && let Some(target) = &self.target
+        {
+            target.nodes.forget_gone(&Key::of(&**node));
+        }
+        if let Some(machine) = node.labels().get(keys::MACHINE_NAME_LABEL) {
+            let key = Key::new(&self.namespace, machine);
+            if self.machines.get(&key).is_some() {
+                triggers.push(quiet(Work::Machine(key)));
+            }
+        }
+        triggers
+    }
+
+    /// A Node that this process wrote: the machine controller looks at it if an update in place is asked for or over.
+    fn node_ordered(&self, change: &Change<Node>) -> Vec<Trigger> {
+        let asked = |node: &Option<Arc<Node>>| {
+            let labels = [
+                keys::CANDIDATE_FOR_UPDATE_LABEL,
+                keys::SELECTED_FOR_UPDATE_LABEL,
+                keys::UPDATE_RESULT_LABEL,
+            ];
+            node.as_ref()
+                .map(|node| labels.map(|label| node.labels().get(label).cloned()))
+        };
+        if change.new.is_none() || asked(&change.old) == asked(&change.new) {
+            return Vec::new();
+        }
+        self.node_changed(change)
+    }
+
+    pub(super) fn pod_changed(&self, change: &Change<Pod>) -> Vec<Trigger> {
+        let node = change
+            .either()
+            .and_then(|pod| pod.spec.as_ref())
+            .and_then(|spec| spec.node_name.as_deref());
+        node.map(|node| self.machines_on(node)).unwrap_or_default()
+    }
+
+    pub(super) fn attachment_changed(&self, change: &Change<VolumeAttachment>) -> Vec<Trigger> {
+        let Some(attachment) = change.either() else {
+            return Vec::new();
+        };
+        if defect!(DrainListenerFillsUp) && crate::memory::drains::defects::fills_up() {
+            return Vec::new();
+        }
+        let mut triggers = self.machines_on(&attachment.spec.node_name);
+        if let Some(volume) = &attachment.spec.source.persistent_volume_name {
+            let waiting = self.drains.waiting_for(volume).into_iter();
+            triggers.extend(waiting.map(|key| quiet(Work::Machine(key))));
+        }
+        triggers
+    }
+
+    fn machines_on(&self, node: &str) -> Vec<Trigger> {
+        let machines = self.machines_of_node(node);
+        machines
+            .iter()
+            .map(|machine| quiet(Work::Machine(Key::of(&**machine))))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! The watches that fill the caches.
+
+mod defects;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::cluster_state::{ClusterState, TargetState};
+use super::work::Trigger;
+use crate::cache::{Cache, Change};
+use crate::error::brief;
+
+/// The first wait after a watch failed.
+const WATCH_RETRY: Duration = Duration::from_millis(200);
+
+impl ClusterState {
+    /// Everything that comes of the watches, for ever; each is requested for `watch_seconds` at a time. The caches are filled by polling this.
+    pub(crate) fn triggers(
+        &self,
+        control: &Client,
+        target: Option<&Client>,
+        watch_seconds: u32,
+    ) -> BoxStream<'static, Vec<Trigger>> {
+        let state = self.clone();
+        let machines = watch(
+            Api::namespaced(control.clone(), &self.namespace),
+            self.machines.clone(),
+            watch_seconds,
+        )
+        .map(move |changes| state.all(changes, ClusterState::machine_changed));
+        let state = self.clone();
+        let classes = watch(
+            Api::namespaced(control.clone(), &self.namespace),
+            self.classes.clone(),
+            watch_seconds,
+        )
+        .map(move |changes| state.all(changes, ClusterState::class_changed));
+        let state = self.clone();
+        let secrets = watch(
+            Api::namespaced(control.clone(), &self.namespace),
+            self.secrets.clone(),
+            watch_seconds,
+        )
+        .map(move |changes| state.all(changes, ClusterState::secret_changed));
+        let secrets = secrets.boxed();
+        let secrets = if defect!(SecretsReadOnce) {
+            self.read_once(secrets)
+        } else {
+            secrets
+        };
+        let mut streams = vec![machines.boxed(), classes.boxed(), secrets];
+        if self.enabled.owners() {
+            let state = self.clone();
+            let sets = watch(
+                Api::namespaced(control.clone(), &self.namespace),
+                self.sets.clone(),
+                watch_seconds,
+            )
+            .map(move |changes| state.all(changes, ClusterState::set_changed));
+            let state = self.clone();
+            let deployments = watch(
+                Api::namespaced(control.clone(), &self.namespace),
+                self.deployments.clone(),
+                watch_seconds,
+            )
+            .map(move |changes| state.all(changes, ClusterState::deployment_changed));
+            streams.extend([sets.boxed(), deployments.boxed()]);
+        }
+        if let (Some(caches), Some(client)) = (&self.target, target) {
+            let state = self.clone();
+            let nodes = watch(Api::all(client.clone()), caches.nodes.clone(), watch_seconds)
+                .map(move |changes| state.all(changes, ClusterState::node_changed));
+            let state = self.clone();
+            let pods = watch(Api::all(client.clone()), caches.pods.clone(), watch_seconds)
+                .map(move |changes| state.all(changes, ClusterState::pod_changed));
+            let state = self.clone();
+            let attachments = watch(Api::all(client.clone()), caches.attachments.clone(), watch_seconds)
+                .map(move |changes| state.all(changes, ClusterState::attachment_changed));
+            streams.extend([nodes.boxed(), pods.boxed(), attachments.boxed()]);
+            streams.extend(caches.looked_up_by_drains(client, watch_seconds));
+        }
+        stream::select_all(streams).boxed()
+    }
+}
+
+impl TargetState {
+    /// The watches of what drains look up. A change of it means no work by itself.
+    fn looked_up_by_drains(&self, client: &Client, watch_seconds: u32) -> [BoxStream<'static, Vec<Trigger>>; 3] {
+        fn silent<K: 'static>(_: Vec<Change<K>>) -> Vec<Trigger> {
+            Vec::new()
+        }
+        [
+            watch(Api::all(client.clone()), self.claims.clone(), watch_seconds)
+                .map(silent)
+                .boxed(),
+            watch(Api::all(client.clone()), self.volumes.clone(), watch_seconds)
+                .map(silent)
+                .boxed(),
+            watch(Api::all(client.clone()), self.budgets.clone(), watch_seconds)
+                .map(silent)
+                .boxed(),
+        ]
+    }
+}
+
+/// Fills `cache` from a watch of `api` and returns what changed. Failures are logged, and the watch is requested again.
+fn watch<K>(api: Api<K>, cache: Cache<K>, watch_seconds: u32) -> impl Stream<Item = Vec<Change<K>>> + Send
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let events = runtime::watch::watch(api, watcher::Config::default().timeout(watch_seconds), WATCH_RETRY);
+    // An empty batch passes too: after the end of the last list the loop has to look again.
+    events.map(move |event| match event {
+        Ok(event) => cache.apply(event.modify(|object| object.managed_fields_mut().clear())),
+        Err(error) => {
+            tracing::warn!(kind = %K::kind(&()), error = watch_error(&error), "the watch failed and is requested again");
+            Vec::new()
+        }
+    })
+}
+
+fn watch_error(error: &watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => brief(error),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,39 @@
+//! What planted defects do in the place of watches.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use mcm_api::Machine;
+
+use super::{ClusterState, Trigger};
+use crate::cache::Key;
+use crate::view::work::Work;
+
+impl ClusterState {
+    /// A watch that is heard until its first list is complete.
+    pub(super) fn read_once(&self, secrets: BoxStream<'static, Vec<Trigger>>) -> BoxStream<'static, Vec<Trigger>> {
+        let cache = self.secrets.clone();
+        stream::unfold(secrets, move |mut secrets| {
+            let over = cache.synced();
+            async move {
+                if over {
+                    return None;
+                }
+                secrets.next().await.map(|triggers| (triggers, secrets))
+            }
+        })
+        .boxed()
+    }
+
+    /// The machines of a class that are being deleted, each to try again what failed a moment ago.
+    pub(crate) fn deleted_of_class(&self, class: &str) -> Vec<Trigger> {
+        let machines = self.machines_of_class(class).into_iter();
+        let deleted = machines.filter(|machine| machine.metadata.deletion_timestamp.is_some());
+        let again = |machine: Arc<Machine>| Trigger {
+            work: Work::Machine(Key::of(&*machine)),
+            hurry: true,
+        };
+        deleted.map(again).collect()
+    }
+}

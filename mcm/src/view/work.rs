@@ -1,0 +1,48 @@
+//! What the controllers can be asked to look at, and which controllers run.
+
+use crate::cache::Key;
+
+/// One thing to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Work {
+    Machine(Key),
+    Class(Key),
+    Secret(Key),
+    Set(Key),
+    Deployment(Key),
+    Overshoot,
+}
+
+/// Something to be looked at, and whether somebody changed what it is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trigger {
+    pub(crate) work: Work,
+    pub(crate) hurry: bool,
+}
+
+/// Which controllers run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EnabledControllers {
+    pub(crate) machines: bool,
+    pub(crate) sets: bool,
+    pub(crate) deployments: bool,
+}
+
+impl EnabledControllers {
+    /// Whether anything is to be known of sets and deployments. Machines look there which of them are preserved.
+    pub(crate) fn owners(self) -> bool {
+        self.machines || self.sets || self.deployments
+    }
+
+    pub(crate) fn runs(self, work: &Work) -> bool {
+        match work {
+            Work::Machine(_) | Work::Class(_) | Work::Secret(_) => self.machines,
+            Work::Set(_) | Work::Overshoot => self.sets,
+            Work::Deployment(_) => self.deployments,
+        }
+    }
+}
+
+pub(crate) fn quiet(work: Work) -> Trigger {
+    Trigger { work, hurry: false }
+}
