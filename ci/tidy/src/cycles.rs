@@ -9,18 +9,7 @@ use crate::Finding;
 use crate::modules::{Crate, ReadFile, Use};
 
 /// Cycles that may stay.
-pub const EXCEPTIONS: &[Exception] = &[
-    being_removed("e2e"),
-    being_removed("harness"),
-    being_removed("mcm"),
-    being_removed("mcm-api"),
-    being_removed("mcm-core"),
-];
-
-const fn being_removed(within: &'static str) -> Exception {
-    let reason = "being removed";
-    Exception { within, reason }
-}
+pub const EXCEPTIONS: &[Exception] = &[];
 
 /// Allows the cycles within a module.
 #[derive(Clone, Copy, Debug)]

@@ -45,6 +45,7 @@ mod preservation_limits;
 mod preservation_owners;
 mod preservation_people;
 mod preservation_returns;
+mod preservation_steps;
 mod reserve_gives_way;
 mod rolling_restart;
 mod rollout_adopts;

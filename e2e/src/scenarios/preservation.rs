@@ -5,18 +5,18 @@
 use mcm_api::{Phase, keys};
 use scenario::Scenario;
 use scenario::builder::{
-    all, annotate, any, apply, boot_delay, creation_timeout, field, health_timeout, kubelet, machine_gone, mcm,
-    node_grace, not, phase, preserve_timeout, seconds, slack, unchanged, vm_count, wait,
+    all, annotate, boot_delay, creation_timeout, field, kubelet, machine_gone, mcm, not, phase, preserve_timeout,
+    seconds, slack, unchanged, vm_count, wait,
 };
-use scenario::step::{Annotate, KubeletAction, ProcessAction};
-use scenario::{Condition, DurationExpression, Step};
-use serde_json::{Value, json};
+use scenario::step::{KubeletAction, ProcessAction};
+use serde_json::Value;
 
 use super::joining;
-use super::preservation_edits::until;
-
-/// The set of these scenarios.
-pub(super) const SET: &str = "ms-a";
+use super::preservation_steps::until;
+use super::preservation_steps::{
+    SET, annotation, expiry, failing, forgotten, kept, kept_running, member, node_says, pool, preserve, remove, set,
+    tainted,
+};
 
 /// All scenarios about one machine.
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -30,112 +30,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         node_overrides(),
         controller_down(),
     ]
-}
-
-/// A machine of the set's labels.
-pub(super) fn member(name: &str) -> Step {
-    apply(json!({
-        "apiVersion": "machine.sapcloud.io/v1alpha1",
-        "kind": "Machine",
-        "metadata": { "name": name, "labels": { "name": SET } },
-        "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
-    }))
-}
-
-/// The set, which adopts what is there.
-pub(super) fn set(replicas: u32, maximum: u32) -> Step {
-    apply(json!({
-        "apiVersion": "machine.sapcloud.io/v1alpha1",
-        "kind": "MachineSet",
-        "metadata": { "name": SET },
-        "spec": {
-            "replicas": replicas,
-            "autoPreserveFailedMax": maximum,
-            "selector": { "matchLabels": { "name": SET } },
-            "template": {
-                "metadata": { "labels": { "name": SET } },
-                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
-            },
-        },
-    }))
-}
-
-/// A world whose set has these machines, all Running.
-pub(super) fn pool(name: &str, about: &str, machines: &[&str], maximum: u32) -> Scenario {
-    let replicas = u32::try_from(machines.len()).unwrap_or_default();
-    Scenario::new(name, about)
-        .steps(machines.iter().map(|machine| member(machine)))
-        .eventually(
-            joining(),
-            all(machines.iter().map(|machine| phase(machine, Phase::Running))),
-        )
-        .step(set(replicas, maximum))
-        .eventually(slack(), field("MachineSet", SET, "/status/readyReplicas", replicas))
-}
-
-pub(super) fn preserve(kind: &str, name: &str, value: &str) -> Step {
-    annotate(kind, name, keys::PRESERVE_ANNOTATION, value)
-}
-
-pub(super) fn remove(kind: &str, name: &str, key: &str) -> Step {
-    Step::Annotate(Annotate {
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        annotations: [(key.to_owned(), None)].into(),
-    })
-}
-
-pub(super) fn annotation(kind: &str, name: &str, key: &str, value: impl Into<Value>) -> Condition {
-    let pointer = format!("/metadata/annotations/{}", key.replace('/', "~1"));
-    field(kind, name, &pointer, value)
-}
-
-/// From the last sign of life to Failed.
-pub(super) fn failing() -> DurationExpression {
-    node_grace() + health_timeout() + slack()
-}
-
-fn expiry(machine: &str, is: impl Into<Value>) -> Condition {
-    field("Machine", machine, "/status/currentStatus/preserveExpiryTime", is)
-}
-
-/// It failed and is kept, and the autoscaler keeps away from its node.
-pub(super) fn kept(machine: &str) -> Condition {
-    all([
-        phase(machine, Phase::FailedPreserved),
-        not(expiry(machine, Value::Null)),
-        annotation("Node", machine, keys::SCALE_DOWN_DISABLED_ANNOTATION, "true"),
-        tainted(machine),
-        vm_count(machine, 1),
-    ])
-}
-
-/// New pods do not go to its node; other taints may be there.
-pub(super) fn tainted(machine: &str) -> Condition {
-    any((0..4).map(|index| {
-        field(
-            "Node",
-            machine,
-            &format!("/spec/taints/{index}/key"),
-            keys::PRESERVED_TAINT,
-        )
-    }))
-}
-
-/// Nothing tells of a preservation any more.
-pub(super) fn forgotten(machine: &str) -> Condition {
-    all([
-        phase(machine, Phase::Running),
-        expiry(machine, Value::Null),
-        field("Machine", machine, "/status/preservation", Value::Null),
-        annotation("Node", machine, keys::SCALE_DOWN_DISABLED_ANNOTATION, Value::Null),
-        annotation(
-            "Node",
-            machine,
-            keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION,
-            Value::Null,
-        ),
-    ])
 }
 
 fn now() -> Scenario {
@@ -257,30 +151,6 @@ fn early_release() -> Scenario {
     .eventually(joining(), field("MachineSet", SET, "/status/readyReplicas", 3))
     .step(kubelet("m-2", KubeletAction::Stop))
     .eventually(failing() + slack(), kept("m-2"))
-}
-
-/// A person asked for that machine, which runs, and its Node says so.
-pub(super) fn kept_running(machine: &str) -> Condition {
-    all([
-        phase(machine, Phase::RunningPreserved),
-        node_says(machine, "True", "Preserved by user."),
-    ])
-}
-
-/// The Node has the condition `Preserved` of that status and reason, which is written after the machine's phase.
-pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition {
-    let told = |position: u32| {
-        let part = |name: &str, is: &str| {
-            let pointer = format!("/status/conditions/{position}/{name}");
-            field("Node", machine, &pointer, is)
-        };
-        all([
-            part("type", keys::PRESERVED_CONDITION),
-            part("status", status),
-            part("reason", reason),
-        ])
-    };
-    any((0..6).map(told))
 }
 
 fn recovers() -> Scenario {

@@ -11,8 +11,8 @@ use scenario::{Scenario, StageKind};
 use serde_json::{Value, json};
 
 use super::joining;
-use super::preservation::{SET, annotation, failing, kept, pool, preserve};
-use super::preservation_owners::{long, preserved};
+use super::preservation_steps::{SET, annotation, failing, kept, pool, preserve};
+use super::preservation_steps::{long, preserved};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{self, at_size, settled, spec, status};
 

@@ -3,8 +3,7 @@
 use mcm_api::Phase;
 use scenario::Scenario;
 use scenario::builder::{
-    all, boot_delay, create_machine, field, kubelet, machine_gone, patch_status, phase, preserve_timeout, seconds,
-    slack,
+    all, boot_delay, create_machine, field, kubelet, machine_gone, phase, preserve_timeout, seconds, slack,
 };
 use scenario::step::KubeletAction;
 use scenario::step::deferred_target::{DeferredTarget, UserAction};
@@ -12,8 +11,9 @@ use scenario::{DurationExpression, Step};
 use serde_json::json;
 
 use super::joining;
-use super::preservation::{failing, forgotten, kept, preserve};
-use super::preservation_owners::long;
+use super::preservation_steps::long;
+use super::preservation_steps::until;
+use super::preservation_steps::{failing, forgotten, kept, preserve};
 use crate::regressions::worlds::{Pool, at_size, pool, settled, spec};
 
 /// All scenarios about edits.
@@ -58,15 +58,6 @@ fn expiry_edited() -> Scenario {
     .always(preserve_timeout() + 2 * slack(), phase("m-1", Phase::RunningPreserved))
     .step(until("m-1", "2001-01-01T00:00:00Z"))
     .eventually(slack(), forgotten("m-1"))
-}
-
-/// An operator sets the expiry.
-pub(super) fn until(machine: &str, time: &str) -> Step {
-    patch_status(
-        "Machine",
-        machine,
-        json!({ "status": { "currentStatus": { "preserveExpiryTime": time } } }),
-    )
 }
 
 /// An operator says when the preservation of a machine ends, from now.

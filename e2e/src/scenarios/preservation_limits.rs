@@ -9,8 +9,8 @@ use scenario::step::{KubeletAction, VmAction};
 use scenario::{Scenario, Step};
 use serde_json::{Value, json};
 
-use super::preservation::{SET, failing, kept, member, pool, preserve, set};
-use super::preservation_owners::long;
+use super::preservation_steps::long;
+use super::preservation_steps::{SET, failing, kept, member, pool, preserve, set};
 use super::workers::{budget, worker_on};
 use super::{joining, nothing_left};
 use crate::regressions::worlds::{self, Pool, settled};

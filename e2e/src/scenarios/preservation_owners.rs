@@ -8,10 +8,11 @@ use scenario::builder::{
 };
 use scenario::step::deferred_target::{DeferredTarget, UserAction};
 use scenario::step::{KubeletAction, ZoneFailure};
-use scenario::{Condition, DurationExpression, Step};
+use scenario::{DurationExpression, Step};
 use serde_json::{Value, json};
 
-use super::preservation::{annotation, failing, forgotten, kept, preserve};
+use super::preservation_steps::{annotation, failing, forgotten, kept, preserve};
+use super::preservation_steps::{long, preserved};
 use super::{joining, nothing_left};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{
@@ -32,19 +33,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         raised_while_full(),
         in_place(),
     ]
-}
-
-/// Kept for longer than any stage takes.
-pub(super) fn long(pool: Pool) -> Pool {
-    Pool {
-        kept_for: Some("24h0m0s"),
-        ..pool
-    }
-}
-
-/// So many failed machines of the usual pool are kept.
-pub(super) fn preserved(count: impl Into<Value>) -> Condition {
-    field("MachineDeployment", POOL, "/status/preservedFailedReplicas", count)
 }
 
 /// A machine fails and is replaced.

@@ -13,8 +13,8 @@ use serde_json::json;
 use stage::NAMESPACE;
 
 use super::joining;
-use super::preservation::{SET, failing, forgotten, kept, kept_running, pool, preserve};
-use super::preservation_edits::until;
+use super::preservation_steps::until;
+use super::preservation_steps::{SET, failing, forgotten, kept, kept_running, pool, preserve};
 use crate::regressions::POOL;
 use crate::regressions::worlds::{self, at_size, merge, settled};
 

@@ -7,8 +7,8 @@ use scenario::{Condition, Scenario, Step};
 use serde_json::{Value, json};
 
 use super::joining;
-use super::preservation::{annotation, failing, forgotten, kept, kept_running, pool, preserve, tainted};
-use super::preservation_owners::{long, preserved};
+use super::preservation_steps::{annotation, failing, forgotten, kept, kept_running, pool, preserve, tainted};
+use super::preservation_steps::{long, preserved};
 use crate::regressions::worlds::{self, settled};
 
 /// All scenarios about what comes back.

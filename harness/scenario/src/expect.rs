@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::duration::DurationExpression;
-use super::step::{CloudCall, ObjectReference};
+use crate::cloud_call::CloudCall;
+use crate::object_reference::ObjectReference;
 
 /// Something that must be seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

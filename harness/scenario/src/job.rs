@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::plan::{Disturbance, Limits, Plan};
-use crate::result::DisturbanceHits;
+use crate::plan::{Disturbance, DisturbanceHits, Limits, Plan};
 use crate::step::{Crash, Process};
 use crate::{Scenario, StageKind};
 

@@ -5,6 +5,7 @@
 
 pub mod builder;
 pub mod cloud;
+mod cloud_call;
 mod dialect;
 pub mod duration;
 pub mod expect;
@@ -14,9 +15,11 @@ pub mod job;
 pub mod keeper;
 pub mod kinds;
 mod length;
+mod object_reference;
 pub mod observation;
 pub mod occurred;
 pub mod plan;
+mod process;
 pub mod result;
 mod stage_kind;
 pub mod step;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Job;
+use crate::plan::DisturbanceHits;
 use crate::{Occurred, StageKind};
 
 /// How a run ended.
@@ -63,18 +64,6 @@ pub struct RunResult {
     pub report: Option<PathBuf>,
     /// The command line that does the same again.
     pub replay: String,
-}
-
-/// A disturbance, and how often it struck.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DisturbanceHits {
-    /// In one line.
-    pub what: String,
-    /// What kind of fault it is.
-    pub kind: String,
-    /// How often it struck.
-    pub hits: u64,
 }
 
 /// Why a run failed.

@@ -22,9 +22,9 @@ use super::clusters::Clusters;
 use super::plane::private_file;
 use super::ports::free_port;
 use super::setup::{self, Kubeconfigs, NO_TARGET};
-use super::supervised::{RESTART_DELAY, Supervised};
+use super::supervised::Supervised;
 use super::{names_of_mcm, proxy};
-use crate::plan::effects;
+use crate::plan::effects::{self, RESTART_DELAY};
 
 /// What each incarnation is made from.
 #[derive(Clone, Debug)]

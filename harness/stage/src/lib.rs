@@ -28,6 +28,7 @@ mod pulses;
 mod replicas;
 pub mod result;
 pub mod role;
+mod session_run;
 pub mod setup;
 pub mod sim;
 mod supervised;

@@ -10,14 +10,12 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::{Api, PostParams};
-use kube::runtime::wait::{await_condition, conditions};
 use mcm_api::{GoDuration, Machine};
 use scenario::{Timeouts, fixtures};
 
 use super::clusters::Clusters;
+use crate::apply::{ESTABLISHED, served};
 
-/// How long a definition may take to be served.
-const ESTABLISHED: Duration = Duration::from_secs(30);
 /// How often discovery is looked at.
 const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
 
@@ -58,20 +56,6 @@ pub async fn discovered(client: &kube::Client) -> Result<(), String> {
     tokio::time::timeout(ESTABLISHED, discovered)
         .await
         .unwrap_or_else(|_| Err(format!("discovery does not have {machines} after {ESTABLISHED:?}")))
-}
-
-/// Waits until the kind of a CRD is served.
-///
-/// # Errors
-/// A sentence that names the definition.
-pub async fn served(client: &kube::Client, name: &str) -> Result<(), String> {
-    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let established = await_condition(api, name, conditions::is_crd_established());
-    match tokio::time::timeout(ESTABLISHED, established).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!("the CRD {name} is not served: {error}")),
-        Err(_) => Err(format!("the CRD {name} is not served after {ESTABLISHED:?}")),
-    }
 }
 
 /// Creates the namespace of a scenario's objects unless it is there.

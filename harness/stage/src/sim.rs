@@ -36,13 +36,14 @@ use super::cloud::CloudClient;
 use super::clusters::Clusters;
 use super::naming::{Calling, agents_named, name_agent};
 use super::role::Role;
-use super::supervised::{self, RESTART_DELAY, Supervised, crash_at, tell_of_process};
+use super::supervised::{self, Supervised, crash_at, tell_of_process};
 use super::traced::Traced;
 use super::writes::Writes;
 use super::{NAMESPACE, Stage, controllers, logs, names_of_mcm, pulses, setup};
 use crate::Performer;
 use crate::deploy::{self, FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
-use crate::plan::{effects, hits, schedule};
+use crate::plan::effects::{self, RESTART_DELAY};
+use crate::plan::{hits, schedule};
 use crate::result::StageResult;
 
 /// Another mcm that serves the same cluster.

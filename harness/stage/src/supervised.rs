@@ -15,8 +15,6 @@ use crate::plan::effects;
 
 /// How the trace tells of what strikes a process at an effect.
 const BLOWS: [&str; 4] = [": crash ", ": pause ", ": goes on", ": watches lag "];
-/// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
-pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// How often a rolling restart looks whether a process is up again.
 const RESTART_PROBE: Duration = Duration::from_millis(100);
 

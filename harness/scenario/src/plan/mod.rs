@@ -5,6 +5,7 @@
 //! `shrink`) and how a stage carries one out.
 
 mod disturbance;
+mod hits;
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use mcm_api::GoDuration;
 use serde::{Deserialize, Serialize};
 
 pub use self::disturbance::{CloudFault, Disturbance, KubeletFault, Lag, Pause, VmFault};
+pub use self::hits::DisturbanceHits;
 use crate::file::{self, FileError};
 use crate::{Scenario, StageKind};
 

@@ -1,7 +1,7 @@
 //! Kills a process at one of its effects, counted from its start, and starts it again.
 
-use super::process::Process;
 use super::{Request, StepDefinition, Targets};
+use crate::process::Process;
 use serde::{Deserialize, Serialize};
 
 /// Kills a process at one of its effects (an API write or a cloud call).

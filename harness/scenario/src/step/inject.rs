@@ -1,6 +1,7 @@
 //! Makes calls of the cloud fail or slow.
 
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
+use crate::cloud_call::CloudCall;
 use crate::duration::DurationExpression;
 use mcm_api::Code;
 use serde::{Deserialize, Serialize};
@@ -133,44 +134,6 @@ impl Fault {
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
-}
-
-/// A call of the driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum CloudCall {
-    /// Makes a VM.
-    CreateMachine,
-    /// Finishes a VM.
-    InitializeMachine,
-    /// Deletes a VM.
-    DeleteMachine,
-    /// Looks for a VM.
-    GetMachineStatus,
-    /// Lists VMs.
-    ListMachines,
-    /// Applies a changed provider spec to a VM.
-    UpdateMachine,
-    /// Attaches a volume, of the cloud or of a cluster's storage; the machine is the one whose Node asks for it.
-    AttachVolume,
-    /// Detaches it.
-    DetachVolume,
-}
-
-impl CloudCall {
-    /// The name in the driver's contract.
-    pub fn rpc(self) -> &'static str {
-        match self {
-            Self::CreateMachine => "CreateMachine",
-            Self::InitializeMachine => "InitializeMachine",
-            Self::DeleteMachine => "DeleteMachine",
-            Self::GetMachineStatus => "GetMachineStatus",
-            Self::ListMachines => "ListMachines",
-            Self::UpdateMachine => "UpdateMachine",
-            Self::AttachVolume => "AttachVolume",
-            Self::DetachVolume => "DetachVolume",
-        }
-    }
 }
 
 impl StepDefinition for Fault {

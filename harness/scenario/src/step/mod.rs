@@ -26,7 +26,6 @@ mod patch;
 mod pause;
 mod process;
 mod quiet_end;
-mod request;
 mod restore_zone;
 mod slow_creation;
 mod strip;
@@ -35,6 +34,7 @@ mod vm;
 mod wait;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use self::act_as::ActAs;
 pub use self::annotate::Annotate;
@@ -48,7 +48,7 @@ pub use self::evict::Evict;
 pub use self::fail_zone::{FailZone, ZoneFailure};
 pub use self::flap::Flap;
 pub use self::force_delete::ForceDeletion;
-pub use self::inject::{CloudCall, Effect, Fault};
+pub use self::inject::{Effect, Fault};
 pub use self::keep::Keep;
 pub use self::kubelet::{KubeletAction, KubeletStep};
 pub use self::lift::Lift;
@@ -56,16 +56,103 @@ pub use self::lift_api_fault::LiftApiFault;
 pub use self::make_vm::MakeVm;
 pub use self::patch::Patch;
 pub use self::pause::Pause;
-pub use self::process::{Process, ProcessAction, ProcessStep};
+pub use self::process::{ProcessAction, ProcessStep};
 pub use self::quiet_end::QuietEnd;
-pub use self::request::{CloudRequest, Merge, Request};
 pub use self::restore_zone::RestoreZone;
 pub use self::slow_creation::SlowCreation;
 pub use self::strip::Strip;
-pub use self::targets::{DisturbanceChange, ObjectReference, Subject, Targets};
+pub use self::targets::{DisturbanceChange, Subject, Targets};
 pub use self::vm::{VmAction, VmStep};
 pub use self::wait::Wait;
+pub use crate::cloud_call::CloudCall;
+use crate::duration::DurationExpression;
 use crate::expect::Expectation;
+pub use crate::object_reference::ObjectReference;
+pub use crate::process::Process;
+
+/// A request of a step to the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request<'a> {
+    /// Create an object, or merge it into the one that exists.
+    Apply(&'a Apply),
+    /// Delete an object.
+    Delete {
+        /// Which, and the expected answer.
+        object: &'a Deletion,
+        /// Without a grace period.
+        force: bool,
+    },
+    /// Merge a change into an object.
+    Merge(Merge<'a>),
+    /// Perform a step as another user.
+    As(&'a ActAs),
+    /// Cordon a node and evict its pods.
+    Evict(&'a Evict),
+    /// Write a condition of the subject node again and again.
+    Flap(&'a Flap),
+    /// Remove a label from new machines.
+    Strip(&'a Strip),
+    /// Act as cluster-autoscaler.
+    Autoscaler(&'a Autoscaler),
+    /// Change the cloud.
+    Cloud(CloudRequest<'a>),
+    /// End or start a process.
+    Process(&'a ProcessStep),
+    /// Arm a crash at an effect.
+    Crash(&'a Crash),
+    /// Pause a process.
+    Pause(&'a Pause),
+    /// Add a fault rule to the API server.
+    AddApiFault(&'a ApiFault),
+    /// Remove a fault rule from the API server.
+    LiftApiFault(&'a str),
+    /// Set the number of machines of the keeper.
+    Keep(u32),
+    /// Lift all faults, settle, and expect silence.
+    QuietEnd(&'a QuietEnd),
+    /// Let time pass.
+    Wait(&'a DurationExpression),
+    /// Choose a machine, and act on it.
+    Resolve(&'a DeferredTarget),
+    /// Watch for an expectation.
+    Expect(&'a Expectation),
+}
+
+/// A change of an object, as a JSON merge patch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merge<'a> {
+    /// The object's kind.
+    pub kind: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+    /// The object's namespace; `None`: the scenario's.
+    pub namespace: Option<&'a str>,
+    /// What is merged into the object.
+    pub change: Value,
+    /// Whether the status is changed instead.
+    pub status: bool,
+}
+
+/// A request to the cloud's controls.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CloudRequest<'a> {
+    /// Add a fault rule.
+    Inject(&'a Fault),
+    /// Remove a fault rule.
+    Lift(&'a str),
+    /// Delay the next creation of a machine's VM.
+    SlowCreation(&'a SlowCreation),
+    /// Make a zone fail.
+    FailZone(&'a FailZone),
+    /// End the failure of a zone.
+    RestoreZone(&'a str),
+    /// Create a VM by hand.
+    MakeVm(&'a MakeVm),
+    /// Act on the subject VM.
+    Vm(VmAction),
+    /// Act on the kubelet of the subject VM.
+    Kubelet(KubeletAction),
+}
 
 /// What a kind of step states about itself.
 pub(crate) trait StepDefinition {

@@ -1,8 +1,8 @@
 //! Pauses a process for a while.
 
-use super::process::Process;
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
+use crate::process::Process;
 use serde::{Deserialize, Serialize};
 
 /// A process stands still for a while, as between SIGSTOP and SIGCONT: of several the one that leads.

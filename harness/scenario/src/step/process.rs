@@ -1,6 +1,7 @@
 //! Ends or starts a process.
 
 use super::{DisturbanceChange, Request, StepDefinition, Targets, verb};
+use crate::process::Process;
 use serde::{Deserialize, Serialize};
 
 /// Ends or starts a process.
@@ -12,29 +13,6 @@ pub struct ProcessStep {
     /// What.
     #[serde(rename = "do")]
     pub action: ProcessAction,
-}
-
-/// A process of the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Process {
-    /// The machine controller manager.
-    Mcm,
-    /// The built-in controllers of Kubernetes; a process of their own in virtual time alone.
-    Controllers,
-    /// fakecloud, whose ledger outlives it. In virtual time its kubelets, its storage and its cloud controller alone end
-    /// and start: its calls are answered as before.
-    Fakecloud,
-}
-
-impl std::fmt::Display for Process {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Mcm => f.write_str("mcm"),
-            Self::Controllers => f.write_str("controllers"),
-            Self::Fakecloud => f.write_str("fakecloud"),
-        }
-    }
 }
 
 /// What can be done to a process.

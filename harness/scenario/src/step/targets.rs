@@ -1,18 +1,7 @@
 //! What a step affects.
 
-use serde::{Deserialize, Serialize};
-
-use super::process::Process;
-
-/// The name of an object; its namespace is the scenario's unless it says another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ObjectReference {
-    /// For instance `Machine`.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
-}
+use crate::object_reference::ObjectReference;
+use crate::process::Process;
 
 /// What a step affects: for invariants, for the trace, and for choosing its subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

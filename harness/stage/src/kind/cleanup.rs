@@ -11,10 +11,12 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams};
 use kube::runtime::wait::{await_condition, conditions};
 
-use super::world::RUN_LABEL;
 use super::{nodes, pods};
 use crate::objects::{release_held, remove_all, told};
 use crate::{deploy, tokens};
+
+/// What holds objects that belong to a run.
+pub(super) const RUN_LABEL: &str = "drydock.dev/run";
 
 /// How long a namespace may take to go.
 const NAMESPACE_LIMIT: Duration = Duration::from_secs(60);

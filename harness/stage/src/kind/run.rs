@@ -12,11 +12,12 @@ use mcm_driver::tls::Tls;
 use scenario::Cloud;
 use scenario::job::Job;
 
+use super::cleanup::RUN_LABEL;
 use super::cluster::{Cluster, random_suffix};
 use super::collect::collect;
 use super::nodes;
 use super::progress::step;
-use super::world::{Plan, RUN_LABEL, World};
+use super::world::{Plan, World};
 use crate::result::StageResult;
 use crate::{NAMESPACE, Performer, Stage, setup};
 

@@ -27,8 +27,6 @@ const REPLICAS: u32 = 2;
 const CERTIFICATE_DAYS: u16 = 2;
 /// The port of fakecloud's pods.
 const PORT: u16 = 7300;
-/// What holds objects that belong to a run.
-pub(super) const RUN_LABEL: &str = "drydock.dev/run";
 
 /// What is to be deployed.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use scenario::plan::Disturbance;
 use scenario::step::{Crash, Moment, Process};
 use sim::{Blow, CrashPoint, Gate, Side};
 
-use crate::supervised::RESTART_DELAY;
+/// How long mcm stays down after a crash, and after it ended by itself in a disturbed run, as under a kubelet.
+pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// Where a crash is to strike.
 pub fn crash_point(crash: &Crash) -> CrashPoint {

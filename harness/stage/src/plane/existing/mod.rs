@@ -19,17 +19,16 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use scenario::job::Job;
-use scenario::{Timeouts, kinds};
+use scenario::kinds;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use self::claim::Claim;
 use self::tidy::Before;
-use super::{Plane, Planes, current_context, folder, write_kubeconfig};
+use super::{Plane, current_context, folder, write_kubeconfig};
 use crate::kind_api::KindApi;
-use crate::result::StageResult;
 use crate::role::Role;
-use crate::{LEASE, Performer, processes, setup};
+use crate::{LEASE, setup};
 
 /// How long the API server may take to answer at the start.
 const REACH_LIMIT: Duration = Duration::from_secs(10);
@@ -150,20 +149,6 @@ impl Session {
             let _ = tidy::definitions(client, clock).await;
         }
         installed.map(|()| (before, !defined))
-    }
-
-    /// Runs a job in a new namespace and removes everything that it made. Dropped on the way, the rest is left to
-    /// [`Session::end`].
-    pub async fn run(&self, job: &Job, performer: &impl Performer) -> StageResult {
-        let ran = match self.place(&self.namespace_for(job)).await {
-            Ok(plane) => tokio::select! {
-                biased;
-                reason = self.taken() => StageResult::new(Err(reason), Default::default()),
-                ran = processes::run(job, performer, Planes::one(plane), Timeouts::on_cluster(NODE_GRACE), None) => ran,
-            },
-            Err(reason) => StageResult::new(Err(reason), Default::default()),
-        };
-        ran.tidied(Box::pin(self.tidy()).await)
     }
 
     /// A name for the namespace of a run.

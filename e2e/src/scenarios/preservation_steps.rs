@@ -1,0 +1,169 @@
+//! Steps and conditions that the scenarios about preservation share.
+
+use mcm_api::{Phase, keys};
+use scenario::Scenario;
+use scenario::builder::{
+    all, annotate, any, apply, field, health_timeout, node_grace, not, patch_status, phase, slack, vm_count,
+};
+use scenario::step::Annotate;
+use scenario::{Condition, DurationExpression, Step};
+use serde_json::{Value, json};
+
+use super::joining;
+use crate::regressions::POOL;
+use crate::regressions::worlds::Pool;
+
+/// The set of these scenarios.
+pub(super) const SET: &str = "ms-a";
+
+/// A machine of the set's labels.
+pub(super) fn member(name: &str) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "Machine",
+        "metadata": { "name": name, "labels": { "name": SET } },
+        "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+    }))
+}
+
+/// The set, which adopts what is there.
+pub(super) fn set(replicas: u32, maximum: u32) -> Step {
+    apply(json!({
+        "apiVersion": "machine.sapcloud.io/v1alpha1",
+        "kind": "MachineSet",
+        "metadata": { "name": SET },
+        "spec": {
+            "replicas": replicas,
+            "autoPreserveFailedMax": maximum,
+            "selector": { "matchLabels": { "name": SET } },
+            "template": {
+                "metadata": { "labels": { "name": SET } },
+                "spec": { "class": { "kind": "MachineClass", "name": "class-a" } },
+            },
+        },
+    }))
+}
+
+/// A world whose set has these machines, all Running.
+pub(super) fn pool(name: &str, about: &str, machines: &[&str], maximum: u32) -> Scenario {
+    let replicas = u32::try_from(machines.len()).unwrap_or_default();
+    Scenario::new(name, about)
+        .steps(machines.iter().map(|machine| member(machine)))
+        .eventually(
+            joining(),
+            all(machines.iter().map(|machine| phase(machine, Phase::Running))),
+        )
+        .step(set(replicas, maximum))
+        .eventually(slack(), field("MachineSet", SET, "/status/readyReplicas", replicas))
+}
+
+pub(super) fn preserve(kind: &str, name: &str, value: &str) -> Step {
+    annotate(kind, name, keys::PRESERVE_ANNOTATION, value)
+}
+
+pub(super) fn remove(kind: &str, name: &str, key: &str) -> Step {
+    Step::Annotate(Annotate {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        annotations: [(key.to_owned(), None)].into(),
+    })
+}
+
+pub(super) fn annotation(kind: &str, name: &str, key: &str, value: impl Into<Value>) -> Condition {
+    let pointer = format!("/metadata/annotations/{}", key.replace('/', "~1"));
+    field(kind, name, &pointer, value)
+}
+
+/// From the last sign of life to Failed.
+pub(super) fn failing() -> DurationExpression {
+    node_grace() + health_timeout() + slack()
+}
+
+/// It failed and is kept, and the autoscaler keeps away from its node.
+pub(super) fn kept(machine: &str) -> Condition {
+    all([
+        phase(machine, Phase::FailedPreserved),
+        not(expiry(machine, Value::Null)),
+        annotation("Node", machine, keys::SCALE_DOWN_DISABLED_ANNOTATION, "true"),
+        tainted(machine),
+        vm_count(machine, 1),
+    ])
+}
+
+/// New pods do not go to its node; other taints may be there.
+pub(super) fn tainted(machine: &str) -> Condition {
+    any((0..4).map(|index| {
+        field(
+            "Node",
+            machine,
+            &format!("/spec/taints/{index}/key"),
+            keys::PRESERVED_TAINT,
+        )
+    }))
+}
+
+/// Nothing tells of a preservation any more.
+pub(super) fn forgotten(machine: &str) -> Condition {
+    all([
+        phase(machine, Phase::Running),
+        expiry(machine, Value::Null),
+        field("Machine", machine, "/status/preservation", Value::Null),
+        annotation("Node", machine, keys::SCALE_DOWN_DISABLED_ANNOTATION, Value::Null),
+        annotation(
+            "Node",
+            machine,
+            keys::SCALE_DOWN_DISABLED_BEFORE_ANNOTATION,
+            Value::Null,
+        ),
+    ])
+}
+
+/// A person asked for that machine, which runs, and its Node says so.
+pub(super) fn kept_running(machine: &str) -> Condition {
+    all([
+        phase(machine, Phase::RunningPreserved),
+        node_says(machine, "True", "Preserved by user."),
+    ])
+}
+
+/// The Node has the condition `Preserved` of that status and reason, which is written after the machine's phase.
+pub(super) fn node_says(machine: &str, status: &str, reason: &str) -> Condition {
+    let told = |position: u32| {
+        let part = |name: &str, is: &str| {
+            let pointer = format!("/status/conditions/{position}/{name}");
+            field("Node", machine, &pointer, is)
+        };
+        all([
+            part("type", keys::PRESERVED_CONDITION),
+            part("status", status),
+            part("reason", reason),
+        ])
+    };
+    any((0..6).map(told))
+}
+
+/// An operator sets the expiry.
+pub(super) fn until(machine: &str, time: &str) -> Step {
+    patch_status(
+        "Machine",
+        machine,
+        json!({ "status": { "currentStatus": { "preserveExpiryTime": time } } }),
+    )
+}
+
+/// Kept for longer than any stage takes.
+pub(super) fn long(pool: Pool) -> Pool {
+    Pool {
+        kept_for: Some("24h0m0s"),
+        ..pool
+    }
+}
+
+/// So many failed machines of the usual pool are kept.
+pub(super) fn preserved(count: impl Into<Value>) -> Condition {
+    field("MachineDeployment", POOL, "/status/preservedFailedReplicas", count)
+}
+
+pub(super) fn expiry(machine: &str, is: impl Into<Value>) -> Condition {
+    field("Machine", machine, "/status/currentStatus/preserveExpiryTime", is)
+}
