@@ -1,5 +1,5 @@
-//! The rule that public functions say by a type what went wrong: no `Result<_, String>`, which a caller can only print, and no
-//! `Result` of a `Result` or `Option` of an `Option`, whose layers have no names.
+//! The rule that public functions say by a type what went wrong: no `Result<_, String>`, which a caller can only print,
+//! and no `Result` of a `Result` or `Option` of an `Option`, whose layers have no names.
 
 use std::collections::BTreeMap;
 use std::fmt;
