@@ -12,5 +12,5 @@ mod time;
 
 pub use lost_time::LostTime;
 pub use pulse::Pulses;
-pub use random::{Seed, Stream};
+pub use random::{NoEntropy, Seed, Stream};
 pub use time::Clock;

@@ -3,6 +3,11 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+/// The operating system gives no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system gives no random bytes: {0}")]
+pub struct NoEntropy(#[from] getrandom::Error);
+
 /// The root of all randomness of one run.
 ///
 /// A stream is derived from the seed and a name, so that adding a consumer changes what no other
@@ -21,9 +26,9 @@ impl Seed {
     ///
     /// # Errors
     /// When the operating system has no randomness to give.
-    pub fn from_entropy() -> Result<Self, String> {
+    pub fn from_entropy() -> Result<Self, NoEntropy> {
         let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| format!("the operating system gives no random bytes: {error}"))?;
+        getrandom::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
 

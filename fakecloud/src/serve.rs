@@ -189,7 +189,7 @@ pub async fn serve(options: ServeOptions, token: CancellationToken) -> anyhow::R
     incoming.health = health.as_ref().and_then(|listener| listener.local_addr().ok());
     let seed = match options.seed {
         Some(seed) => Seed::new(seed),
-        None => Seed::from_entropy().map_err(anyhow::Error::msg)?,
+        None => Seed::from_entropy()?,
     };
     let (cloud, writer) = match &options.data {
         Some(folder) => {

@@ -1,7 +1,7 @@
 //! The rule that the modules of a crate form no cycles: child modules of one module use each other in one direction.
 //!
-//! A module uses a sibling when code in its subtree names an item that the sibling's subtree defines. What a child uses of its parent
-//! does not count, nor does test code.
+//! A module uses a sibling when code in its subtree names an item that the sibling's subtree defines. What a child uses
+//! of its parent does not count, nor does test code.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

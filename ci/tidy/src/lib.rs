@@ -8,6 +8,7 @@ pub mod cycles;
 pub mod dependencies;
 pub mod files;
 pub mod modules;
+pub mod signatures;
 pub mod workspace;
 
 /// One thing that is not as it should be, in words that say where and what to do.

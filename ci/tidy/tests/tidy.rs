@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidy::cycles;
+use tidy::{cycles, signatures, workspace};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -41,10 +41,16 @@ fn crates_depend_only_downwards() {
 
 #[test]
 fn modules_of_a_crate_form_no_cycles() {
-    let root = root();
-    let crates = tidy::workspace::crates(&root, &metadata()).unwrap();
-    let read = |file: &Path| tidy::workspace::read(&root, file);
+    let crates = workspace::crates(&root(), &metadata()).unwrap();
+    let read = |file: &Path| workspace::read(&root(), file);
     assert_none(&cycles::check(&crates, cycles::EXCEPTIONS, &read));
+}
+
+#[test]
+fn public_functions_say_by_a_type_what_went_wrong() {
+    let crates = workspace::crates(&root(), &metadata()).unwrap();
+    let read = |file: &Path| workspace::read(&root(), file);
+    assert_none(&signatures::check(&crates, signatures::EXCEPTIONS, &read));
 }
 
 /// What the tests of the container images build on their own: their client of Docker has more features there.

@@ -40,7 +40,7 @@ impl Config {
         }
         for (index, rule) in kubelet.faults.iter().enumerate() {
             if let Err(reason) = rule.fault() {
-                return wrong(format!("kubelet.faults[{index}]"), &reason);
+                return wrong(format!("kubelet.faults[{index}]"), &reason.to_string());
             }
         }
         if self.cloud_controller.monitor_period.0.is_zero() {
@@ -100,12 +100,12 @@ impl Config {
         }
         for (index, limit) in self.rate_limits.iter().enumerate() {
             if let Err(reason) = limit.check() {
-                return wrong(format!("rateLimits[{index}]"), &reason);
+                return wrong(format!("rateLimits[{index}]"), &reason.to_string());
             }
         }
         for (index, rule) in self.faults.iter().enumerate() {
             if let Err(reason) = rule.check() {
-                return wrong(format!("faults[{index}]"), &reason);
+                return wrong(format!("faults[{index}]"), &reason.to_string());
             }
         }
         Ok(())

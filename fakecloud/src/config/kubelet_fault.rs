@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Down, Flapping, KubeletFault, PlannedKubeletFault};
+use crate::model::{Down, Flapping, KubeletFault, KubeletFaultError, PlannedKubeletFault};
 
 /// A fault that the configuration gives to kubelets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,12 +67,32 @@ pub enum KubeletMode {
     TakeOver,
 }
 
+/// Why a rule for kubelets makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KubeletFaultRuleError {
+    /// A field of another mode is given.
+    #[error("{0} does not belong to this mode; remove it")]
+    Foreign(&'static str),
+    /// A field that the mode needs is missing.
+    #[error("{0} is missing, for example {0}: 30s")]
+    Missing(&'static str),
+    /// Fields of the mode `flapping` are given.
+    #[error("upPercent and down belong to the mode flapping; remove them")]
+    NotFlapping,
+    /// The fault ends when it begins.
+    #[error("lasts must be longer than zero; leave it out for a fault without end")]
+    Lasts,
+    /// A value makes no sense.
+    #[error(transparent)]
+    Fault(#[from] KubeletFaultError),
+}
+
 impl KubeletFaultRule {
     /// The fault that the rule gives.
     ///
     /// # Errors
     /// With the field that is missing, does not belong to the mode or makes no sense.
-    pub fn fault(&self) -> Result<KubeletFault, String> {
+    pub fn fault(&self) -> Result<KubeletFault, KubeletFaultRuleError> {
         let mode = self.mode;
         let fields = [
             (
@@ -89,16 +109,16 @@ impl KubeletFaultRule {
         ];
         for (field, given, belongs) in fields {
             match (given, belongs) {
-                (true, false) => return Err(format!("{field} does not belong to this mode; remove it")),
-                (false, true) => return Err(format!("{field} is missing, for example {field}: 30s")),
+                (true, false) => return Err(KubeletFaultRuleError::Foreign(field)),
+                (false, true) => return Err(KubeletFaultRuleError::Missing(field)),
                 (true, true) | (false, false) => {}
             }
         }
         if mode != KubeletMode::Flapping && (self.up_percent.is_some() || self.down.is_some()) {
-            return Err("upPercent and down belong to the mode flapping; remove them".to_owned());
+            return Err(KubeletFaultRuleError::NotFlapping);
         }
         if self.lasts.is_some_and(|lasts| lasts.0.is_zero()) {
-            return Err("lasts must be longer than zero; leave it out for a fault without end".to_owned());
+            return Err(KubeletFaultRuleError::Lasts);
         }
         let span = |span: Option<GoDuration>| span.unwrap_or_default().0;
         let offset = SignedDuration::try_from(span(self.by)).unwrap_or(SignedDuration::MAX);
@@ -151,7 +171,7 @@ mod tests {
     #[case("{mode: stopped, lasts: 0s}", "lasts must be longer")]
     fn a_rule_that_makes_no_sense_says_what_to_mend(#[case] rule: &str, #[case] said: &str) {
         let rule: KubeletFaultRule = serde_saphyr::from_str(rule).unwrap();
-        let error = rule.fault().unwrap_err();
+        let error = rule.fault().unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
 

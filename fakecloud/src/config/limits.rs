@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{self, Operation, check_rate};
+use crate::model::{self, Operation, RateError, check_rate};
 
 /// What one VM can have at most, and each tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl RateLimit {
     ///
     /// # Errors
     /// With the field and the fix.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), RateError> {
         check_rate(self.per_second, self.burst)
     }
 

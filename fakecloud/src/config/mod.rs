@@ -163,13 +163,13 @@ pub fn read_rules(file: &str, text: &str) -> Result<Vec<FaultRule>, ConfigError>
         cause: one_line(&error.to_string(), text),
     })?;
     for (index, rule) in rules.iter().enumerate() {
-        rule.check().map_err(|reason| ConfigError::Value {
+        rule.check().map_err(|error| ConfigError::Value {
             field: if rule.id.is_empty() {
                 format!("{file}: rule {}", index + 1)
             } else {
                 format!("{file}: rule {}", rule.id)
             },
-            reason,
+            reason: error.to_string(),
         })?;
     }
     Ok(rules)

@@ -8,6 +8,7 @@ use mcm_api::cloud::Code;
 use mcm_api::duration::GoDuration;
 use serde::{Deserialize, Serialize};
 
+use super::fault_error::FaultRuleError;
 use super::rates::check_rate;
 use crate::delay::Delay;
 
@@ -309,7 +310,7 @@ impl FaultRule {
     ///
     /// # Errors
     /// With what is wrong and how to mend it.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), FaultRuleError> {
         self.check_match()?;
         let delayed = !self.effect_delay.0.is_zero();
         let effects = [
@@ -322,69 +323,59 @@ impl FaultRule {
             ("partial", self.partial.is_some()),
             ("stale", self.stale.is_some()),
         ];
-        let given: Vec<&str> = effects
+        let given: Vec<&'static str> = effects
             .iter()
             .filter(|(_, given)| *given)
             .map(|(name, _)| *name)
             .collect();
         if given.len() > 1 {
-            return Err(format!("{} exclude each other: write two rules", given.join(" and ")));
+            return Err(FaultRuleError::Exclusive(given));
         }
+        let effect = given.first().copied().unwrap_or_default();
         let code = self.answered();
         if self.error.is_some() && self.code != Code::Ok {
-            return Err("error and code are both given: leave one out".to_owned());
+            return Err(FaultRuleError::ErrorAndCode);
         }
         let needs_code = self.effect_before_error || self.partial.is_some() || self.throttle.is_some();
         if needs_code && code == Code::Ok {
-            return Err("the rule answers no error: give it a code other than OK, or an error".to_owned());
+            return Err(FaultRuleError::NoError);
         }
         let no_code = delayed || self.stuck || self.lie || self.nameless || self.stale.is_some();
         if no_code && code != Code::Ok {
-            return Err(format!(
-                "{} goes with a call that succeeds: leave the code out",
-                given.join("")
-            ));
+            return Err(FaultRuleError::NeedsSuccess(effect));
         }
         let changes = matches!(self.operation, Some(Operation::Create | Operation::Delete));
         if (delayed || self.stuck) && !changes {
-            return Err(format!(
-                "{} is for creations and deletions: set operation to create or delete",
-                given.join("")
-            ));
+            return Err(FaultRuleError::NeedsChange(effect));
         }
         if self.partial.is_some_and(|partial| !partial.belongs_to(self.operation)) {
-            return Err(
-                "partial does not go with this operation: nics and disks are for create, nics for initialize, vm for delete, tags for update"
-                    .to_owned(),
-            );
+            return Err(FaultRuleError::Partial);
         }
         let names = matches!(self.operation, Some(Operation::Create | Operation::GetStatus));
         if self.nameless && !names {
-            return Err("nameless is for calls that name a node: set operation to create or get_status".to_owned());
+            return Err(FaultRuleError::Nameless);
         }
         let reads = matches!(self.operation, Some(Operation::GetStatus | Operation::List));
         if self.stale.is_some() && !reads {
-            return Err("stale is for calls that look: set operation to get_status or list".to_owned());
+            return Err(FaultRuleError::Stale);
         }
         if matches!(self.stale, Some(Stale::Calls(0))) || matches!(self.stale, Some(Stale::By(by)) if by.0.is_zero()) {
-            return Err("stale by nothing changes nothing: make it longer".to_owned());
+            return Err(FaultRuleError::StaleByNothing);
         }
         if code == Code::Ok && self.latency == Delay::default() && given.is_empty() {
-            return Err("the rule changes nothing: give it a code other than OK, or a latency".to_owned());
+            return Err(FaultRuleError::ChangesNothing);
         }
         Ok(())
     }
 
-    fn check_match(&self) -> Result<(), String> {
+    fn check_match(&self) -> Result<(), FaultRuleError> {
         if self.times == Some(0) {
-            return Err("times is 0, so the rule never fires: leave it out, or make it at least 1".to_owned());
+            return Err(FaultRuleError::NeverFires);
         }
         if let Some(probability) = self.probability
             && !(probability > 0.0 && probability <= 1.0)
         {
-            return Err(format!(
-                "probability is {probability}, and must be more than 0 and at most 1"
-            ));
+            return Err(FaultRuleError::Probability(probability));
         }
         if let Some(Window {
             from,
@@ -392,10 +383,10 @@ impl FaultRule {
         }) = self.window
             && until <= from
         {
-            return Err("window.until must be later than window.from".to_owned());
+            return Err(FaultRuleError::Window);
         }
         if let Some(throttle) = self.throttle {
-            check_rate(throttle.per_second, throttle.burst).map_err(|reason| format!("throttle.{reason}"))?;
+            check_rate(throttle.per_second, throttle.burst)?;
         }
         Ok(())
     }
@@ -431,7 +422,7 @@ mod tests {
     #[case("{effectBeforeError: true}", "answers no error")]
     fn a_rule_that_makes_no_sense_says_what_to_mend(#[case] rule: &str, #[case] said: &str) {
         let rule: FaultRule = serde_saphyr::from_str(rule).unwrap();
-        let error = rule.check().unwrap_err();
+        let error = rule.check().unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
 

@@ -11,6 +11,7 @@ use mcm_api::cloud::Code;
 use serde::{Deserialize, Serialize};
 
 use super::fault::{FaultRule, Operation, Partial, Stale};
+use super::fault_error::FaultRuleError;
 use super::later;
 use super::limits::Bucket;
 use crate::glob;
@@ -73,11 +74,11 @@ pub(super) struct Fired {
 }
 
 /// Why a rule was not accepted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FaultError {
     /// The rule makes no sense.
     #[error("the fault rule is not usable: {0}")]
-    Unusable(String),
+    Unusable(#[from] FaultRuleError),
     /// There is such a rule already.
     #[error("there is a fault rule {0:?} already: remove it first, or leave the id out")]
     Exists(String),
@@ -102,7 +103,7 @@ impl Faults {
     /// # Errors
     /// When it makes no sense, or its id is taken.
     pub fn add(&mut self, mut rule: FaultRule, now: Timestamp) -> Result<&Fault, FaultError> {
-        rule.check().map_err(FaultError::Unusable)?;
+        rule.check()?;
         while rule.id.is_empty() {
             self.added += 1;
             let id = format!("fault-{}", self.added);

@@ -77,6 +77,26 @@ pub enum FaultKind {
     TakeOver,
 }
 
+/// Why the values of a kubelet's fault make no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KubeletFaultError {
+    /// That duration is zero.
+    #[error("{0} must be longer than zero, for example 30s")]
+    TooShort(&'static str),
+    /// A flapping kubelet changes too often.
+    #[error("period must be at least 1s")]
+    Period,
+    /// A flapping kubelet is never up, or never down.
+    #[error("upPercent is {0}, and must be from 1 to 99")]
+    UpPercent(u32),
+    /// The clock is right.
+    #[error("by must not be zero, for example 30s")]
+    NoOffset,
+    /// The clock is too far off.
+    #[error("by must be at most a year")]
+    OffsetTooLong,
+}
+
 impl KubeletFault {
     /// The fault's kind.
     pub fn kind(self) -> FaultKind {
@@ -94,29 +114,26 @@ impl KubeletFault {
     ///
     /// # Errors
     /// With the field and the fix.
-    pub fn check(self) -> Result<(), String> {
-        let needed = |field: &str, span: Duration| match span.is_zero() {
-            true => Err(format!("{field} must be longer than zero, for example 30s")),
+    pub fn check(self) -> Result<(), KubeletFaultError> {
+        let needed = |field: &'static str, span: Duration| match span.is_zero() {
+            true => Err(KubeletFaultError::TooShort(field)),
             false => Ok(()),
         };
         match self {
             Self::Flapping(flapping) => {
                 if flapping.period < Duration::from_secs(1) {
-                    return Err("period must be at least 1s".to_owned());
+                    return Err(KubeletFaultError::Period);
                 }
                 if !(1..=99).contains(&flapping.up_percent) {
-                    return Err(format!(
-                        "upPercent is {}, and must be from 1 to 99",
-                        flapping.up_percent
-                    ));
+                    return Err(KubeletFaultError::UpPercent(flapping.up_percent));
                 }
                 Ok(())
             }
             Self::Slow(delay) => needed("delay", delay),
             Self::SlowRecovery(takes) => needed("delay", takes),
-            Self::ClockSkew(offset) if offset.is_zero() => Err("by must not be zero, for example 30s".to_owned()),
+            Self::ClockSkew(offset) if offset.is_zero() => Err(KubeletFaultError::NoOffset),
             Self::ClockSkew(offset) if offset.abs() > SignedDuration::from_hours(24 * 366) => {
-                Err("by must be at most a year".to_owned())
+                Err(KubeletFaultError::OffsetTooLong)
             }
             Self::Stopped | Self::Partitioned | Self::Frozen | Self::ClockSkew(_) | Self::Zombie | Self::TakeOver => {
                 Ok(())

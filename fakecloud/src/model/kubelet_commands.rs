@@ -36,7 +36,9 @@ impl Cloud {
         lasts: Option<Duration>,
         now: Timestamp,
     ) -> Result<&Vm, CommandError> {
-        fault.check().map_err(CommandError::Unusable)?;
+        fault
+            .check()
+            .map_err(|error| CommandError::Unusable(error.to_string()))?;
         if lasts.is_some_and(|lasts| lasts.is_zero()) {
             return Err(CommandError::Unusable(
                 "lasts must be longer than zero; leave it out for a fault without end".to_owned(),

@@ -8,6 +8,7 @@ mod calls;
 mod commands;
 mod events;
 mod fault;
+mod fault_error;
 mod faults;
 mod findings;
 mod kubelet;
@@ -39,14 +40,18 @@ pub use calls::Reply;
 pub use commands::{CommandError, Reference};
 pub use events::TERMINATION_SCHEDULED;
 pub use fault::{FaultRule, Operation, Partial, Stale, Throttle, Trouble, Window};
+pub use fault_error::FaultRuleError;
 pub use faults::{Fault, FaultError, Faults};
 pub use findings::{Finding, FindingKind, Looking};
-pub use kubelet::{Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaults, NodeCondition};
+pub use kubelet::{
+    Availability, Down, FaultKind, Flapping, KubeletFault, KubeletFaultError, KubeletFaults, NodeCondition,
+};
 pub use late::{Creation, Ticket};
 pub use limits::LimitKind;
 pub use nodes::{NodesError, NodesSpec};
 pub use part_limits::PartLimits;
 pub use parts::{Disk, Nic};
+pub use rates::RateError;
 pub(crate) use rates::check_rate;
 pub use record::{Caller, Forgotten, Log, Record, RecordKind};
 pub use settings::{

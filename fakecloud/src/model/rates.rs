@@ -1,14 +1,23 @@
 //! Rates of calls.
 
+/// Why a rate makes no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RateError {
+    /// No call would ever pass again.
+    #[error("perSecond is {0}, and must be more than 0, for example 0.5")]
+    PerSecond(f64),
+    /// No call would pass at all.
+    #[error("burst is 0, so that no call ever passes: make it at least 1")]
+    Burst,
+}
+
 /// Whether a rate makes sense.
-pub(crate) fn check_rate(per_second: f64, burst: u32) -> Result<(), String> {
+pub(crate) fn check_rate(per_second: f64, burst: u32) -> Result<(), RateError> {
     if !(per_second.is_finite() && per_second > 0.0) {
-        return Err(format!(
-            "perSecond is {per_second}, and must be more than 0, for example 0.5"
-        ));
+        return Err(RateError::PerSecond(per_second));
     }
     if burst == 0 {
-        return Err("burst is 0, so that no call ever passes: make it at least 1".to_owned());
+        return Err(RateError::Burst);
     }
     Ok(())
 }

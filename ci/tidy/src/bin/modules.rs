@@ -1,10 +1,10 @@
-//! Prints all cycles between modules: `cargo run -p tidy --bin modules [CRATE…]`.
+//! Prints all cycles between modules, and all opaque signatures: `cargo run -p tidy --bin modules [CRATE…]`.
 #![allow(clippy::print_stdout)] // a command that prints
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use tidy::{cycles, workspace};
+use tidy::{cycles, signatures, workspace};
 
 fn main() -> ExitCode {
     match print() {
@@ -33,12 +33,21 @@ fn print() -> Result<(), String> {
         }
         let knots = cycles::knots(&of);
         let in_cycles: usize = knots.iter().map(|knot| knot.modules).sum();
-        println!("{}: {} modules, {in_cycles} in cycles", of.name, of.modules.len());
+        let opaque = signatures::opaque(&of);
+        println!(
+            "{}: {} modules, {in_cycles} in cycles; {} opaque signatures",
+            of.name,
+            of.modules.len(),
+            opaque.len()
+        );
         for knot in knots {
             println!("  {} of {}: {}", knot.modules, knot.within, knot.names(&of));
             if !wanted.is_empty() {
                 knot.describe(&of, &read).iter().for_each(|line| println!("    {line}"));
             }
+        }
+        for found in opaque {
+            println!("  {}: {}: {}", found.file, found.name, found.problem);
         }
     }
     Ok(())

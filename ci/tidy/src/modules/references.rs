@@ -97,7 +97,8 @@ impl Collector {
         }
     }
 
-    /// All paths in what a macro or an attribute is given. Of a macro's definition, what its users' modules do not change.
+    /// All paths in what a macro or an attribute is given. Of a macro's definition, those that mean the same wherever the
+    /// macro is used.
     fn scan(&mut self, tokens: &TokenStream, is_definition: bool) {
         let mut path: Vec<String> = Vec::new();
         let (mut colons, mut is_member) = (0, false);
@@ -136,7 +137,8 @@ impl Collector {
         }
     }
 
-    /// Attributes name functions and modules in strings, the latter as only imports do: `#[serde(with = "crate::time")]`.
+    /// Attributes name functions and modules in strings, the latter as only imports do:
+    /// `#[serde(with = "crate::time")]`.
     fn scan_text(&mut self, literal: &str) {
         let Ok(text) = syn::parse_str::<syn::LitStr>(literal) else {
             return;

@@ -94,11 +94,20 @@ pub fn generation(value: &Value) -> i64 {
         .unwrap_or_default()
 }
 
+/// A field of the metadata has another JSON type than ObjectMeta.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}")]
+pub struct TypeMismatch {
+    found: &'static str,
+    path: String,
+    wanted: String,
+}
+
 /// Drops nulls and checks JSON types; the error is what decoding into ObjectMeta says.
 ///
 /// # Errors
-/// The text of a 400.
-pub fn check_types(value: &mut Value) -> Result<(), String> {
+/// With the first field of another type, in the words of a 400.
+pub fn check_types(value: &mut Value) -> Result<(), TypeMismatch> {
     let Some(metadata) = value.get_mut("metadata") else {
         return Ok(());
     };
@@ -134,7 +143,7 @@ fn is_empty_collection(value: &Value) -> bool {
     value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty)
 }
 
-fn check_string_map(name: &str, field: &mut Value) -> Result<(), String> {
+fn check_string_map(name: &str, field: &mut Value) -> Result<(), TypeMismatch> {
     let Value::Object(entries) = field else {
         return Err(mismatch(field, name, "map[string]string"));
     };
@@ -149,7 +158,7 @@ fn check_string_map(name: &str, field: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-fn check_items(name: &str, field: &Value, good: fn(&Value) -> bool, wanted: &str) -> Result<(), String> {
+fn check_items(name: &str, field: &Value, good: fn(&Value) -> bool, wanted: &str) -> Result<(), TypeMismatch> {
     let Value::Array(items) = field else {
         return Err(mismatch(field, name, &format!("[]{wanted}")));
     };
@@ -159,7 +168,7 @@ fn check_items(name: &str, field: &Value, good: fn(&Value) -> bool, wanted: &str
     }
 }
 
-fn mismatch(value: &Value, field: &str, wanted: &str) -> String {
+fn mismatch(value: &Value, field: &str, wanted: &str) -> TypeMismatch {
     let found = match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -173,7 +182,11 @@ fn mismatch(value: &Value, field: &str, wanted: &str) -> String {
     } else {
         format!("metadata.{field}")
     };
-    format!("json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}")
+    TypeMismatch {
+        found,
+        path,
+        wanted: wanted.to_owned(),
+    }
 }
 
 /// Checks the metadata of an object that is about to be stored.

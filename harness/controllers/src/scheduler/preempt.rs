@@ -30,22 +30,44 @@ pub struct Preemption {
     pub displaced: Vec<ObjectKey>,
 }
 
+/// Why no pods give way: what kube-scheduler's message says after `preemption: `.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPreemption {
+    /// The pod does not want others to.
+    #[error("not eligible due to preemptionPolicy=Never.")]
+    Policy,
+    /// Pods are leaving the node where room is being made already.
+    #[error("not eligible due to a terminating pod on the nominated node.")]
+    Waiting,
+    /// It would not help, whatever the node.
+    #[error("")]
+    Hopeless,
+    /// It helps on no node.
+    #[error("0/{nodes} nodes are available: {reasons}.")]
+    NoNode {
+        /// How many nodes there are.
+        nodes: usize,
+        /// Why, each with the number of nodes.
+        reasons: String,
+    },
+}
+
 /// Chooses the node where the fewest and least important pods give way.
 ///
 /// # Errors
-/// What kube-scheduler says when none can: the part of its message after `preemption: `.
-pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result<Preemption, String> {
+/// Why none can.
+pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result<Preemption, NoPreemption> {
     if pod.spec().and_then(|spec| spec.preemption_policy.as_deref()) == Some("Never") {
-        return Err("not eligible due to preemptionPolicy=Never.".to_owned());
+        return Err(NoPreemption::Policy);
     }
     if is_waiting_for_victims(world, pod, diagnosis) {
-        return Err("not eligible due to a terminating pod on the nominated node.".to_owned());
+        return Err(NoPreemption::Waiting);
     }
     if diagnosis.everywhere.is_some() {
-        return Err(String::new());
+        return Err(NoPreemption::Hopeless);
     }
     let Ok(prepared) = Prepared::new(world, pod) else {
-        return Err(String::new());
+        return Err(NoPreemption::Hopeless);
     };
     let mut reasons = vec![(NOT_HELPFUL.to_owned(), diagnosis.nodes - diagnosis.resolvable.len())];
     let mut candidates = Vec::new();
@@ -61,7 +83,8 @@ pub fn preempt(world: World<'_>, pod: &PodInfo, diagnosis: &Diagnosis) -> Result
     let Some((_, node, victims)) = best else {
         reasons.retain(|(_, count)| *count > 0);
         let reasons = counted(reasons.into_iter());
-        return Err(format!("0/{} nodes are available: {reasons}.", diagnosis.nodes));
+        let nodes = diagnosis.nodes;
+        return Err(NoPreemption::NoNode { nodes, reasons });
     };
     let displaced = world
         .cluster

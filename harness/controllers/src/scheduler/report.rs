@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::place::Diagnosis;
-use super::preempt::{PREEMPTED, Preemption};
+use super::preempt::{NoPreemption, PREEMPTED, Preemption};
 use crate::foundation::{Action, Severity};
 
 /// What kube-scheduler 1.36 appends when no node was looked at: the words of its empty list of nodes
@@ -17,7 +17,7 @@ const NO_CLAIMS: &str = " no new claims to deallocate, preemption: ";
 const GAVE_WAY: &str = "default-scheduler: preempting to accommodate a higher priority pod";
 
 /// The whole message: why there is no node, and why preemption does not help.
-pub fn message(diagnosis: &Diagnosis, preemption: &Result<Preemption, String>) -> String {
+pub fn message(diagnosis: &Diagnosis, preemption: &Result<Preemption, NoPreemption>) -> String {
     let why = diagnosis.message();
     match preemption {
         Ok(_) => why,

@@ -75,7 +75,7 @@ impl Setting {
 
     fn victims(&self, pod: &PodInfo) -> Result<(String, Vec<String>), String> {
         let diagnosis = self.place(pod).unwrap_err();
-        let preemption = preempt(self.world(), pod, &diagnosis)?;
+        let preemption = preempt(self.world(), pod, &diagnosis).map_err(|why| why.to_string())?;
         let names = preemption.victims.iter().map(|victim| victim.name.name.clone());
         Ok((preemption.node, names.collect()))
     }

@@ -100,7 +100,7 @@ impl Cluster {
             (Err(tools), Err(engine)) => return Err(format!("{tools}; {engine}")),
             (Err(lack), _) | (_, Err(lack)) => return Err(lack),
         };
-        let seed = Seed::from_entropy()?;
+        let seed = Seed::from_entropy().map_err(|error| error.to_string())?;
         let name = match &options.cluster {
             Some(name) => checked(name)?,
             None => format!("{PREFIX}{}", random_suffix(&seed, "cluster")),

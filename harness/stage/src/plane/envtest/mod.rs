@@ -54,7 +54,9 @@ impl ControlPlane {
         parts.spawn(controllers::run(
             client.clone(),
             Clock::wall(),
-            Seed::from_entropy()?.child("controllers"),
+            Seed::from_entropy()
+                .map_err(|error| error.to_string())?
+                .child("controllers"),
             controllers::settings(timeouts, &servers.access().root_certificate),
         ));
         controllers::furnished(&client, namespace).await?;

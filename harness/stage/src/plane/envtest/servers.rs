@@ -305,7 +305,10 @@ impl Files {
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let certificate = server.signed_by(&key, &issuer).map_err(cannot)?;
         let accounts = KeyPair::generate().map_err(cannot)?;
-        let token = Seed::from_entropy()?.stream("administrator's token").uuid();
+        let token = Seed::from_entropy()
+            .map_err(|error| error.to_string())?
+            .stream("administrator's token")
+            .uuid();
         let write = |name: &str, text: &str| private_file(&folder.join(name), text);
         Ok(Self {
             authority: write("ca.crt", &authority_certificate.pem())?,

@@ -114,7 +114,7 @@ impl Session {
         let kubeconfig = access.read()?;
         let client = connect(&kubeconfig).await?;
         let clock = Clock::wall();
-        let seed = Seed::from_entropy()?;
+        let seed = Seed::from_entropy().map_err(|error| error.to_string())?;
         // Before anything else: what is there may be another session's.
         let claim = within_limit(Claim::take(&client, &clock, &seed)).await?;
         match Self::prepare(&client, role, &clock).await {
