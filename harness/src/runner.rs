@@ -42,11 +42,12 @@ pub struct Shared {
 /// Runs a job on the wall clock, with a control plane that is its own while it runs.
 pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
     let run = Box::pin(async {
-        let timeouts = match job.stage {
+        let mut timeouts = match job.stage {
             StageKind::Envtest => Timeouts::on_etcd(),
             _ if job.target == Some(StageKind::Envtest) => Timeouts::on_etcd(),
             _ => Timeouts::short(),
         };
+        timeouts.lost = LostTime::measured();
         // Never closed.
         let start = shared.starts.clone().acquire_owned().await.ok();
         match Box::pin(planes(job, &timeouts, &shared.spares)).await {

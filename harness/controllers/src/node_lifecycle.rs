@@ -15,7 +15,7 @@ pub mod zones;
 
 use std::time::Duration;
 
-use clock::Pulses;
+use clock::{LostTime, Pulses};
 
 pub use controller::{NodeLifecycle, Reason};
 pub use decide::{Decision, Plan, Silence, decide};
@@ -36,6 +36,8 @@ pub struct Settings {
     pub limits: zones::Limits,
     /// Where kubelets, by the uids of their Nodes, are said to be alive without renewing their Leases; absent: nowhere.
     pub pulses: Option<Pulses>,
+    /// By what graces are extended: the time that the machine kept this process waiting, since kubelets beside it waited too.
+    pub lost_time: LostTime,
 }
 
 impl Default for Settings {
@@ -47,6 +49,7 @@ impl Default for Settings {
             startup_grace: Duration::from_secs(60),
             limits: zones::Limits::default(),
             pulses: None,
+            lost_time: LostTime::none(),
         }
     }
 }

@@ -51,6 +51,7 @@ pub fn node_lifecycle(timeouts: &Timeouts) -> node_lifecycle::Settings {
         monitor_period: (timeouts.node_grace / 10).min(Duration::from_secs(5)),
         grace: timeouts.node_grace,
         startup_grace: timeouts.node_grace + Duration::from_secs(10),
+        lost_time: timeouts.lost.clone(),
         ..node_lifecycle::Settings::default()
     }
 }

@@ -7,6 +7,7 @@ mod apply;
 pub mod audit;
 pub mod child;
 pub mod cloud;
+mod cloud_config;
 mod cloud_process;
 pub mod clusters;
 mod controller;

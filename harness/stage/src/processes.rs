@@ -34,6 +34,7 @@ use super::replicas::Replicas;
 use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::tell_of_process;
 use crate::Performer;
+use crate::cloud_config::cloud_config;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::plan::{effects, hits, schedule};
 use crate::result::StageResult;
@@ -153,7 +154,7 @@ impl ProcessStage {
         let plane = &planes.control;
         let cloud_kubeconfig = planes.target().kubeconfig_of(FAKECLOUD_ACCOUNT).await?;
 
-        let config = serde_saphyr::to_string(&super::sim::cloud_config(&plan.cloud, &timeouts))
+        let config = serde_saphyr::to_string(&cloud_config(&plan.cloud, &timeouts))
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
         let config = private_file(&plane.folder().join("fakecloud.yaml"), &config)?;
         let arguments = vec![

@@ -83,6 +83,8 @@ fn deadline(view: &NodeView<'_>, settings: &Settings) -> Timestamp {
     } else {
         settings.startup_grace
     };
+    // A machine that starves its processes of CPU also starves kubelets, whose signs of life are then late.
+    let grace = grace + settings.lost_time.since(view.last_sign);
     let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
     view.last_sign.saturating_add(grace).unwrap_or(Timestamp::MAX)
 }

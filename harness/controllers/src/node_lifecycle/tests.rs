@@ -202,6 +202,15 @@ fn a_lease_that_is_shown_again_without_a_renewal_is_no_sign_of_life() {
 }
 
 #[test]
+fn a_machine_that_starves_its_processes_extends_the_grace() {
+    let mut world = World::new();
+    world.settings.lost_time = LostTime::known(&[(at(20), Duration::from_secs(7))]);
+    world.post(0, "True");
+    world.run(0..=60);
+    assert_eq!(world.narrative[0], "57 StoppedPosting");
+}
+
+#[test]
 fn a_kubelet_that_never_posts_is_given_up_after_the_startup_grace_and_may_still_come() {
     let mut world = World::new();
     world.run(0..=300);

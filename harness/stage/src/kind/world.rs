@@ -17,7 +17,8 @@ use super::forward::Forward;
 use super::manifests::Settings;
 use super::pods::{FAKECLOUD, MCM, Pods};
 use crate::cloud::CloudClient;
-use crate::{Stage, deploy, setup, sim};
+use crate::cloud_config::cloud_config;
+use crate::{Stage, deploy, setup};
 
 /// From the last sign of life of a kubelet to Ready=Unknown, as `deploy/kind/cluster.yaml` sets it.
 pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -68,7 +69,7 @@ impl World {
             days: CERTIFICATE_DAYS,
         };
         let certificates = Certificates::issue(subject, clock.now()).map_err(|error| error.to_string())?;
-        let config = serde_saphyr::to_string(&sim::cloud_config(plan.cloud, &timeouts))
+        let config = serde_saphyr::to_string(&cloud_config(plan.cloud, &timeouts))
             .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
         let settings = Settings {
             namespace,

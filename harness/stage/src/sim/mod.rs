@@ -1,0 +1,293 @@
+//! The stage `sim`: the whole world in this process, on one thread, in virtual time, from one seed.
+//!
+//! Every part reaches the API server through a gate of its own, so that the trace has all requests,
+//! watch deliveries and cloud calls; mcm's gate can also crash it.
+
+mod calm;
+mod parts;
+mod start;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ::sim::{Gate, Trace};
+use apiserver::faults::Faults;
+use clock::{Clock, Pulses};
+use defects::{Defect, Planted};
+use futures::stream::{BoxStream, StreamExt};
+use jiff::Timestamp;
+use judge::ScenarioOutcome;
+use judge::evaluate::short;
+use scenario::job::Job;
+use scenario::observation::Request;
+use scenario::plan::Limits;
+use scenario::result::{Effect, EffectKind, TraceSummary};
+use scenario::step::{Crash, Process, ProcessAction};
+use scenario::{Step, Timeouts};
+use tokio::task::JoinSet;
+
+use self::calm::CalmWatch;
+use self::parts::Part;
+use crate::audit::Audit;
+use crate::cloud::CloudClient;
+use crate::clusters::Clusters;
+use crate::deploy::MCM_ACCOUNT;
+use crate::naming::agents_named;
+use crate::plan::{hits, schedule};
+use crate::result::StageResult;
+use crate::supervised::{self, Supervised, crash_at, tell_of_process};
+use crate::writes::Writes;
+use crate::{NAMESPACE, Performer, Stage, logs, pulses};
+
+/// Runs a job from its seed.
+pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
+    ::sim::run(job.plan.seed, |world| async move {
+        let trace = world.trace.clone();
+        let audit = Audit::new(NAMESPACE);
+        let writes = job.writes.then(Writes::default);
+        let stage = match plant(job.plan.mutant.as_deref()) {
+            Ok(planted) => start::start(world, job, &audit, writes.as_ref())
+                .await
+                .map(|stage| (stage, planted)),
+            Err(reason) => Err(reason),
+        };
+        let (outcome, effects, hits) = match stage {
+            Ok((mut stage, _planted)) => {
+                let outcome = Box::pin(perform_within_limits(&mut stage, job, performer, &trace)).await;
+                let outcome = outcome.map(|mut outcome| {
+                    tell_of_process(&mut outcome.narrative, &trace);
+                    stage.schedule.tell(&mut outcome.narrative);
+                    outcome
+                });
+                let faults = outcome
+                    .as_ref()
+                    .map(|outcome| outcome.world.faults.clone())
+                    .unwrap_or_default();
+                let hits = hits::count(
+                    &job.plan.disturbances,
+                    &faults,
+                    Some(&stage.api_faults),
+                    &stage.schedule,
+                    |process| Some(stage.gate_of(process)),
+                );
+                (
+                    outcome,
+                    stage.mcm.group.effect_list().into_iter().map(effect).collect(),
+                    hits,
+                )
+            }
+            Err(reason) => (Err(reason), Vec::new(), Vec::new()),
+        };
+        let summary = TraceSummary {
+            hash: trace.hash(),
+            entries: trace.len(),
+        };
+        let passed = outcome.as_ref().is_ok_and(|outcome| outcome.failure.is_none());
+        let logs = if passed { BTreeMap::new() } else { logs_of(&trace) };
+        StageResult {
+            trace: Some(summary),
+            effects,
+            writes: writes.as_ref().map(Writes::all).unwrap_or_default(),
+            hits,
+            requests: audit.accesses(),
+            refused: audit.refused(),
+            ..StageResult::new(outcome, logs)
+        }
+    })
+}
+
+fn effect(effect: ::sim::Effect) -> Effect {
+    Effect {
+        number: effect.number,
+        incarnation: effect.incarnation,
+        kind: match effect.kind {
+            ::sim::EffectKind::ApiWrite => EffectKind::ApiWrite,
+            ::sim::EffectKind::CloudCall => EffectKind::CloudCall,
+        },
+        description: effect.description,
+    }
+}
+
+/// Performs the job's scenario unless it runs away.
+async fn perform_within_limits(
+    stage: &mut SimStage,
+    job: &Job,
+    performer: &impl Performer,
+    trace: &Trace,
+) -> Result<ScenarioOutcome, String> {
+    let Limits {
+        virtual_time, events, ..
+    } = job.plan.limits;
+    let clock = stage.clock.clone();
+    tokio::select! {
+        biased;
+        outcome = performer.perform(stage, &job.plan.scenario) => Ok(outcome),
+        () = trace.outgrown(events) => Err(format!(
+            "it runs away: more than {events} events (limits.events) and no end"
+        )),
+        () = clock.sleep(virtual_time.0) => Err(format!(
+            "it runs away: {} of virtual time (limits.virtualTime) and no end",
+            short(virtual_time.0)
+        )),
+    }
+}
+
+/// What every part did, crashes included, and what it logged.
+fn logs_of(trace: &Trace) -> BTreeMap<String, Vec<u8>> {
+    let lines: String = trace.entries().iter().map(|entry| format!("{entry}\n")).collect();
+    BTreeMap::from([
+        ("trace.txt".to_owned(), lines.into_bytes()),
+        ("log.txt".to_owned(), logs::kept()),
+    ])
+}
+
+struct SimStage {
+    clock: Clock,
+    timeouts: Timeouts,
+    clusters: Clusters,
+    cloud: CloudClient,
+    trace: Trace,
+    mcm: Supervised,
+    builtin: Part,
+    kubelets: Part,
+    schedule: schedule::Log,
+    api_faults: Faults,
+    audit: Audit,
+    disturbed: bool,
+    /// Of mcm.
+    beats: Option<Pulses>,
+    calm: CalmWatch,
+    parts: JoinSet<String>,
+}
+
+impl SimStage {
+    /// The gate of a process; that of mcm is all replicas'.
+    fn gate_of(&self, process: Process) -> Gate {
+        match process {
+            Process::Mcm => self.mcm.group.clone(),
+            Process::Controllers => self.builtin.gate.clone(),
+            Process::Fakecloud => self.kubelets.gate.clone(),
+        }
+    }
+}
+
+impl Stage for SimStage {
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    fn namespace(&self) -> &str {
+        NAMESPACE
+    }
+
+    fn client(&self) -> kube::Client {
+        self.clusters.control().clone()
+    }
+
+    fn clusters(&self) -> Clusters {
+        self.clusters.clone()
+    }
+
+    fn cloud(&self) -> CloudClient {
+        self.cloud.clone()
+    }
+
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+        match process {
+            Process::Mcm => {
+                let (client, clock) = (self.clusters.control(), &self.clock);
+                self.mcm.perform(action, client, NAMESPACE, clock).await
+            }
+            Process::Controllers | Process::Fakecloud if action == ProcessAction::KillLeader => {
+                Err(format!("{process} has no leader: kill it"))
+            }
+            Process::Controllers => {
+                supervised::perform(action, std::iter::once(&self.builtin.handle), &self.clock).await;
+                Ok(())
+            }
+            Process::Fakecloud => {
+                supervised::perform(action, std::iter::once(&self.kubelets.handle), &self.clock).await;
+                Ok(())
+            }
+        }
+    }
+
+    fn crash(&mut self, crash: &Crash) -> Result<(), String> {
+        crash_at(&self.gate_of(crash.process), crash)
+    }
+
+    fn fault(&self, target: &str, what: &str) {
+        self.trace.fault(target, what);
+    }
+
+    fn ahead(&mut self, steps: &[Step]) {
+        let undisturbed = !pulses::any_disturbs(steps);
+        self.calm.undisturbed.store(undisturbed, Ordering::Relaxed);
+    }
+
+    fn api_faults(&self) -> Option<Faults> {
+        Some(self.api_faults.clone())
+    }
+
+    fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, String> {
+        match holder {
+            None => Ok(format!("*:{MCM_ACCOUNT}")),
+            Some(holder) => self.mcm.holder(holder).map(|member| agents_named(&member.name)),
+        }
+    }
+
+    fn requests(&mut self) -> Option<BoxStream<'static, Request>> {
+        Some(self.audit.follow().boxed())
+    }
+
+    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
+        if process != Process::Mcm {
+            self.gate_of(process).pause_for(time);
+            return Ok(());
+        }
+        let (client, clock) = (self.clusters.control(), &self.clock);
+        self.mcm.pause_leader(time, client, NAMESPACE, clock).await
+    }
+
+    fn is_disturbed(&self) -> bool {
+        self.disturbed
+    }
+
+    fn unheard_renewal(&self, holder: &str) -> Option<Timestamp> {
+        self.beats.as_ref()?.last(holder, self.clock.now())
+    }
+
+    fn has_crashed(&self, holder: &str) -> bool {
+        let incarnation: Option<u64> = holder.rsplit('_').next().and_then(|number| number.parse().ok());
+        let member = self.mcm.holder(holder).ok();
+        member
+            .zip(incarnation)
+            .is_some_and(|(member, incarnation)| member.handle.has_crashed(incarnation))
+    }
+
+    async fn trouble(&mut self) -> String {
+        match self.parts.join_next().await {
+            Some(Ok(reason)) => reason,
+            Some(Err(error)) => format!("a part of the world broke: {error}"),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Plants the defect of that name in this thread until the answer is dropped.
+fn plant(name: Option<&str>) -> Result<Planted, String> {
+    let find = |name| match Defect::of(name) {
+        _ if !defects::CAN_BE_PLANTED => Err(format!("this build has no mutants, so none called {name:?}")),
+        Some(defect) => Ok(defect),
+        None => {
+            let known: Vec<&str> = Defect::ALL.iter().map(|defect| defect.id()).collect();
+            Err(format!("there is no mutant {name:?}; there are {}", known.join(", ")))
+        }
+    };
+    Ok(defects::plant(name.map(find).transpose()?))
+}

@@ -1,0 +1,354 @@
+//! How a simulated world comes up. The order in which its parts start is part of every trace.
+
+use std::collections::HashSet;
+use std::hash::RandomState;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use apiserver::{Identity, Server};
+use clock::{Clock, Pulses, Seed};
+use fakecloud::Fakecloud;
+use mcm_driver::client::GrpcDriver;
+use scenario::job::Job;
+use scenario::plan::is_disturbing;
+use scenario::step::Process;
+use scenario::{PreservationDialect, Step, Timeouts};
+use sim::{Gate, Trace, World};
+use tokio::task::JoinSet;
+use tower::Layer;
+
+use super::SimStage;
+use super::calm::CalmWatch;
+use super::parts::{Incarnations, Part};
+use crate::audit::Audit;
+use crate::cloud::CloudClient;
+use crate::cloud_config::cloud_config;
+use crate::clusters::Clusters;
+use crate::naming::Calling;
+use crate::plan::effects::RESTART_DELAY;
+use crate::plan::{effects, hits, schedule};
+use crate::role::Role;
+use crate::supervised::Supervised;
+use crate::traced::Traced;
+use crate::writes::Writes;
+use crate::{NAMESPACE, controllers, deploy, names_of_mcm, pulses, setup};
+
+/// The name of another mcm that serves the same cluster.
+const NEIGHBOUR: &str = "neighbour";
+
+/// Starts the world of a job.
+///
+/// # Errors
+/// A sentence: which part does not come up.
+pub(super) async fn start(world: World, job: &Job, audit: &Audit, writes: Option<&Writes>) -> Result<SimStage, String> {
+    let mut starting = Starting::new(world, job, audit, writes)?;
+    let planes = starting.control_planes().await?;
+    let fakecloud = starting.fakecloud();
+    let cloud = CloudClient::new(fakecloud.control_server()).with_driver(fakecloud.driver_server());
+    let gate = starting.gate("kubelets").forgetful();
+    let kubelets = Part::kubelets(&gate, &planes.target, &fakecloud, &mut starting.parts);
+    let group = starting.gate("mcm");
+    hits::add_rules(&job.plan.disturbances, &starting.server.faults())?;
+    effects::arm(&job.plan.disturbances, &starting.timeouts, |process| match process {
+        Process::Mcm => group.clone(),
+        Process::Controllers => planes.builtin.gate.clone(),
+        Process::Fakecloud => kubelets.gate.clone(),
+    });
+    let mcm = starting.replicas(group, &planes, &fakecloud);
+    if let Some(namespace) = &job.plan.scenario.world.neighbour {
+        starting.neighbour(namespace, &fakecloud).await?;
+    }
+    let calm = starting.watch_calm();
+    let schedule = schedule::Log::default();
+    starting.follow_schedule(&cloud, &schedule);
+    Ok(SimStage {
+        clusters: planes.clusters,
+        cloud,
+        mcm,
+        builtin: planes.builtin,
+        kubelets,
+        schedule,
+        api_faults: starting.server.faults(),
+        audit: audit.clone(),
+        disturbed: is_disturbing(&job.plan.disturbances),
+        beats: starting.mcm_pulses,
+        calm,
+        clock: starting.clock,
+        timeouts: starting.timeouts,
+        trace: starting.trace,
+        parts: starting.parts,
+    })
+}
+
+/// A world of which some parts run.
+struct Starting<'a> {
+    job: &'a Job,
+    audit: &'a Audit,
+    writes: Option<&'a Writes>,
+    clock: Clock,
+    seed: Seed,
+    trace: Trace,
+    timeouts: Timeouts,
+    kubelet_pulses: Option<Pulses>,
+    mcm_pulses: Option<Pulses>,
+    /// The API server that holds machines.
+    server: Server,
+    /// A client of it, as the administrator.
+    client: kube::Client,
+    parts: JoinSet<String>,
+}
+
+/// The API servers that run, and their controllers.
+struct ControlPlanes {
+    /// The API server that nodes join.
+    target: Server,
+    clusters: Clusters,
+    /// The controllers of the cluster that nodes join.
+    builtin: Part,
+}
+
+impl<'a> Starting<'a> {
+    fn new(world: World, job: &'a Job, audit: &'a Audit, writes: Option<&'a Writes>) -> Result<Self, String> {
+        let World { clock, seed, trace } = world;
+        let timeouts = Timeouts::production();
+        if pulses::may_calm_down(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
+            clock.calm_down();
+        }
+        if job.hash_order {
+            iterate_in_hash_order(&trace);
+        }
+        let server = new_server("apiserver", job, audit, &clock, &seed, &trace)?;
+        let gate = gate("drydock", &server, &trace).forgetful();
+        Ok(Self {
+            kubelet_pulses: pulses::of_kubelets(job, clock.now(), &timeouts),
+            mcm_pulses: pulses::of_mcm(job, clock.now(), &timeouts),
+            client: client_of_server(&gate, &server, Identity::admin()),
+            job,
+            audit,
+            writes,
+            clock,
+            seed,
+            trace,
+            timeouts,
+            server,
+            parts: JoinSet::new(),
+        })
+    }
+
+    fn gate(&self, name: &str) -> Gate {
+        gate(name, &self.server, &self.trace)
+    }
+
+    /// One cluster, or, where nodes join another one, two.
+    async fn control_planes(&mut self) -> Result<ControlPlanes, String> {
+        let mut settings = controllers::settings(&self.timeouts, "");
+        settings.node_lifecycle.pulses.clone_from(&self.kubelet_pulses);
+        if self.job.target.is_none() {
+            Role::Both.install(&self.client, NAMESPACE).await?;
+            setup::install_fixtures(&self.client, NAMESPACE).await?;
+            let target = self.server.clone();
+            let builtin = self.controllers("controllers", &target, self.seed.clone(), settings);
+            controllers::furnished(&self.client, NAMESPACE).await?;
+            let clusters = Clusters::one(self.client.clone());
+            return Ok(ControlPlanes {
+                target,
+                clusters,
+                builtin,
+            });
+        }
+        Role::Control.install(&self.client, NAMESPACE).await?;
+        setup::install_fixtures(&self.client, NAMESPACE).await?;
+        let (control, own) = (self.server.clone(), controllers::settings(&self.timeouts, ""));
+        self.controllers("control controllers", &control, self.seed.child("control"), own);
+        controllers::furnished(&self.client, NAMESPACE).await?;
+        let target = new_server(
+            "target apiserver",
+            self.job,
+            self.audit,
+            &self.clock,
+            &self.seed,
+            &self.trace,
+        )?;
+        let gate = self.gate("drydock of the target").forgetful();
+        let client = client_of_server(&gate, &target, Identity::admin());
+        Role::Target.install(&client, NAMESPACE).await?;
+        let builtin = self.controllers("controllers", &target, self.seed.clone(), settings);
+        controllers::furnished(&client, NAMESPACE).await?;
+        Ok(ControlPlanes {
+            target,
+            clusters: Clusters::new(self.client.clone(), Some(client)),
+            builtin,
+        })
+    }
+
+    fn controllers(&mut self, name: &str, server: &Server, seed: Seed, settings: ::controllers::Settings) -> Part {
+        let gate = self.gate(name);
+        Part::controllers(&gate, server, &self.clock, &seed, settings, &mut self.parts)
+    }
+
+    fn fakecloud(&self) -> Fakecloud {
+        let fakecloud = Fakecloud::new(
+            cloud_config(&self.job.plan.scenario.world.cloud, &self.timeouts),
+            self.clock.clone(),
+            self.seed.child("fakecloud"),
+        );
+        match &self.kubelet_pulses {
+            Some(pulses) => fakecloud.with_pulses(pulses.clone()),
+            None => fakecloud,
+        }
+    }
+
+    fn options(&self) -> mcm::Options {
+        let mut options = setup::mcm_options(&self.timeouts, NAMESPACE);
+        options.preservation.dialect = dialect(self.job.plan.scenario.world.preservation);
+        options
+    }
+
+    /// All replicas of mcm.
+    fn replicas(&mut self, group: Gate, planes: &ControlPlanes, fakecloud: &Fakecloud) -> Supervised {
+        let mut mcm = Supervised::new(group.clone());
+        for name in names_of_mcm(self.job.plan.scenario.world.replicas) {
+            let replica = Incarnations {
+                gate: group.beside(&name),
+                clock: self.clock.clone(),
+                seed: self.seed.child(&name),
+                options: self.options(),
+                no_target: self.job.plan.scenario.world.no_target,
+                pulses: self.mcm_pulses.clone(),
+                writes: self.writes.cloned(),
+            };
+            let replica_gate = replica.gate.clone();
+            if let Some(pulses) = self.mcm_pulses.clone() {
+                let clock = self.clock.clone();
+                replica_gate.when_it_stands_still(move || pulses.end_all(clock.now()));
+            }
+            let (fakecloud, server, target) = (fakecloud.clone(), self.server.clone(), planes.target.clone());
+            let two = self.job.target.is_some();
+            let process = sim::process(&name, replica.gate.clone(), move || {
+                let driver_server = Calling::new(fakecloud.driver_server(), replica.identity());
+                let driver_server = replica.gate.cloud().layer(driver_server);
+                let control = replica.client(&server);
+                let clusters = Clusters::new(control, two.then(|| replica.client(&target)));
+                replica.next(&clusters, Arc::new(GrpcDriver::new(driver_server)))
+            })
+            .restart_delay(RESTART_DELAY)
+            .restart_after(if may_lose_leadership(self.job) {
+                |_| true
+            } else {
+                |_| false
+            });
+            mcm.add(&name, process.handle(), replica_gate);
+            self.parts
+                .spawn(async move { format!("{name} ended: {}", process.run().await) });
+        }
+        mcm
+    }
+
+    /// Another mcm, for machines in another namespace of the same cluster.
+    async fn neighbour(&mut self, namespace: &str, fakecloud: &Fakecloud) -> Result<(), String> {
+        setup::install_namespace(&self.client, namespace).await?;
+        deploy::apply(&self.client, &deploy::rbac(namespace)?).await?;
+        let neighbour = Incarnations {
+            gate: self.gate(NEIGHBOUR).forgetful(),
+            clock: self.clock.clone(),
+            seed: self.seed.child(NEIGHBOUR),
+            options: mcm::Options {
+                namespace: namespace.to_owned(),
+                ..self.options()
+            },
+            no_target: false,
+            pulses: None,
+            writes: None,
+        };
+        let (fakecloud, server) = (fakecloud.clone(), self.server.clone());
+        let process = sim::process(NEIGHBOUR, neighbour.gate.clone(), move || {
+            let clusters = Clusters::one(neighbour.client(&server));
+            neighbour.next(&clusters, Arc::new(GrpcDriver::new(fakecloud.driver_server())))
+        });
+        self.parts
+            .spawn(async move { format!("{NEIGHBOUR} ended: {}", process.run().await) });
+        Ok(())
+    }
+
+    fn watch_calm(&mut self) -> CalmWatch {
+        let calm = CalmWatch {
+            clock: self.clock.clone(),
+            faults: self.server.faults(),
+            pulses: [self.kubelet_pulses.clone(), self.mcm_pulses.clone()],
+            undisturbed: Arc::new(AtomicBool::new(false)),
+        };
+        if pulses::may_calm_down(self.job) {
+            self.parts.spawn(calm.clone().watch());
+        }
+        calm
+    }
+
+    /// Carries out the disturbances of the plan that come at a time.
+    fn follow_schedule(&mut self, cloud: &CloudClient, log: &schedule::Log) {
+        let handles = schedule::Handles {
+            clock: self.clock.clone(),
+            cloud: cloud.clone(),
+            timeouts: self.timeouts.clone(),
+        };
+        let disturbances = self.job.plan.disturbances.clone();
+        let (trace, log) = (self.trace.clone(), log.clone());
+        self.parts.spawn(async move {
+            schedule::run(&disturbances, &handles, &log, |target, what| trace.fault(target, what)).await
+        });
+    }
+}
+
+fn new_server(
+    name: &str,
+    job: &Job,
+    audit: &Audit,
+    clock: &Clock,
+    seed: &Seed,
+    trace: &Trace,
+) -> Result<Server, String> {
+    let observer = Traced {
+        audit: audit.clone(),
+        trace: trace.clone(),
+    };
+    let options = apiserver::Options {
+        observer: Some(Arc::new(observer)),
+        lasting_watches: !job.every_renewal,
+        ..controllers::server_options(clock.clone(), seed.child(name), audit)
+    };
+    Server::new(options).map_err(|error| error.to_string())
+}
+
+fn gate(name: &str, server: &Server, trace: &Trace) -> Gate {
+    let server = server.clone();
+    Gate::with_revision(name, trace.clone(), move || Some(server.revision()))
+}
+
+/// A client of a server through a gate.
+fn client_of_server(gate: &Gate, server: &Server, identity: Identity) -> kube::Client {
+    kube::Client::new(gate.api().layer(server.service(identity)), NAMESPACE)
+}
+
+/// Whether mcm may lose its Lease by what disturbs it. It then ends, and whatever supervises it starts it again.
+fn may_lose_leadership(job: &Job) -> bool {
+    let cuts = |step: &Step| matches!(step, Step::ApiFault(_) | Step::Pause(_));
+    !job.plan.disturbances.is_empty() || job.plan.scenario.steps.iter().any(cuts)
+}
+
+fn dialect(dialect: PreservationDialect) -> mcm::PreservationDialect {
+    match dialect {
+        PreservationDialect::V2 => mcm::PreservationDialect::V2,
+        PreservationDialect::Upstream => mcm::PreservationDialect::Upstream,
+        PreservationDialect::Off => mcm::PreservationDialect::Off,
+    }
+}
+
+/// A defect planted on purpose: what happens depends on hash keys that the seed does not govern, as
+/// those of a thread that somebody started behind the simulation's back.
+fn iterate_in_hash_order(trace: &Trace) {
+    let foreign = std::thread::spawn(RandomState::new).join().unwrap_or_default();
+    let mut names = HashSet::with_hasher(foreign);
+    names.extend((0..100).map(|number| format!("machine-{number}")));
+    for name in &names {
+        trace.record("hash-order", name.as_str());
+    }
+}
