@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Node;
+use runtime::backoff::doubled;
 use serde_json::Value;
 
 use super::facts::{NodeFacts, PodKey};
@@ -138,7 +139,7 @@ impl Fleet {
         }
         self.numbers += 1;
         self.slow.insert(self.numbers, (run, request));
-        self.wheel.set(Timer::Send(self.numbers), later(now, delay));
+        self.timers.set(Timer::Send(self.numbers), later(now, delay));
     }
 
     pub(super) fn send(&mut self, run: Run, request: Request) {
@@ -152,6 +153,5 @@ impl Fleet {
 
 /// How long to wait after so many failures in a row: a second, two, four, ..., at most `most`.
 pub(super) fn backoff(failures: u32, most: Duration) -> Duration {
-    let seconds = 1u64 << failures.saturating_sub(1).min(10);
-    Duration::from_secs(seconds).min(most)
+    doubled(Duration::from_secs(1), failures.saturating_sub(1), most)
 }

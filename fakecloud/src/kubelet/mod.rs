@@ -23,7 +23,6 @@ mod steps;
 mod tests;
 mod token;
 mod view;
-mod wheel;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -50,7 +49,6 @@ pub(crate) use self::kill::PodError;
 use self::objects::Host;
 pub(crate) use self::objects::{CLOUD, UNINITIALIZED};
 pub(crate) use self::view::KubeletView;
-pub(crate) use self::wheel::Wheel;
 use crate::Fakecloud;
 use crate::model::{Cloud, Vm};
 

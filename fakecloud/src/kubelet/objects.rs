@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use jiff::fmt::temporal::DateTimePrinter;
 use k8s_openapi::api::core::v1::Node;
+use runtime::time::micro_time_text;
 use serde_json::{Value, json};
 
 use super::conditions::{self, Readiness, Wanted};
@@ -233,7 +233,7 @@ impl Renewal {
     /// A merge patch; as small as it can be.
     pub(super) fn patch(&self) -> Value {
         if self.known {
-            json!({"spec": {"holderIdentity": self.node, "renewTime": micros(self.time)}})
+            json!({"spec": {"holderIdentity": self.node, "renewTime": micro_time_text(self.time)}})
         } else {
             self.whole()
         }
@@ -252,18 +252,8 @@ impl Renewal {
             "spec": {
                 "holderIdentity": self.node,
                 "leaseDurationSeconds": self.duration_seconds,
-                "renewTime": micros(self.time),
+                "renewTime": micro_time_text(self.time),
             },
         })
     }
-}
-
-/// A `metav1.Time`: whole seconds.
-pub(super) fn seconds(time: Timestamp) -> String {
-    DateTimePrinter::new().precision(Some(0)).timestamp_to_string(&time)
-}
-
-/// A `metav1.MicroTime`.
-fn micros(time: Timestamp) -> String {
-    DateTimePrinter::new().precision(Some(6)).timestamp_to_string(&time)
 }

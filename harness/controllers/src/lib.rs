@@ -75,14 +75,10 @@
 //!   (resource version): on a conflict the key is decided on again.
 //! - Write nothing when nothing would change: a key is looked at often.
 
-// Its compiled code is shared; see `runtime::codec`.
-use runtime as _;
-
 mod catalog;
 mod foundation;
 #[cfg(test)]
 mod idle;
-mod selector;
 mod settings;
 
 pub mod disruption;
@@ -106,7 +102,6 @@ pub use foundation::{
     Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Severity, Target, Transition, View,
 };
 use foundation::{AnyWorker, Worker};
-pub use selector::Selector;
 pub use settings::{Name, Settings};
 
 /// Runs the enabled controllers until they are cancelled. Errors are logged and tried again.

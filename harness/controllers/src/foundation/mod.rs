@@ -18,7 +18,6 @@ mod perform;
 mod recorder;
 mod resource;
 pub(crate) mod run;
-mod schedule;
 mod worker;
 
 pub(crate) use action::reference_of;

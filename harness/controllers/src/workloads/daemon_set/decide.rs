@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetSpec};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use runtime::backoff::{Limits, Pause};
 
 use super::eligible::{Eligibility, eligibility};
 use super::pod::{self, HASH};
@@ -21,8 +23,11 @@ use crate::workloads::revisions::{self, Current};
 /// At most so many pods are created, and so many deleted, at one look.
 const BURST: usize = 250;
 /// How long a daemon's pod that failed is left alone before it is replaced once more.
-const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(15);
+const BACKOFF: Limits = Limits {
+    first: Duration::from_secs(1),
+    longest: Duration::from_mins(15),
+    forgotten_after: Duration::from_mins(30),
+};
 
 /// What a decision about a DaemonSet rests on.
 #[derive(Clone, Debug)]
@@ -36,29 +41,12 @@ pub struct View {
     /// Every node.
     pub nodes: Vec<Arc<Node>>,
     /// Where its pods failed lately.
-    pub backoffs: BTreeMap<String, Backoff>,
+    pub backoffs: BTreeMap<String, Pause>,
 }
 
-/// How often in a row, and when last, a failed pod was replaced on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    wait: SignedDuration,
-    since: Timestamp,
-}
-
-impl Backoff {
-    /// The back-off after one more replacement at `now`. It starts anew after a good while.
-    pub fn after(before: Option<Self>, now: Timestamp) -> Self {
-        let wait = before
-            .filter(|before| now.duration_since(before.since) <= LONGEST_WAIT * 2)
-            .map_or(FIRST_WAIT, |before| (before.wait * 2).min(LONGEST_WAIT));
-        Self { wait, since: now }
-    }
-
-    /// When the wait is over.
-    pub(super) fn until(self) -> Timestamp {
-        self.since.saturating_add(self.wait).unwrap_or(Timestamp::MAX)
-    }
+/// The back-off after one more replacement of a failed pod on a node, at `now`.
+pub fn backoff(before: Option<Pause>, now: Timestamp) -> Pause {
+    Pause::after(before, now, now, &BACKOFF)
 }
 
 /// What to do about a DaemonSet.
@@ -81,7 +69,7 @@ pub(super) struct Scene<'a> {
     pub nodes: BTreeMap<String, Eligibility>,
     /// Its pods, by the node that they are on or meant for.
     pub pods: BTreeMap<String, Vec<Arc<Pod>>>,
-    pub backoffs: &'a BTreeMap<String, Backoff>,
+    pub backoffs: &'a BTreeMap<String, Pause>,
     pub now: Timestamp,
 }
 
@@ -107,7 +95,7 @@ pub fn decide(view: &View, now: Timestamp) -> Decision {
     let Some(spec) = &view.set.spec else { return decision };
     let owner = Owner::of(&*view.set);
     let plan = &mut decision.plan;
-    if meta::selects_all(&spec.selector) {
+    if runtime::selector::is_empty(&spec.selector) {
         let message = "This daemon set is selecting all pods. A non-empty selector is required.";
         let observed = view.set.status.as_ref().and_then(|status| status.observed_generation);
         if observed < view.set.metadata.generation {

@@ -13,4 +13,4 @@ mod update;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Backoff, View, decide};
+pub use decide::{View, backoff, decide};
