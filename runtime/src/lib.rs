@@ -2,6 +2,8 @@
 
 pub mod backoff;
 pub mod codec;
+pub mod election;
+pub mod error;
 pub mod ownership;
 pub mod selector;
 pub mod time;
