@@ -5,9 +5,6 @@
 //! at it in process or over gRPC. What must not: rules of the cloud's behaviour (in [`model`]) and
 //! of kubelets (in `kubelet`), machine controllers, and the harness.
 
-// Its compiled code is shared; see `runtime::codec`.
-use runtime as _;
-
 pub mod certificates;
 pub mod cli;
 mod cloud_controller;

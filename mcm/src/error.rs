@@ -1,6 +1,7 @@
 //! Why the controller ends, in one clear line each.
 
-use std::error::Error as _;
+use runtime::election::LeadershipLost;
+pub(crate) use runtime::error::{brief, is_already_exists, is_conflict, is_not_found, is_too_many_requests};
 
 /// What ends [`crate::run()`] or keeps it from starting.
 #[derive(Debug, thiserror::Error)]
@@ -60,43 +61,8 @@ pub enum Error {
     },
 }
 
-/// An API error in one line, with its cause: `ServiceError` alone helps nobody.
-pub(crate) fn brief(error: &kube::Error) -> String {
-    if let kube::Error::Api(status) = error {
-        return format!("{} ({} {})", status.message, status.code, status.reason);
+impl From<LeadershipLost> for Error {
+    fn from(lost: LeadershipLost) -> Self {
+        Self::LeadershipLost(lost.0)
     }
-    let mut text = match error {
-        kube::Error::Service(cause) => cause.to_string(),
-        other => other.to_string(),
-    };
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// Whether somebody else wrote the object meanwhile.
-pub(crate) fn is_conflict(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason != "AlreadyExists")
-}
-
-/// Whether an object of that name is there already.
-pub(crate) fn is_already_exists(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.reason == "AlreadyExists")
-}
-
-/// Whether the object is not there.
-pub(crate) fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
-}
-
-/// Whether the server does not allow it now (429): of an eviction, that a disruption budget does not.
-pub(crate) fn is_too_many_requests(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 429)
 }

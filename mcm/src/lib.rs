@@ -10,9 +10,6 @@
 #[macro_use]
 extern crate defects;
 
-// Its compiled code is shared; see `runtime::codec`.
-use runtime as _;
-
 mod cache;
 mod cluster;
 mod error;

@@ -8,9 +8,10 @@ use mcm_core::machine::{Retry, Settings};
 use mcm_core::safety::{api_health, orphans};
 use mcm_driver::Driver;
 use parking_lot::Mutex;
+use runtime::election::{self, Candidacy, Elector, Tenure};
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, Elector, EventRecorder, Layers, RateLimit, Tenure, layered};
+use crate::cluster::{CONTROLLER_AGENT, ELECTION_AGENT, EventRecorder, Layers, RateLimit, layered};
 use crate::execute::ActionExecutor;
 use crate::memory::{CreatedVms, LastTimes, MachineNames, PendingStatuses, UpdateSupport};
 use crate::metrics::Activity;
@@ -18,6 +19,9 @@ use crate::reconcile::{Controllers, OvershootGuard, WorkerSlots};
 use crate::safety::{self, Safety};
 use crate::view::{ClusterState, EnabledControllers};
 use crate::{Controller, Error, Metrics, Options};
+
+/// The Lease that all processes compete for.
+const LEASE: &str = "machine-controller-manager";
 
 /// What a controller is given beside its flags.
 #[derive(Clone)]
@@ -57,15 +61,15 @@ impl std::fmt::Debug for Environment {
 /// When the flags contradict each other, or when leadership is lost.
 pub async fn run(options: Options, environment: Environment, cancel: CancellationToken) -> Result<(), Error> {
     options.validate()?;
-    let election = &options.leader_election;
-    let readiness = environment.metrics.readiness();
-    if !election.enabled || defect!(LeadsWithoutLease) {
+    let given = &options.leader_election;
+    let observed = environment.metrics.readiness().clone();
+    if !given.enabled || defect!(LeadsWithoutLease) {
         return work(&options, &environment, Tenure::unlimited(), cancel).await;
     }
-    let settings = mcm_core::election::Settings {
-        lease_duration: election.lease_duration.0,
-        renew_deadline: election.renew_deadline.0,
-        retry_period: election.retry_period.0,
+    let settings = election::Settings {
+        lease_duration: given.lease_duration.0,
+        renew_deadline: given.renew_deadline.0,
+        retry_period: given.retry_period.0,
     };
     let no_limit = RateLimit::new(0.0, 0);
     let client = behind_layers(&environment, "control", ELECTION_AGENT, no_limit, &environment.control);
@@ -73,15 +77,25 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
     let elector = Elector::new(
         client,
         &options.namespace,
+        LEASE,
         identity,
         settings,
         environment.clock.clone(),
-        readiness.clone(),
     )
+    .observed_by(move |candidacy| observed.set(activity_of(candidacy)))
+    .lingering(defect!(LeadershipCheckedOncePerPass))
     .beating(environment.pulses.clone());
     elector
         .lead(cancel.clone(), |tenure| work(&options, &environment, tenure, cancel))
         .await
+}
+
+/// What a candidate that does not lead is doing.
+pub(crate) fn activity_of(candidacy: Candidacy) -> Activity {
+    match candidacy {
+        Candidacy::Unknown => Activity::Starting,
+        Candidacy::Standby => Activity::Standby,
+    }
 }
 
 async fn work(

@@ -1,4 +1,11 @@
 //! What every controller shell needs, whatever it controls. Knows Kubernetes, not machines.
 
+pub mod backoff;
 pub mod codec;
+pub mod election;
+pub mod error;
+pub mod ownership;
+pub mod selector;
+pub mod time;
+pub mod timers;
 pub mod watch;

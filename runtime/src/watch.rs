@@ -9,6 +9,8 @@ use kube::runtime::watcher::{Config, Event, Result, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
+use crate::backoff::doubled;
+
 /// The longest wait between two attempts.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -46,12 +48,12 @@ fn answers<K>(events: impl Stream<Item = Result<Event<K>>>) -> impl Stream<Item 
 #[derive(Debug)]
 struct Doubling {
     first: Duration,
-    next: Duration,
+    failures: u32,
 }
 
 impl From<Duration> for Doubling {
     fn from(first: Duration) -> Self {
-        Self { first, next: first }
+        Self { first, failures: 0 }
     }
 }
 
@@ -59,15 +61,15 @@ impl Iterator for Doubling {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let wait = self.next.min(LONGEST);
-        self.next = wait * 2;
+        let wait = doubled(self.first, self.failures, LONGEST);
+        self.failures = self.failures.saturating_add(1);
         Some(wait)
     }
 }
 
 impl Backoff for Doubling {
     fn reset(&mut self) {
-        self.next = self.first;
+        self.failures = 0;
     }
 }
 

@@ -11,7 +11,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("clock", &[]),
     ("logs", &[]),
     ("quantity", &[]),
-    ("runtime", &[]),
+    ("runtime", &["clock"]),
     ("mcm-api", &[]),
     ("defects", &[]),
     ("mcm-core", &["defects", "mcm-api", "quantity"]),

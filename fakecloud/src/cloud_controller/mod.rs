@@ -21,6 +21,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Error};
+use runtime::timers::Timers;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +29,7 @@ pub(crate) use self::settings::Settings;
 
 use self::decide::{Action, Completion, Ledger, NodeView, decide};
 use crate::Fakecloud;
-use crate::kubelet::{UNINITIALIZED, Wheel, watch, watch_config};
+use crate::kubelet::{UNINITIALIZED, watch, watch_config};
 use crate::model::later;
 
 /// How many calls are under way at once.
@@ -54,7 +55,7 @@ pub(crate) async fn run(cloud: Fakecloud, settings: Settings, client: Client, to
             };
             calls.push(perform(client.clone(), name, node, action));
         }
-        let next = controller.wheel.next().filter(|_| calls.len() < CONCURRENCY);
+        let next = controller.timers.next().filter(|_| calls.len() < CONCURRENCY);
         let clock = cloud.clock();
         // In this order, not at random: a simulated run must replay.
         tokio::select! {
@@ -76,7 +77,7 @@ struct Controller {
     settings: Settings,
     nodes: BTreeMap<String, NodeView>,
     by_vm: BTreeMap<String, BTreeSet<String>>,
-    wheel: Wheel<String>,
+    timers: Timers<String>,
     /// Those with a call under way.
     busy: BTreeSet<String>,
     /// The version that was changed last, until the watch shows another.
@@ -91,7 +92,7 @@ impl Controller {
             settings,
             nodes: BTreeMap::new(),
             by_vm: BTreeMap::new(),
-            wheel: Wheel::new(),
+            timers: Timers::default(),
             busy: BTreeSet::new(),
             settled: BTreeMap::new(),
             missing: BTreeSet::new(),
@@ -159,7 +160,7 @@ impl Controller {
     fn end(&mut self, name: &str) {
         self.forget(name);
         self.settled.remove(name);
-        self.wheel.cancel(&name.to_owned());
+        self.timers.cancel(&name.to_owned());
     }
 
     fn forget(&mut self, name: &str) {
@@ -177,12 +178,12 @@ impl Controller {
     fn consider(&mut self, cloud: &Fakecloud, name: &str) {
         let now = cloud.clock().now();
         match self.decide(cloud, name) {
-            Some(Action::Initialize(_)) => self.wheel.set_earlier(name.to_owned(), now),
+            Some(Action::Initialize(_)) => self.timers.set_earlier(name.to_owned(), now),
             Some(Action::Delete(_) | Action::Taint(..)) => {
                 let at = later(now, self.settings.monitor_period);
-                self.wheel.set_earlier(name.to_owned(), at);
+                self.timers.set_earlier(name.to_owned(), at);
             }
-            None => self.wheel.cancel(&name.to_owned()),
+            None => self.timers.cancel(&name.to_owned()),
         }
     }
 
@@ -206,7 +207,7 @@ impl Controller {
 
     /// The next Node whose time has come, with what is still to be done.
     fn next_action(&mut self, cloud: &Fakecloud) -> Option<(String, NodeView, Action)> {
-        while let Some(name) = self.wheel.pop(cloud.clock().now()) {
+        while let Some(name) = self.timers.pop(cloud.clock().now()) {
             if let (Some(action), Some(node)) = (self.decide(cloud, &name), self.nodes.get(&name).cloned()) {
                 self.busy.insert(name.clone());
                 return Some((name, node, action));
@@ -235,7 +236,7 @@ impl Controller {
                 // A conflict is ordinary: the watch brings the Node as it is, and it is decided anew.
                 tracing::debug!(%error, node = name, "a Node could not be changed");
                 let at = later(cloud.clock().now(), RETRY);
-                self.wheel.set_earlier(name, at);
+                self.timers.set_earlier(name, at);
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Node;
+use runtime::backoff::doubled;
 use serde_json::Value;
 
 use super::facts::{NodeFacts, PodKey};
@@ -93,6 +94,5 @@ pub(super) enum Gate {
 
 /// How long to wait after so many failures in a row: a second, two, four, ..., at most `most`.
 pub(super) fn backoff(failures: u32, most: Duration) -> Duration {
-    let seconds = 1u64 << failures.saturating_sub(1).min(10);
-    Duration::from_secs(seconds).min(most)
+    doubled(Duration::from_secs(1), failures.saturating_sub(1), most)
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use runtime::time::time_text;
 use serde_json::{Value, json};
 
 use super::facts::NodeFacts;
-use super::times::seconds;
 use crate::model::NodeCondition;
 
 /// A condition as a healthy kubelet reports it.
@@ -144,7 +144,7 @@ pub(super) fn are_shown(wanted: &Wanted<'_>, known: &NodeFacts) -> bool {
 /// The conditions of a strategic merge patch, as of `now` by the kubelet's clock. A transition time
 /// is given only where the status differs from what is known.
 pub(super) fn patch(wanted: &Wanted<'_>, known: &NodeFacts, now: Timestamp) -> Vec<Value> {
-    let time = seconds(now);
+    let time = time_text(now);
     let conditions = wanted.iter().filter_map(|(kind, wanted)| {
         let shown = known.conditions.get(*kind);
         match wanted {

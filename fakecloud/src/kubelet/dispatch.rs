@@ -50,7 +50,7 @@ impl Fleet {
         }
         self.numbers += 1;
         self.slow.insert(self.numbers, (run, request));
-        self.wheel.set(Timer::Send(self.numbers), later(now, delay));
+        self.timers.set(Timer::Send(self.numbers), later(now, delay));
     }
 
     pub(super) fn send(&mut self, run: Run, request: Request) {

@@ -36,14 +36,14 @@ impl Fleet {
         let wait = if kubelet.lease_known {
             kubelet.failures.lease = 0;
             if let Some(until) = self.beats_unheard(vm, now) {
-                return self.wheel.set(Timer::Lease(vm), until);
+                return self.timers.set(Timer::Lease(vm), until);
             }
             period
         } else {
             kubelet.failures.lease += 1;
             backoff(kubelet.failures.lease, period)
         };
-        self.wheel.set(Timer::Lease(vm), later(now, wait));
+        self.timers.set(Timer::Lease(vm), later(now, wait));
     }
 
     /// A kubelet in good health needs not renew its Lease until then.
@@ -59,7 +59,7 @@ impl Fleet {
         let Some(pulses) = &self.pulses else { return };
         let node = self.kubelets.get(&vm).and_then(Kubelet::registered);
         if let Some(next) = node.and_then(|node| pulses.end(&node.uid, now)) {
-            self.wheel.set(Timer::Lease(vm), next);
+            self.timers.set(Timer::Lease(vm), next);
         }
     }
 
@@ -81,7 +81,7 @@ impl Fleet {
         if kubelet.status_under_way {
             kubelet.status_due = true;
         } else {
-            self.wheel.set_earlier(Timer::Status(vm), now);
+            self.timers.set_earlier(Timer::Status(vm), now);
         }
     }
 
@@ -97,7 +97,7 @@ impl Fleet {
             .status_written
             .map_or(now, |written| later(written, sync))
             .max(now);
-        self.wheel.set_earlier(Timer::Status(vm), next);
+        self.timers.set_earlier(Timer::Status(vm), next);
     }
 
     pub(super) fn write_status(&mut self, vm: u64, now: Timestamp) {
@@ -113,7 +113,7 @@ impl Fleet {
         let is_repeated = content.is_some() && content == kubelet.status_content;
         if is_repeated && self.is_unheard(vm) && conditions::are_shown(&kubelet.wanted(), known) {
             return self
-                .wheel
+                .timers
                 .set(Timer::Status(vm), later(now, self.settings.status_period));
         }
         let name = kubelet.host.node.clone();
@@ -155,7 +155,7 @@ impl Fleet {
             }
         };
         let next = if due { now } else { later(now, wait) };
-        self.wheel.set(Timer::Status(vm), next);
+        self.timers.set(Timer::Status(vm), next);
     }
 }
 

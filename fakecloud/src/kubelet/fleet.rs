@@ -16,8 +16,8 @@ use super::objects::Host;
 use super::settings::Settings;
 use super::token::{self, Credentials, Token};
 use super::tracked::Pods;
-use super::wheel::Wheel;
 use crate::model::{Availability, KubeletFaults, NodeCondition, Vm, VmState};
+use runtime::timers::Timers;
 
 /// What a deadline is for; VMs and pods by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +97,7 @@ pub(crate) struct Fleet {
     /// The VMs whose kubelets want to be that Node.
     pub(super) nodes: BTreeMap<String, BTreeSet<u64>>,
     pub(super) pods: Pods,
-    pub(super) wheel: Wheel<Timer>,
+    pub(super) timers: Timers<Timer>,
     pub(super) effects: Vec<Effect>,
     /// Calls of slow kubelets that have not gone out.
     pub(super) slow: BTreeMap<u64, (Run, Request)>,
@@ -117,7 +117,7 @@ impl Fleet {
             kubelets: BTreeMap::new(),
             nodes: BTreeMap::new(),
             pods: Pods::default(),
-            wheel: Wheel::new(),
+            timers: Timers::default(),
             effects: Vec::new(),
             slow: BTreeMap::new(),
             unreachable: Vec::new(),
@@ -132,7 +132,7 @@ impl Fleet {
 
     /// When something is to be done next.
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {
-        self.wheel.next()
+        self.timers.next()
     }
 
     /// A VM is as it is: its kubelet starts, goes on, restarts or stops.
@@ -178,7 +178,7 @@ impl Fleet {
 
     /// Does what is due.
     pub(super) fn advance(&mut self, now: Timestamp) {
-        while let Some(timer) = self.wheel.pop(now) {
+        while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Outage(vm) => self.follow_outage(vm, now),
                 Timer::Pod(pod) => self.pod_due(pod, now),

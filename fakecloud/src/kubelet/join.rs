@@ -73,8 +73,8 @@ impl Fleet {
                     let vm = kubelet.host.vm.clone();
                     self.effects.push(Effect::Joined { vm });
                 }
-                self.wheel.set(Timer::Lease(vm), now);
-                self.wheel.set(Timer::Status(vm), now);
+                self.timers.set(Timer::Lease(vm), now);
+                self.timers.set(Timer::Status(vm), now);
                 self.hear_pods(&name, now);
             }
             Outcome::Node(facts) if kubelet.faults.take_over() => {
@@ -107,7 +107,7 @@ impl Fleet {
         };
         kubelet.stage = Stage::Joining;
         if let Some(now) = now {
-            self.wheel.set(Timer::Join(vm), later(now, self.settings.join_retry));
+            self.timers.set(Timer::Join(vm), later(now, self.settings.join_retry));
         }
         if kubelet.refused.as_deref() != Some(reason) {
             kubelet.refused = Some(reason.to_owned());
@@ -123,7 +123,7 @@ impl Fleet {
         kubelet.stage = Stage::Joining;
         kubelet.failures.join += 1;
         let wait = backoff(kubelet.failures.join, self.settings.join_retry);
-        self.wheel.set(Timer::Join(vm), later(now, wait));
+        self.timers.set(Timer::Join(vm), later(now, wait));
     }
 
     /// The Node was deleted under the kubelet.
@@ -139,12 +139,12 @@ impl Fleet {
         kubelet.lease_under_way = false;
         let node = kubelet.host.node.clone();
         for timer in [Timer::Join, Timer::Lease, Timer::Status] {
-            self.wheel.cancel(&timer(vm));
+            self.timers.cancel(&timer(vm));
         }
         self.cancel_pods(&node);
         if zombie {
             let at = later(now, self.settings.start_delay);
-            self.wheel.set(Timer::Join(vm), at);
+            self.timers.set(Timer::Join(vm), at);
             self.report(vm, "NodeGone", "its Node was deleted; it registers again");
         } else {
             let message = "its Node was deleted; it registers again when it is restarted";

@@ -54,7 +54,7 @@ impl Fleet {
         if !pod.run.as_mut().is_some_and(|(_, run)| run.kill(index, reason, now)) {
             return Err(PodError::NotRunning(name, found));
         }
-        self.wheel.set_earlier(Timer::Pod(number), now);
+        self.timers.set_earlier(Timer::Pod(number), now);
         Ok(found)
     }
 }

@@ -25,11 +25,9 @@ mod settings;
 mod steps;
 #[cfg(test)]
 mod tests;
-mod times;
 mod token;
 mod tracked;
 mod view;
-mod wheel;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -57,7 +55,6 @@ use self::objects::Host;
 pub(crate) use self::objects::{CLOUD, UNINITIALIZED};
 pub(crate) use self::settings::Settings;
 pub(crate) use self::view::KubeletView;
-pub(crate) use self::wheel::Wheel;
 use crate::Fakecloud;
 use crate::model::{Cloud, Vm};
 

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
+use runtime::time::micro_time_text;
 use serde_json::{Value, json};
 
 use super::conditions::{self, Readiness, Wanted};
 use super::facts::NodeFacts;
 use super::settings::Settings;
-use super::times::micros;
 use crate::SIMULATED;
 use crate::model::{MachineType, Taint, Vm};
 
@@ -233,7 +233,7 @@ impl Renewal {
     /// A merge patch; as small as it can be.
     pub(super) fn patch(&self) -> Value {
         if self.known {
-            json!({"spec": {"holderIdentity": self.node, "renewTime": micros(self.time)}})
+            json!({"spec": {"holderIdentity": self.node, "renewTime": micro_time_text(self.time)}})
         } else {
             self.whole()
         }
@@ -252,7 +252,7 @@ impl Renewal {
             "spec": {
                 "holderIdentity": self.node,
                 "leaseDurationSeconds": self.duration_seconds,
-                "renewTime": micros(self.time),
+                "renewTime": micro_time_text(self.time),
             },
         })
     }

@@ -21,8 +21,8 @@ impl Fleet {
         let (target, next) = kubelet.faults.availability(now);
         let timer = Timer::Outage(vm);
         match next {
-            Some(next) => self.wheel.set(timer, next),
-            None => self.wheel.cancel(&timer),
+            Some(next) => self.timers.set(timer, next),
+            None => self.timers.cancel(&timer),
         }
         let before = std::mem::replace(&mut kubelet.availability, target);
         if before != target {
@@ -79,7 +79,7 @@ impl Fleet {
         kubelet.status_due = false;
         kubelet.unseen_end = false;
         kubelet.held.clear();
-        self.wheel.set(Timer::Join(vm), later(now, self.settings.start_delay));
+        self.timers.set(Timer::Join(vm), later(now, self.settings.start_delay));
         self.report(vm, "Started", "the kubelet starts");
         self.recover(vm, later(now, self.settings.start_delay));
     }
@@ -107,7 +107,7 @@ impl Fleet {
     pub(super) fn power_off(&mut self, vm: u64, now: Timestamp) {
         self.speak_up(vm, now);
         self.stop(vm);
-        self.wheel.cancel(&Timer::Outage(vm));
+        self.timers.cancel(&Timer::Outage(vm));
         if let Some(node) = self.kubelets.get(&vm).map(|kubelet| kubelet.host.node.clone()) {
             self.lose_containers(&node, vm, now);
         }
@@ -154,12 +154,12 @@ impl Fleet {
             Stage::Off | Stage::Joining | Stage::Asking(_) | Stage::NodeGone => &[],
         };
         for timer in missed {
-            if !self.wheel.is_set(timer) {
-                self.wheel.set(*timer, now);
+            if !self.timers.is_set(timer) {
+                self.timers.set(*timer, now);
             }
         }
-        if kubelet.recovering && !self.wheel.is_set(&Timer::Recovered(vm)) {
-            self.wheel.set(Timer::Recovered(vm), now);
+        if kubelet.recovering && !self.timers.is_set(&Timer::Recovered(vm)) {
+            self.timers.set(Timer::Recovered(vm), now);
         }
     }
 
@@ -171,9 +171,9 @@ impl Fleet {
         let takes = kubelet.faults.recovery();
         kubelet.recovering = !takes.is_zero();
         if takes.is_zero() {
-            self.wheel.cancel(&Timer::Recovered(vm));
+            self.timers.cancel(&Timer::Recovered(vm));
         } else {
-            self.wheel.set(Timer::Recovered(vm), later(from, takes));
+            self.timers.set(Timer::Recovered(vm), later(from, takes));
         }
     }
 
@@ -189,7 +189,7 @@ impl Fleet {
 
     pub(super) fn stop_duties(&mut self, vm: u64) {
         for timer in [Timer::Join, Timer::Lease, Timer::Status, Timer::Recovered] {
-            self.wheel.cancel(&timer(vm));
+            self.timers.cancel(&timer(vm));
         }
     }
 }

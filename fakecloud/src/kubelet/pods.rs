@@ -74,7 +74,7 @@ impl Fleet {
 
     fn drop_pod(&mut self, key: &PodKey) {
         if let Some(number) = self.pods.remove(key) {
-            self.wheel.cancel(&Timer::Pod(number));
+            self.timers.cancel(&Timer::Pod(number));
         }
     }
 
@@ -143,7 +143,7 @@ impl Fleet {
     /// A Node's kubelet has stopped: it does nothing for its pods, and drops what it was about to.
     pub(super) fn cancel_pods(&mut self, node: &str) {
         for number in self.pods.by_node.get(node).into_iter().flatten() {
-            self.wheel.cancel(&Timer::Pod(*number));
+            self.timers.cancel(&Timer::Pod(*number));
             if let Some(pod) = self.pods.tracked.get_mut(number) {
                 pod.dirty |= pod.under_way;
                 pod.under_way = false;
@@ -199,7 +199,7 @@ impl Fleet {
             pod.dirty = true;
             pod.conditions.forget_ready();
             let at = later(now, self.settings.pod_start_delay);
-            return self.wheel.set_earlier(Timer::Pod(number), at);
+            return self.timers.set_earlier(Timer::Pod(number), at);
         }
         self.consider(number, now);
     }
@@ -221,7 +221,7 @@ impl Fleet {
         }
         let vm = kubelet.run.vm;
         let Ok(plan) = pod.facts.plan.clone() else {
-            return self.wheel.set_earlier(Timer::Pod(number), now);
+            return self.timers.set_earlier(Timer::Pod(number), now);
         };
         let fresh = match &pod.run {
             Some((on, _)) if *on == vm => None,

@@ -120,8 +120,8 @@ impl Fleet {
             );
         }
         match [next, retry].into_iter().flatten().min() {
-            Some(next) => self.wheel.set(Timer::Pod(number), next),
-            None => self.wheel.cancel(&Timer::Pod(number)),
+            Some(next) => self.timers.set(Timer::Pod(number), next),
+            None => self.timers.cancel(&Timer::Pod(number)),
         }
         if released && held {
             self.status_soon(vm, now);
@@ -241,7 +241,7 @@ impl Fleet {
                 }
                 let at = later(now, backoff(pod.failures, most));
                 pod.retry_at = Some(at);
-                return self.wheel.set_earlier(Timer::Pod(number), at);
+                return self.timers.set_earlier(Timer::Pod(number), at);
             }
             (Request::EndPod { .. } | Request::RenewMirror { .. }, _) => pod.ended = true,
             (_, Outcome::Written(version)) => {

@@ -82,7 +82,6 @@ mod amounts;
 mod foundation;
 #[cfg(test)]
 mod idle;
-mod selector;
 mod settings;
 
 pub mod disruption;
@@ -106,7 +105,6 @@ pub use foundation::{
     Patch, Plan, Preconditions, Propagation, Queue, ResourceType, Served, Severity, Target, Transition, View,
 };
 use foundation::{AnyWorker, Worker};
-pub use selector::Selector;
 pub use settings::{Name, Settings};
 
 /// Runs the enabled controllers until they are cancelled. Errors are logged and tried again.

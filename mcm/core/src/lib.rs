@@ -1,6 +1,6 @@
 //! Every decision of the machine controller manager, as pure functions from a view to a plan.
 //!
-//! What lives here: the decisions about machines, sets, deployments, classes, safety and leader election, and the values they
+//! What lives here: the decisions about machines, sets, deployments, classes, safety, and the values they
 //! take and give. What must not: a client, a clock, randomness, async code; those are the shell's
 //! (crate `mcm`), which builds views, performs plans and branches on nothing.
 
@@ -9,7 +9,6 @@ extern crate defects;
 
 pub mod class;
 pub mod deployment;
-pub mod election;
 pub mod event;
 pub mod finalizer;
 pub mod machine;

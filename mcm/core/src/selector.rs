@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube_core::{Selector, SelectorExt};
 
 /// Whether the selector names nothing, and would match everything.
 pub fn is_empty(selector: &LabelSelector) -> bool {
@@ -38,23 +39,9 @@ pub fn check(selector: &LabelSelector) -> Result<(), (&'static str, String)> {
 
 /// Whether the labels satisfy a selector that [`check`] accepts; one that is empty matches nothing.
 pub fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
-    let value = |key: &String| labels.and_then(|labels| labels.get(key));
-    let named = selector.match_labels.iter().flatten();
-    let expressions = selector.match_expressions.iter().flatten();
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
     !is_empty(selector)
-        && named.into_iter().all(|(key, wanted)| value(key) == Some(wanted))
-        && expressions.into_iter().all(|one| satisfied(one, value(&one.key)))
-}
-
-fn satisfied(requirement: &LabelSelectorRequirement, value: Option<&String>) -> bool {
-    let listed = value.is_some_and(|value| requirement.values.iter().flatten().any(|one| one == value));
-    match requirement.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        _ => false,
-    }
+        && Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels.unwrap_or(&NONE)))
 }
 
 #[cfg(test)]

@@ -27,13 +27,14 @@ use mcm_core::machine::{Action, Answer, Claimed, View};
 use mcm_core::merge::merge_patch;
 use mcm_driver::Driver;
 use parking_lot::Mutex;
+use runtime::election::Tenure;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 pub(crate) use self::steps::{Ended, Owner};
 use crate::Metrics;
 use crate::cache::{Cache, Key};
-use crate::cluster::{EventRecorder, Tenure};
+use crate::cluster::EventRecorder;
 use crate::error::{is_conflict, is_not_found};
 use crate::memory::Guard;
 use crate::view::ClusterState;

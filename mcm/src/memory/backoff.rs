@@ -1,11 +1,9 @@
-//! How long to wait before work is tried again that did not succeed: longer each time it fails in a row.
-//!
-//! What lives here: the count by key, and the waits. What must not: what counts as success.
+//! How long to wait before work that did not succeed is tried again. Conflicts and failures wait differently.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcm_core::machine::Retry;
+use runtime::backoff::{Failures, doubled};
 
 /// The longest wait, in short retry periods: what was mended is noticed within a minute.
 const LONGEST: u32 = 8;
@@ -28,36 +26,33 @@ impl Trouble {
 
 /// How often each key failed in a row.
 #[derive(Debug)]
-pub(crate) struct Backoff<K>(BTreeMap<K, u32>);
+pub(crate) struct Backoff<K>(Failures<K>);
 
 impl<K> Default for Backoff<K> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(Failures::default())
     }
 }
 
 impl<K: Ord> Backoff<K> {
     /// The wait after the work on that key failed once more.
     pub(crate) fn failed(&mut self, key: K, trouble: Trouble, retry: &Retry) -> Duration {
-        let times = self.0.entry(key).or_default();
-        *times += 1;
-        let (first, doublings) = match (trouble, *times) {
-            (Trouble::Conflict, 1) => return Duration::ZERO,
-            (Trouble::Conflict, times) => (retry.conflict, times - 2),
-            (Trouble::Failure, times) => (retry.short, times - 1),
+        let (first, doublings) = match (trouble, self.0.add(key)) {
+            (Trouble::Conflict, 0) => return Duration::ZERO,
+            (Trouble::Conflict, before) => (retry.conflict, before - 1),
+            (Trouble::Failure, before) => (retry.short, before),
         };
-        let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
-        first.saturating_mul(factor).min(retry.short * LONGEST)
+        doubled(first, doublings, retry.short * LONGEST)
     }
 
     /// How often the work on that key failed in a row.
     pub(crate) fn times(&self, key: &K) -> u32 {
-        self.0.get(key).copied().unwrap_or_default()
+        self.0.times(key)
     }
 
     /// It succeeded.
     pub(crate) fn succeeded(&mut self, key: &K) {
-        self.0.remove(key);
+        self.0.clear(key);
     }
 }
 

@@ -3,17 +3,17 @@
 //! What lives here: the order of work, as a plain value that is given the time. What must not: tasks,
 //! timers, and what a key stands for.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use jiff::Timestamp;
+use runtime::timers::Timers;
 
 /// Keys that are ready, keys that become ready later, and keys at work.
 #[derive(Debug)]
 pub(crate) struct Queue<K> {
     ready: VecDeque<K>,
     queued: BTreeSet<K>,
-    later: BTreeMap<K, Timestamp>,
-    deadlines: BTreeSet<(Timestamp, K)>,
+    later: Timers<K>,
     working: BTreeSet<K>,
 }
 
@@ -22,8 +22,7 @@ impl<K> Default for Queue<K> {
         Self {
             ready: VecDeque::new(),
             queued: BTreeSet::new(),
-            later: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            later: Timers::default(),
             working: BTreeSet::new(),
         }
     }
@@ -32,7 +31,7 @@ impl<K> Default for Queue<K> {
 impl<K: Clone + Ord> Queue<K> {
     /// Makes a key ready. While it is at work it becomes ready again afterwards.
     pub(crate) fn add(&mut self, key: K) {
-        self.unschedule(&key);
+        self.later.cancel(&key);
         if self.queued.insert(key.clone()) {
             self.ready.push_back(key);
         }
@@ -40,20 +39,14 @@ impl<K: Clone + Ord> Queue<K> {
 
     /// Makes a key ready at `when`, unless it is to be earlier.
     pub(crate) fn add_at(&mut self, key: K, when: Timestamp) {
-        if self.queued.contains(&key) || self.later.get(&key).is_some_and(|earlier| *earlier <= when) {
-            return;
+        if !self.queued.contains(&key) {
+            self.later.set_earlier(key, when);
         }
-        self.unschedule(&key);
-        self.deadlines.insert((when, key.clone()));
-        self.later.insert(key, when);
     }
 
     /// The next key to work on: first come, first served. It must be given back by [`Self::done`].
     pub(crate) fn pop(&mut self, now: Timestamp) -> Option<K> {
-        while let Some((when, key)) = self.deadlines.first().cloned() {
-            if when > now {
-                break;
-            }
+        while let Some(key) = self.later.pop(now) {
             self.add(key);
         }
         let position = self.ready.iter().position(|key| !self.working.contains(key))?;
@@ -70,13 +63,7 @@ impl<K: Clone + Ord> Queue<K> {
 
     /// When the next key that waits becomes ready.
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(when, _)| *when)
-    }
-
-    fn unschedule(&mut self, key: &K) {
-        if let Some(when) = self.later.remove(key) {
-            self.deadlines.remove(&(when, key.clone()));
-        }
+        self.later.next()
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod classes;
 mod drivers;
+mod election;
 mod migration;
 mod preservation;
 mod processes;

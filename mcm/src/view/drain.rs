@@ -11,6 +11,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use mcm_core::machine::{Budget, DrainMemory, Pod, View};
+use mcm_core::ownership::controller;
 
 use super::cluster_state::TargetState;
 use crate::cache::Key;
@@ -38,10 +39,7 @@ fn show<'a>(view: &mut View, target: &TargetState, pods: impl Iterator<Item = &'
 }
 
 fn pod_view(target: &TargetState, pod: &v1::Pod, specs: &mut BTreeMap<String, PersistentVolumeSpec>) -> Pod {
-    let controller = pod
-        .owner_references()
-        .iter()
-        .find(|owner| owner.controller == Some(true));
+    let controller = controller(&pod.metadata);
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let spec = pod.spec.as_ref();
     let claims = claims(pod);

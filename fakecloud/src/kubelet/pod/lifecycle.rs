@@ -6,16 +6,18 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use runtime::backoff::{Limits, Pause};
 
 use crate::kubelet::facts::{SeenContainer, SeenState};
 use crate::kubelet::plan::{ContainerPlan, PodPlan, RestartPolicy, Role};
 use crate::model::later;
 
-/// The first pause before a restart, and the longest; each is twice the one before.
-const FIRST_BACKOFF: Duration = Duration::from_secs(10);
-const LAST_BACKOFF: Duration = Duration::from_secs(300);
-/// After a run of this length, pauses begin anew.
-const FORGIVEN: Duration = Duration::from_secs(600);
+/// The pauses before restarts. After a run of ten minutes they begin with the first one.
+const BACKOFF: Limits = Limits {
+    first: Duration::from_secs(10),
+    longest: Duration::from_secs(300),
+    forgotten_after: Duration::from_secs(600),
+};
 
 /// The end of a container's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ pub(in crate::kubelet) struct ContainerRun {
     pub(in crate::kubelet) last: Option<Exit>,
     pub(in crate::kubelet) restarts: u32,
     /// The next pause, and when the one before ended.
-    backoff: Option<(Duration, Timestamp)>,
+    backoff: Option<Pause>,
     pub(in crate::kubelet) started: bool,
     pub(in crate::kubelet) ready: bool,
 }
@@ -241,7 +243,7 @@ impl PodRun {
             (Role::App, RestartPolicy::Always) => true,
         };
         let at = match container.backoff {
-            Some((pause, since)) if last.finished <= later(since, FORGIVEN) => later(last.finished, pause),
+            Some(pause) if pause.counts(last.finished, &BACKOFF) => later(last.finished, pause.wait),
             _ => last.finished,
         };
         again.then(|| at.max(self.not_before))
@@ -381,11 +383,7 @@ impl PodRun {
         };
         match std::mem::replace(&mut container.state, running) {
             State::Exited(last) => {
-                let pause = match container.backoff {
-                    Some((pause, since)) if last.finished <= later(since, FORGIVEN) => (pause * 2).min(LAST_BACKOFF),
-                    _ => FIRST_BACKOFF,
-                };
-                container.backoff = Some((pause, now));
+                container.backoff = Some(Pause::after(container.backoff, last.finished, now, &BACKOFF));
                 container.restarts += 1;
                 container.last = Some(last);
             }

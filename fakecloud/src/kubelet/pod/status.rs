@@ -1,12 +1,12 @@
 //! A pod's status as its kubelet writes it.
 
 use jiff::Timestamp;
+use runtime::time::time_text;
 use serde_json::{Value, json};
 
 use super::lifecycle::{Exit, PodRun, State};
 use crate::kubelet::facts::{PodFacts, PodKey, PodPhase};
 use crate::kubelet::plan::{PlanError, PodPlan, Role};
-use crate::kubelet::times::seconds;
 
 /// Since when which of a pod's conditions is what it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(in crate::kubelet) fn patch(
         let known = conditions.0[index].is_some() || !facts.seen.is_empty();
         let since = conditions.set(index, value, place.now);
         let mut condition = json!({
-            "type": TYPES[index], "status": if value { "True" } else { "False" }, "lastTransitionTime": seconds(since),
+            "type": TYPES[index], "status": if value { "True" } else { "False" }, "lastTransitionTime": time_text(since),
         });
         if known {
             // What an earlier status said of it does not hold any more.
@@ -98,7 +98,7 @@ pub(in crate::kubelet) fn patch(
         all.push(condition);
     }
     if !facts.scheduled {
-        all.push(json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": seconds(run.begun)}));
+        all.push(json!({"type": "PodScheduled", "status": "True", "lastTransitionTime": time_text(run.begun)}));
     }
     let statuses = |initial: bool| -> Vec<Value> {
         let indices = plan.containers.iter().enumerate();
@@ -117,7 +117,7 @@ pub(in crate::kubelet) fn patch(
         "conditions": all,
         "hostIP": place.host_ip,
         "hostIPs": [{"ip": place.host_ip}],
-        "startTime": seconds(run.begun),
+        "startTime": time_text(run.begun),
     });
     if let Some(finish) = run.finish.as_ref().filter(|finish| !finish.reason.is_empty()) {
         status["reason"] = json!(finish.reason);
@@ -144,7 +144,7 @@ pub(in crate::kubelet) fn patch(
 
 /// The status of a pod whose annotations cannot be followed.
 pub(in crate::kubelet) fn unusable(facts: &PodFacts, error: &PlanError, host_ip: &str, now: Timestamp) -> Value {
-    let time = seconds(now);
+    let time = time_text(now);
     json!({
         "metadata": {"uid": facts.uid},
         "status": {
@@ -188,7 +188,7 @@ fn container(key: &PodKey, facts: &PodFacts, plan: &PodPlan, run: &PodRun, index
     let waits_for_restart = run.finish.is_none() && !run.is_over() && run.restarts_at(index, plan).is_some();
     let (state, last) = match &container.state {
         State::Running { since, .. } => (
-            json!({"running": {"startedAt": seconds(*since)}}),
+            json!({"running": {"startedAt": time_text(*since)}}),
             container.last.as_ref(),
         ),
         State::Exited(exit) if waits_for_restart => {
@@ -239,6 +239,6 @@ fn container(key: &PodKey, facts: &PodFacts, plan: &PodPlan, run: &PodRun, index
 fn terminated(exit: &Exit, id: &str) -> Value {
     json!({
         "exitCode": exit.code, "reason": exit.reason, "containerID": id,
-        "startedAt": seconds(exit.started), "finishedAt": seconds(exit.finished),
+        "startedAt": time_text(exit.started), "finishedAt": time_text(exit.finished),
     })
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use runtime::selector::Selection;
 
 use super::count::{evictions, expected, failed, healthy, needs_scales, status};
 use super::expected::{Scales, scales};
 use super::{Reason, stale};
-use crate::selector::Selector;
 use crate::{Action, Change, Controller, Kind, ObjectKey, Outcome, Plan, Queue, Severity, View};
 
 /// What is decided about.
@@ -181,9 +181,9 @@ fn pods_of<'a>(budget: &PodDisruptionBudget, view: View<'a>) -> Vec<&'a Arc<Pod>
 }
 
 /// A budget without a selector selects nothing, one with an empty selector everything.
-fn selector_of(budget: &PodDisruptionBudget) -> Selector {
+fn selector_of(budget: &PodDisruptionBudget) -> Selection {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    selector.map_or(Selector::nothing(), Selector::of)
+    selector.map_or(Selection::NOTHING, Selection::of)
 }
 
 fn write(budget: &PodDisruptionBudget, status: k8s_openapi::api::policy::v1::PodDisruptionBudgetStatus) -> Action {

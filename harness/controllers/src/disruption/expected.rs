@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use runtime::ownership::controller;
 
 use crate::foundation::served;
 use crate::{Cached, Caches, Object, ObjectKey, ResourceType, Target};
@@ -39,8 +40,7 @@ pub(super) fn scales(pods: &[&Arc<Pod>], caches: &Caches, answers: &BTreeMap<Str
     let mut unmanaged = 0;
     let mut seen = BTreeSet::new();
     for pod in pods {
-        let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
-        let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
+        let Some(owner) = controller(&pod.metadata) else {
             unmanaged += 1;
             continue;
         };
@@ -102,8 +102,7 @@ fn replica_set(owner: &OwnerReference, namespace: &str, caches: &Caches) -> Scal
     else {
         return Scale::None;
     };
-    let owners = set.metadata.owner_references.as_deref().unwrap_or_default();
-    match owners.iter().find(|owner| owner.controller == Some(true)) {
+    match controller(&set.metadata) {
         Some(above) if above.kind == "Deployment" => known(&caches.deployments, above, namespace, |deployment| {
             deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1)
         }),

@@ -19,7 +19,6 @@ mod perform;
 mod recorder;
 mod resource;
 pub(crate) mod run;
-mod schedule;
 mod served;
 mod worker;
 

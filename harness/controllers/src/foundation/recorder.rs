@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams, Request};
+use runtime::time::whole_seconds;
 use serde_json::{Value, json};
 
 use super::action::{Action, Severity};
@@ -70,7 +71,7 @@ impl Recorder {
         {
             said.count += 1;
             said.at = now;
-            let patch = json!({ "count": said.count, "lastTimestamp": seconds(now) });
+            let patch = json!({ "count": said.count, "lastTimestamp": Time(whole_seconds(now)) });
             let request = collection.patch(&said.name, &PatchParams::default(), &Patch::Merge(patch));
             return Some(Record { what, request });
         }
@@ -117,12 +118,8 @@ fn event(
         "involvedObject": about,
         "type": kind, "reason": reason, "message": message,
         "source": { "component": component }, "reportingComponent": component, "reportingInstance": "",
-        "count": 1, "firstTimestamp": seconds(now), "lastTimestamp": seconds(now), "eventTime": null,
+        "count": 1, "firstTimestamp": Time(whole_seconds(now)), "lastTimestamp": Time(whole_seconds(now)), "eventTime": null,
     })
-}
-
-fn seconds(now: Timestamp) -> Time {
-    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
 }
 
 /// Sends a record. Losing an event harms nobody: it is logged.

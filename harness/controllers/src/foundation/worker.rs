@@ -1,18 +1,20 @@
 //! One controller at work: its queue, what it has under way, and its back-off.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use runtime::backoff::{Failures, doubled};
+use runtime::timers::Timers;
 
 use super::action::Action;
 use super::caches::{Caches, Change, Kind};
 use super::controller::{Controller, Plan, Queue, View};
 use super::perform::{Failure, Outcome};
-use super::schedule::Schedule;
 
 /// The first back-off of a key, doubled with each failure; values of client-go's default limiter.
-const SHORTEST_BACKOFF: SignedDuration = SignedDuration::from_millis(5);
-const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(1000);
+const SHORTEST_BACKOFF: Duration = Duration::from_millis(5);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(1000);
 /// What a deadline that has passed is moved by, so that a plan of nothing cannot spin.
 const SHORTEST_WAIT: SignedDuration = SignedDuration::from_millis(100);
 
@@ -37,12 +39,12 @@ pub(crate) trait AnyWorker: Send {
 /// A controller and its queue.
 pub(crate) struct Worker<C: Controller> {
     controller: C,
-    due: Schedule<C::Key>,
+    due: Timers<C::Key>,
     under_way: BTreeMap<u64, Job<C::Key>>,
     busy: BTreeSet<C::Key>,
     /// Keys that a change concerned while they were busy.
     again: BTreeMap<C::Key, Timestamp>,
-    failures: BTreeMap<C::Key, u32>,
+    failures: Failures<C::Key>,
     tickets: u64,
     waiting: bool,
 }
@@ -57,11 +59,11 @@ impl<C: Controller> Worker<C> {
     pub(crate) fn new(controller: C) -> Self {
         Self {
             controller,
-            due: Schedule::default(),
+            due: Timers::default(),
             under_way: BTreeMap::new(),
             busy: BTreeSet::new(),
             again: BTreeMap::new(),
-            failures: BTreeMap::new(),
+            failures: Failures::default(),
             tickets: 0,
             waiting: true,
         }
@@ -74,7 +76,7 @@ impl<C: Controller> Worker<C> {
                 let again = self.again.entry(key).or_insert(at);
                 *again = (*again).min(at);
             } else {
-                self.due.set_no_later(key, at);
+                self.due.set_earlier(key, at);
             }
         }
     }
@@ -84,7 +86,7 @@ impl<C: Controller> Worker<C> {
     }
 
     /// Puts a key back into the queue.
-    fn end(&mut self, ticket: u64, backoff: Option<SignedDuration>, now: Timestamp) {
+    fn end(&mut self, ticket: u64, backoff: Option<Duration>, now: Timestamp) {
         let Some(job) = self.under_way.remove(&ticket) else {
             return;
         };
@@ -92,20 +94,17 @@ impl<C: Controller> Worker<C> {
         let again = self.again.remove(&job.key);
         if let Some(backoff) = backoff {
             let at = now.saturating_add(backoff).unwrap_or(Timestamp::MAX);
-            self.due.set_no_later(job.key, at);
+            self.due.set_earlier(job.key, at);
             return;
         }
-        self.failures.remove(&job.key);
+        self.failures.clear(&job.key);
         if let Some(at) = [again, job.deadline].into_iter().flatten().min() {
-            self.due.set_no_later(job.key, at);
+            self.due.set_earlier(job.key, at);
         }
     }
 
-    fn backoff(&mut self, key: &C::Key) -> SignedDuration {
-        let failures = self.failures.entry(key.clone()).or_default();
-        let backoff = SHORTEST_BACKOFF.saturating_mul(1 << (*failures).min(20));
-        *failures = failures.saturating_add(1);
-        backoff.min(LONGEST_BACKOFF)
+    fn backoff(&mut self, key: &C::Key) -> Duration {
+        doubled(SHORTEST_BACKOFF, self.failures.add(key.clone()), LONGEST_BACKOFF)
     }
 }
 
@@ -132,7 +131,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
         if self.waiting || self.under_way.len() >= self.controller.concurrency() {
             return None;
         }
-        self.due.earliest()
+        self.due.next()
     }
 
     fn is_waiting(&self) -> bool {
@@ -151,17 +150,17 @@ impl<C: Controller> AnyWorker for Worker<C> {
             if self.next_due()? > view.now {
                 return None;
             }
-            let key = self.due.take_due(view.now)?;
+            let key = self.due.pop(view.now)?;
             let plan = self.controller.decide(&key, view);
             let mut concerned = Queue::default();
             self.controller.decided(&mut concerned);
             self.grant(concerned, view.now);
             let mut rest = VecDeque::from(plan.actions.clone());
             let Some(first) = rest.pop_front() else {
-                self.failures.remove(&key);
+                self.failures.clear(&key);
                 if let Some(deadline) = plan.deadline {
                     let soonest = view.now.saturating_add(SHORTEST_WAIT).unwrap_or(Timestamp::MAX);
-                    self.due.set_no_later(key, deadline.max(soonest));
+                    self.due.set_earlier(key, deadline.max(soonest));
                 }
                 continue;
             };
@@ -209,7 +208,7 @@ impl<C: Controller> AnyWorker for Worker<C> {
     }
 }
 
-fn report(controller: &str, key: &impl std::fmt::Debug, failure: &Failure, backoff: SignedDuration) {
+fn report(controller: &str, key: &impl std::fmt::Debug, failure: &Failure, backoff: Duration) {
     // A conflict is how concurrent writers take turns.
     if failure.is_conflict() {
         tracing::debug!(controller, ?key, %failure, ?backoff, "deciding again");

@@ -99,10 +99,8 @@ fn has_ephemeral_volumes(pod: &Pod) -> bool {
 }
 
 fn belongs_to(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
-    claim
-        .owner_references()
-        .iter()
-        .any(|owner| owner.controller == Some(true) && Some(&owner.uid) == pod.metadata.uid.as_ref())
+    let uid = pod.metadata.uid.as_deref();
+    uid.is_some_and(|uid| runtime::ownership::is_controlled_by(&claim.metadata, uid))
 }
 
 fn claim_of(

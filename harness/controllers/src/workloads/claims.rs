@@ -25,8 +25,8 @@ pub fn claim<K: Metadata<Ty = ObjectMeta>>(
     let mut claimed = Vec::new();
     for candidate in candidates {
         let found = candidate.metadata();
-        let matches = meta::selects(selector, found.labels.as_ref()) && mine(candidate);
-        match meta::controller_of(found) {
+        let matches = runtime::selector::selects(selector, found.labels.as_ref()) && mine(candidate);
+        match runtime::ownership::controller(found) {
             Some(controller) if controller.uid != owner.uid => {}
             Some(_) if matches => claimed.push(Arc::clone(candidate)),
             Some(_) if owner.deleting => {}

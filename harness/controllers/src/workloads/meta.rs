@@ -1,11 +1,10 @@
 //! Reading metadata: names, owners, labels, and amounts that may be percentages.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::{Metadata, Resource};
+use runtime::ownership::is_controlled_by;
 
 /// The owner of pods, sets or revisions: what events name and what references point to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ impl Owner {
 
     /// Whether it is the controller of the object with `meta`.
     pub fn controls(&self, meta: &ObjectMeta) -> bool {
-        controller_of(meta).is_some_and(|controller| controller.uid == self.uid)
+        is_controlled_by(meta, &self.uid)
     }
 }
 
@@ -117,45 +116,6 @@ pub fn annotate(meta: &mut ObjectMeta, key: &str, value: String) -> bool {
     true
 }
 
-/// The controller among the owners.
-pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references
-        .as_ref()?
-        .iter()
-        .find(|reference| reference.controller == Some(true))
-}
-
-/// Whether `labels` are selected. An empty selector selects all, an operator that is not known none.
-pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
-    let value = |key: &String| labels.and_then(|labels| labels.get(key));
-    let all_equal = selector
-        .match_labels
-        .iter()
-        .flatten()
-        .all(|(key, wanted)| value(key) == Some(wanted));
-    let all_hold = selector.match_expressions.iter().flatten().all(|requirement| {
-        let present = value(&requirement.key);
-        let listed = || {
-            let values = requirement.values.as_deref().unwrap_or_default();
-            present.is_some_and(|present| values.contains(present))
-        };
-        match requirement.operator.as_str() {
-            "In" => listed(),
-            "NotIn" => !listed(),
-            "Exists" => present.is_some(),
-            "DoesNotExist" => present.is_none(),
-            _ => false,
-        }
-    });
-    all_equal && all_hold
-}
-
-/// Whether a selector would select everything.
-pub fn selects_all(selector: &LabelSelector) -> bool {
-    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
-        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
-}
-
 /// Which way a part of a pod is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
@@ -207,7 +167,6 @@ pub fn size(count: i32) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
     use rstest::rstest;
 
     use super::*;
@@ -226,25 +185,5 @@ mod tests {
         #[case] expected: i32,
     ) {
         assert_eq!(amount(&value, total, rounding), expected);
-    }
-
-    #[rstest]
-    #[case("In", &["a", "b"], true)]
-    #[case("In", &["b"], false)]
-    #[case("NotIn", &["b"], true)]
-    #[case("Exists", &[], true)]
-    #[case("DoesNotExist", &[], false)]
-    #[case("Resembles", &["a"], false)]
-    fn expressions_select_by_their_operator(#[case] operator: &str, #[case] values: &[&str], #[case] expected: bool) {
-        let selector = LabelSelector {
-            match_expressions: Some(vec![LabelSelectorRequirement {
-                key: "app".to_owned(),
-                operator: operator.to_owned(),
-                values: Some(values.iter().map(|value| (*value).to_owned()).collect()),
-            }]),
-            match_labels: None,
-        };
-        let labels = BTreeMap::from([("app".to_owned(), "a".to_owned())]);
-        assert_eq!(selects(&selector, Some(&labels)), expected);
     }
 }

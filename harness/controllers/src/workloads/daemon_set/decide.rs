@@ -36,7 +36,7 @@ pub fn decide(view: &View, now: Timestamp) -> Decision {
     let Some(spec) = &view.set.spec else { return decision };
     let owner = Owner::of(&*view.set);
     let plan = &mut decision.plan;
-    if meta::selects_all(&spec.selector) {
+    if runtime::selector::is_empty(&spec.selector) {
         let message = "This daemon set is selecting all pods. A non-empty selector is required.";
         let observed = view.set.status.as_ref().and_then(|status| status.observed_generation);
         if observed < view.set.metadata.generation {

@@ -15,4 +15,4 @@ mod update;
 mod tests;
 
 pub use decide::decide;
-pub use scene::{Backoff, View};
+pub use scene::{View, backoff};

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetSpec};
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
+use runtime::backoff::{Limits, Pause};
 
 use super::eligible::Eligibility;
 use super::pod::HASH;
 use crate::workloads::{meta, pods};
 
 /// How long a daemon's pod that failed is left alone before it is replaced once more.
-const FIRST_WAIT: SignedDuration = SignedDuration::from_secs(1);
-const LONGEST_WAIT: SignedDuration = SignedDuration::from_mins(15);
+const BACKOFF: Limits = Limits {
+    first: Duration::from_secs(1),
+    longest: Duration::from_mins(15),
+    forgotten_after: Duration::from_mins(30),
+};
 
 /// What a decision about a DaemonSet rests on.
 #[derive(Clone, Debug)]
@@ -27,29 +32,12 @@ pub struct View {
     /// Every node.
     pub nodes: Vec<Arc<Node>>,
     /// Where its pods failed lately.
-    pub backoffs: BTreeMap<String, Backoff>,
+    pub backoffs: BTreeMap<String, Pause>,
 }
 
-/// How often in a row, and when last, a failed pod was replaced on a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    wait: SignedDuration,
-    since: Timestamp,
-}
-
-impl Backoff {
-    /// The back-off after one more replacement at `now`. It starts anew after a good while.
-    pub fn after(before: Option<Self>, now: Timestamp) -> Self {
-        let wait = before
-            .filter(|before| now.duration_since(before.since) <= LONGEST_WAIT * 2)
-            .map_or(FIRST_WAIT, |before| (before.wait * 2).min(LONGEST_WAIT));
-        Self { wait, since: now }
-    }
-
-    /// When the wait is over.
-    pub(super) fn until(self) -> Timestamp {
-        self.since.saturating_add(self.wait).unwrap_or(Timestamp::MAX)
-    }
+/// The back-off after one more replacement of a failed pod on a node, at `now`.
+pub fn backoff(before: Option<Pause>, now: Timestamp) -> Pause {
+    Pause::after(before, now, now, &BACKOFF)
 }
 
 /// Everything that one decision looks at.
@@ -63,7 +51,7 @@ pub(super) struct Scene<'a> {
     pub nodes: BTreeMap<String, Eligibility>,
     /// Its pods, by the node that they are on or meant for.
     pub pods: BTreeMap<String, Vec<Arc<Pod>>>,
-    pub backoffs: &'a BTreeMap<String, Backoff>,
+    pub backoffs: &'a BTreeMap<String, Pause>,
     pub now: Timestamp,
 }
 

@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::eligible::{Eligibility, eligibility};
-use super::{Backoff, View, decide, pod};
+use super::{View, backoff, decide, pod};
 use crate::workloads::pods;
 use crate::workloads::world::World;
 
@@ -160,11 +160,11 @@ fn an_update_keeps_its_bounds_and_reaches_every_node(
 #[test]
 fn failed_pods_are_replaced_ever_more_slowly() {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    let first = Backoff::after(None, start);
-    let second = Backoff::after(Some(first), start);
-    let waits = [first, second].map(|backoff| backoff.until().duration_since(start));
+    let first = backoff(None, start);
+    let second = backoff(Some(first), start);
+    let waits = [first, second].map(|pause| pause.until().duration_since(start));
     assert_eq!(waits, [SignedDuration::from_secs(1), SignedDuration::from_secs(2)]);
     let much_later = start + SignedDuration::from_hours(1);
-    let anew = Backoff::after(Some(second), much_later);
+    let anew = backoff(Some(second), much_later);
     assert_eq!(anew.until().duration_since(much_later), SignedDuration::from_secs(1));
 }

@@ -18,7 +18,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
         return plan;
     };
     let owner = Owner::of(&*view.deployment);
-    if meta::selects_all(&spec.selector) {
+    if runtime::selector::is_empty(&spec.selector) {
         let message = "This deployment is selecting all pods. A non-empty selector is required.";
         observe_only(&mut plan, view, message);
         return plan;

@@ -37,7 +37,7 @@ fn old_pods_run(scene: &Scene<'_>) -> bool {
     }
     let old: BTreeSet<&str> = scene.sets.old.iter().map(|set| meta::uid(&set.now.metadata)).collect();
     scene.view.pods.iter().any(|pod| {
-        let controller = meta::controller_of(&pod.metadata);
+        let controller = runtime::ownership::controller(&pod.metadata);
         !pods::is_terminal(pod) && controller.is_some_and(|controller| old.contains(controller.uid.as_str()))
     })
 }

@@ -46,7 +46,8 @@ fn look(world: &mut World) -> usize {
     world.perform(&plan);
     for set in world.all::<ReplicaSet>() {
         let owned = |pod: &Arc<Pod>| {
-            meta::controller_of(&pod.metadata).is_some_and(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+            runtime::ownership::controller(&pod.metadata)
+                .is_some_and(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
         };
         let view = replica_set::View {
             pods: world.all().into_iter().filter(owned).collect(),

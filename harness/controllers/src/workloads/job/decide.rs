@@ -46,7 +46,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     let selector = spec.selector.clone().unwrap_or_default();
     let owner = Owner::of(&*view.job);
     let pods = claim(&mut plan, Kind::Pod, &owner, &selector, &view.pods, |_| {
-        !meta::selects_all(&selector)
+        !runtime::selector::is_empty(&selector)
     });
     let scene = Scene {
         spec,

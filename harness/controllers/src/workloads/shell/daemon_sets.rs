@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use runtime::backoff::Pause;
 
 use super::{Scene, Workload, queue_owners};
-use crate::workloads::daemon_set::{self, Backoff};
+use crate::workloads::daemon_set;
 use crate::workloads::{meta, plan};
 use crate::{Change, Kind, ObjectKey, Queue, View};
 
@@ -15,7 +16,7 @@ use crate::{Change, Kind, ObjectKey, Queue, View};
 #[derive(Debug, Default)]
 pub(crate) struct DaemonSets {
     /// Where pods of which daemon (by uid) failed lately.
-    backoffs: BTreeMap<String, BTreeMap<String, Backoff>>,
+    backoffs: BTreeMap<String, BTreeMap<String, Pause>>,
 }
 
 impl Workload for DaemonSets {
@@ -71,7 +72,7 @@ impl Workload for DaemonSets {
             // Nodes come and go while a daemon stays.
             backoffs.retain(|node, _| scene.view.caches.nodes.get(&ObjectKey::cluster(node)).is_some());
             let before = backoffs.get(&node).copied();
-            backoffs.insert(node, Backoff::after(before, now));
+            backoffs.insert(node, daemon_set::backoff(before, now));
         }
         decision.plan
     }

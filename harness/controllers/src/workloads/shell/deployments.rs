@@ -57,8 +57,8 @@ impl Workload for Deployments {
 fn freed(change: &Change, view: View<'_>) -> Option<ObjectKey> {
     let transition = pod_of(change)?;
     let over = transition.after.is_none_or(|pod: &Pod| pods::is_terminal(pod));
-    let set = meta::controller_of(&transition.latest()?.metadata).filter(|set| set.kind == "ReplicaSet")?;
+    let set = runtime::ownership::controller(&transition.latest()?.metadata).filter(|set| set.kind == "ReplicaSet")?;
     let set = view.caches.replica_sets.named(&change.key.namespace, &set.name)?;
-    let deployment = meta::controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")?;
+    let deployment = runtime::ownership::controller(&set.metadata).filter(|owner| owner.kind == "Deployment")?;
     over.then(|| ObjectKey::new(change.key.namespace.clone(), deployment.name.clone()))
 }

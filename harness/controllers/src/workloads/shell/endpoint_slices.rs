@@ -56,7 +56,7 @@ impl Workload for EndpointSlices {
             Some(selector) => caches
                 .pods
                 .in_namespace(namespace)
-                .filter(|(_, pod)| meta::selects(&selector, pod.metadata.labels.as_ref()))
+                .filter(|(_, pod)| runtime::selector::selects(&selector, pod.metadata.labels.as_ref()))
                 .map(|(_, pod)| Arc::clone(pod))
                 .collect(),
             None => Vec::new(),
@@ -118,7 +118,9 @@ fn selector_of(service: &Service) -> Option<LabelSelector> {
 
 fn queue_services(pod: &Pod, view: View<'_>, queue: &mut Queue<ObjectKey>) {
     for (key, service) in view.caches.services.in_namespace(meta::namespace(&pod.metadata)) {
-        if selector_of(service).is_some_and(|selector| meta::selects(&selector, pod.metadata.labels.as_ref())) {
+        if selector_of(service)
+            .is_some_and(|selector| runtime::selector::selects(&selector, pod.metadata.labels.as_ref()))
+        {
             queue.add(key.clone());
         }
     }

@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Scene, Workload, queue_owners};
-use crate::workloads::{job, meta, plan};
+use crate::workloads::{job, plan};
 use crate::{Change, Kind, ObjectKey, Queue, View};
 
 /// The Job controller, and what removes finished jobs after their time to live.
@@ -41,7 +41,8 @@ impl Workload for Jobs {
             .in_namespace(&key.namespace)
             .map(|(_, pod)| pod)
             .filter(|pod| {
-                meta::controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "Job" && owner.name == key.name)
+                runtime::ownership::controller(&pod.metadata)
+                    .is_some_and(|owner| owner.kind == "Job" && owner.name == key.name)
             })
             .cloned()
             .collect();

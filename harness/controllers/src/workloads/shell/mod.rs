@@ -88,7 +88,7 @@ impl Scene<'_> {
             .orphans
             .of(K::KIND, meta::namespace(owner))
             .filter_map(|key| cache.get(key))
-            .filter(|orphan| meta::controller_of(orphan.metadata()).is_none())
+            .filter(|orphan| runtime::ownership::controller(orphan.metadata()).is_none())
             .cloned();
         let mut found: Vec<Arc<K>> = owned.chain(orphans).collect();
         found.sort_by(|one, other| meta::name(one.metadata()).cmp(meta::name(other.metadata())));
@@ -223,7 +223,7 @@ fn queue_owners<K, D>(
     let mut owners = BTreeSet::new();
     for dependent in transition.both() {
         let found = Metadata::metadata(dependent);
-        match meta::controller_of(found) {
+        match runtime::ownership::controller(found) {
             Some(controller) if controller.kind == <K as k8s_openapi::Resource>::KIND => {
                 owners.insert(ObjectKey::new(change.key.namespace.clone(), controller.name.clone()));
             }
@@ -231,7 +231,7 @@ fn queue_owners<K, D>(
             None => {
                 let roots = K::cache(view.caches).in_namespace(&change.key.namespace);
                 let selecting = roots.filter(|(_, root)| {
-                    selector(root).is_some_and(|selector| meta::selects(selector, found.labels.as_ref()))
+                    selector(root).is_some_and(|selector| runtime::selector::selects(selector, found.labels.as_ref()))
                 });
                 owners.extend(selecting.map(|(key, _)| key.clone()));
             }

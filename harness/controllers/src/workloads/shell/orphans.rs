@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::workloads::meta;
 use crate::{Change, Kind, Object, ObjectKey};
 use k8s_openapi::api::apps::v1::{ControllerRevision, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -27,7 +26,7 @@ impl Orphans {
         };
         let orphaned = change
             .after()
-            .is_some_and(|object: &dyn Object| meta::controller_of(object.metadata()).is_none());
+            .is_some_and(|object: &dyn Object| runtime::ownership::controller(object.metadata()).is_none());
         let orphans = self.by_kind.entry(kind).or_default();
         if orphaned {
             orphans.insert(change.key.clone());

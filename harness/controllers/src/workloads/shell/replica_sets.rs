@@ -40,7 +40,7 @@ impl Workload for ReplicaSets {
 /// The active pods of all sets of the same controller, each once.
 fn related(set: &ReplicaSet, scene: &Scene<'_>) -> Vec<Arc<Pod>> {
     let caches = scene.view.caches;
-    let controller = meta::controller_of(&set.metadata).map(|controller| controller.uid.as_str());
+    let controller = runtime::ownership::controller(&set.metadata).map(|controller| controller.uid.as_str());
     let siblings = controller.into_iter().flat_map(|uid| caches.replica_sets.owned_by(uid));
     let uids = siblings
         .map(|sibling| meta::uid(&sibling.metadata))

@@ -25,7 +25,7 @@ pub fn decide(view: &View, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
     let Some(spec) = &view.set.spec else { return plan };
     let owner = Owner::of(&*view.set);
-    if meta::selects_all(&spec.selector) {
+    if runtime::selector::is_empty(&spec.selector) {
         return plan;
     }
     let owned = claim(

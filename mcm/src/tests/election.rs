@@ -1,12 +1,19 @@
 //! Elections over the embedded API server, on virtual time.
 
 use std::cell::Cell;
+use std::pin::pin;
 use std::rc::Rc;
+use std::time::Duration;
 
+use clock::{Clock, Pulses};
+use jiff::Timestamp;
+use runtime::election::{Elector, Settings, Tenure};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use super::*;
+use crate::run::activity_of;
 use crate::testing::TestServer;
+use crate::{Activity, Error, Readiness};
 
 const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/machine-controller-manager";
 
@@ -15,14 +22,17 @@ fn clock() -> Clock {
 }
 
 fn elector(server: &TestServer, identity: &str, clock: &Clock) -> Elector {
-    Elector::new(
-        server.client(),
-        "default",
-        identity.to_owned(),
-        Settings::default(),
-        clock.clone(),
-        Readiness::default(),
-    )
+    let lease = "machine-controller-manager";
+    let (client, identity) = (server.client(), identity.to_owned());
+    Elector::new(client, "default", lease, identity, Settings::default(), clock.clone())
+}
+
+/// The same, and where it tells what it is doing.
+fn observed(server: &TestServer, identity: &str, clock: &Clock) -> (Elector, Readiness) {
+    let readiness = Readiness::default();
+    let told = readiness.clone();
+    let elector = elector(server, identity, clock).observed_by(move |candidacy| told.set(activity_of(candidacy)));
+    (elector, readiness)
 }
 
 fn holder(server: &TestServer) -> String {
@@ -35,6 +45,11 @@ fn holder(server: &TestServer) -> String {
 async fn work_until(cancel: CancellationToken) -> Result<(), Error> {
     cancel.cancelled().await;
     Ok(())
+}
+
+/// That of a candidate that never leads.
+async fn no_work() -> Result<(), Error> {
+    unreachable!()
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +77,7 @@ async fn work_that_did_not_end_leaves_the_lease_to_expire() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let leading = elector(&server, "a", &clock).lead(cancel.clone(), |tenure| async move {
         tenure.let_expire();
-        Ok(())
+        Ok::<(), Error>(())
     });
     leading.await.unwrap();
     assert_eq!(holder(&server), "a");
@@ -72,11 +87,10 @@ async fn work_that_did_not_end_leaves_the_lease_to_expire() {
 async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_lease_is_unreadable() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     let first = elector(&server, "a", &clock).lead(cancel.clone(), |_| work_until(cancel.clone()));
-    let second = elector(&server, "b", &clock);
-    let readiness = second.readiness.clone();
+    let (second, readiness) = observed(&server, "b", &clock);
     let story = async {
         clock.sleep(Duration::from_secs(1)).await;
-        let waiting = second.lead(cancel.clone(), |_| async { unreachable!() });
+        let waiting = second.lead(cancel.clone(), |_| no_work());
         let watch = async {
             clock.sleep(Duration::from_secs(3)).await;
             assert_eq!(readiness.get(), Activity::Standby);
@@ -89,14 +103,13 @@ async fn a_candidate_is_ready_as_soon_as_it_knows_who_leads_and_not_while_the_le
     second.unwrap();
 
     server.set_down(true);
-    let (alone, cancel) = (elector(&server, "c", &clock), CancellationToken::new());
-    let readiness = alone.readiness.clone();
+    let ((alone, readiness), cancel) = (observed(&server, "c", &clock), CancellationToken::new());
     let story = async {
         clock.sleep(Duration::from_secs(3)).await;
         assert_eq!(readiness.get(), Activity::Starting);
         cancel.cancel();
     };
-    let waiting = alone.lead(cancel.clone(), |_| async { unreachable!() });
+    let waiting = alone.lead(cancel.clone(), |_| no_work());
     tokio::join!(waiting, story).0.unwrap();
 }
 
@@ -106,7 +119,7 @@ async fn a_release_that_is_not_answered_does_not_hold_the_end_up() {
     let started = clock.now();
     let leading = elector(&server, "a", &clock).lead(CancellationToken::new(), |_| async {
         server.set_silent();
-        Ok(())
+        Ok::<(), Error>(())
     });
     leading.await.unwrap();
     let took = clock.now().duration_since(started).as_millis();
@@ -127,7 +140,7 @@ async fn another_takes_over_when_the_leader_is_gone_without_a_word() {
     second
         .lead(cancel.clone(), |_| async {
             took_over.set(Some(clock.now()));
-            Ok(())
+            Ok::<(), Error>(())
         })
         .await
         .unwrap();
@@ -185,7 +198,7 @@ async fn a_deleted_lease_ends_the_work() {
 async fn a_candidate_that_is_cancelled_ends_without_having_worked() {
     let (server, clock, cancel) = (TestServer::default(), clock(), CancellationToken::new());
     server.set_down(true);
-    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| async { unreachable!() });
+    let leading = elector(&server, "a", &clock).lead(cancel.clone(), |_| no_work());
     let story = async {
         clock.sleep(Duration::from_secs(5)).await;
         cancel.cancel();
@@ -202,7 +215,7 @@ async fn a_leader_that_was_stopped_may_not_act_before_it_renews() {
         assert!(tenure.holds(started));
         let limit = started.checked_add(Settings::default().renew_deadline).unwrap();
         assert!(!tenure.holds(limit), "others may lead by then");
-        Ok(())
+        Ok::<(), Error>(())
     });
     leading.await.unwrap();
     assert!(Tenure::unlimited().holds(Timestamp::UNIX_EPOCH));
@@ -237,7 +250,7 @@ async fn a_leader_whose_renewals_nobody_would_miss_leads_without_them_until_its_
                 assert_eq!(renewals(server), 1);
                 assert_eq!(pulses.last("a", clock.now()), None, "the pulse begins anew");
                 cancel.cancel();
-                Ok(())
+                Ok::<(), Error>(())
             }
         });
     leading.await.unwrap();

@@ -1,59 +1,45 @@
-//! Label selectors of the API's objects.
+//! Label selectors of the API's objects, as kube-core evaluates them.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
 
-/// Which labels are selected.
+/// A selector that is evaluated many times.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Selector(Option<Vec<LabelSelectorRequirement>>);
+pub struct Selection(Option<Selector>);
 
-impl Selector {
+impl Selection {
     /// Selects nothing.
-    pub fn nothing() -> Self {
-        Self(None)
-    }
+    pub const NOTHING: Self = Self(None);
 
-    /// What an object's selector selects; an empty one selects everything.
+    /// What the selector selects: everything if it is empty, nothing if an operator is unknown or lacks its values.
     pub fn of(selector: &LabelSelector) -> Self {
-        let equal = selector
-            .match_labels
-            .iter()
-            .flatten()
-            .map(|(key, value)| LabelSelectorRequirement {
-                key: key.clone(),
-                operator: "In".to_owned(),
-                values: Some(vec![value.clone()]),
-            });
-        Self(Some(
-            equal
-                .chain(selector.match_expressions.iter().flatten().cloned())
-                .collect(),
-        ))
+        Self(Selector::try_from(selector.clone()).ok())
     }
 
     /// Whether it selects everything.
     pub fn is_everything(&self) -> bool {
-        self.0.as_ref().is_some_and(Vec::is_empty)
+        self.0.as_ref().is_some_and(Selector::selects_all)
     }
 
     /// Whether an object with these labels is selected.
     pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
-        let Some(requirements) = &self.0 else {
-            return false;
-        };
-        requirements.iter().all(|requirement| {
-            let value = labels.and_then(|labels| labels.get(&requirement.key));
-            let listed = value.is_some_and(|value| requirement.values.iter().flatten().any(|listed| listed == value));
-            match requirement.operator.as_str() {
-                "In" => listed,
-                "NotIn" => !listed,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                _ => false,
-            }
-        })
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        let selector = self.0.as_ref();
+        selector.is_some_and(|selector| selector.matches(labels.unwrap_or(&NONE)))
     }
+}
+
+/// Whether `selector` selects an object with these labels.
+pub fn selects(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
+    Selection::of(selector).matches(labels)
+}
+
+/// Whether the selector has no requirement, and so selects everything.
+pub fn is_empty(selector: &LabelSelector) -> bool {
+    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
 #[cfg(test)]
@@ -72,15 +58,17 @@ mod tests {
     #[case::none_of_what_is_missing(json!({ "matchExpressions": [{ "key": "b", "operator": "NotIn", "values": ["1"] }] }), true)]
     #[case::there(json!({ "matchExpressions": [{ "key": "a", "operator": "Exists" }] }), true)]
     #[case::not_there(json!({ "matchExpressions": [{ "key": "a", "operator": "DoesNotExist" }] }), false)]
+    #[case::unknown_operator(json!({ "matchExpressions": [{ "key": "a", "operator": "Resembles", "values": ["1"] }] }), false)]
     #[case::both(json!({ "matchLabels": { "a": "1" }, "matchExpressions": [{ "key": "b", "operator": "Exists" }] }), false)]
     fn labels_are_selected(#[case] selector: Value, #[case] expected: bool) {
         let selector: LabelSelector = serde_json::from_value(selector).unwrap();
         let labels = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
-        assert_eq!(Selector::of(&selector).matches(Some(&labels)), expected);
+        assert_eq!(selects(&selector, Some(&labels)), expected);
+        assert_eq!(Selection::of(&selector).is_everything(), is_empty(&selector));
     }
 
     #[test]
     fn without_a_selector_nothing_is_selected() {
-        assert!(!Selector::nothing().matches(Some(&BTreeMap::new())));
+        assert!(!Selection::NOTHING.matches(Some(&BTreeMap::new())));
     }
 }

@@ -1,7 +1,10 @@
-//! Leader election as `mcm_core::election` decides it, over a Lease of the control cluster.
+//! Leader election over one Lease: reading and writing it, each write a compare-and-swap, and running the work only while
+//! this process leads.
 //!
-//! What lives here: reading and writing the Lease, each write a compare-and-swap, and running the work
-//! only between. What must not: the rules, and what the work is.
+//! The rules are those of [`step`]. What must not live here: what the work is.
+
+pub mod step;
+mod tenure;
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,30 +16,41 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use mcm_core::election::{self, ObservedLease, Settings, Step, View};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::tenure::Tenure;
+pub use self::step::Settings;
+use self::step::{ObservedLease, Step, View};
+pub use self::tenure::Tenure;
 use self::tenure::Unheard;
-use crate::Error;
-use crate::metrics::{Activity, Readiness};
-
-mod tenure;
-
-/// The Lease that all processes compete for.
-pub(crate) const LEASE: &str = "machine-controller-manager";
+use crate::error::brief;
 
 /// How long the Lease may take to be given back at the end.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// This process does not lead any more, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeadershipLost(pub String);
+
+/// What a candidate knows while it does not lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidacy {
+    /// The Lease cannot be read.
+    Unknown,
+    /// Another process leads.
+    Standby,
+}
+
 /// One candidate.
-pub(crate) struct Elector {
+pub struct Elector {
     api: Api<Lease>,
+    /// The name of the Lease that all candidates compete for.
+    lease: String,
     /// Never goes back: a wall clock that is set back must not make a leadership last longer.
     clock: Clock,
     wall: Clock,
     tenure: Tenure,
-    readiness: Readiness,
+    observer: Box<dyn Fn(Candidacy) + Send + Sync>,
+    lingers: bool,
     settings: Settings,
     view: View,
     /// Labels and annotations of the Lease, which are somebody else's.
@@ -50,26 +64,38 @@ enum Attempt {
     Lost,
 }
 
+impl std::fmt::Debug for Elector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Elector")
+            .field("lease", &self.lease)
+            .field("identity", &self.view.identity)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Elector {
-    pub(crate) fn new(
+    /// A candidate for the Lease of that name.
+    pub fn new(
         client: Client,
         namespace: &str,
+        lease: &str,
         identity: String,
         settings: Settings,
         clock: Clock,
-        readiness: Readiness,
     ) -> Self {
         let metadata = ObjectMeta {
-            name: Some(LEASE.to_owned()),
+            name: Some(lease.to_owned()),
             namespace: Some(namespace.to_owned()),
             ..ObjectMeta::default()
         };
         Self {
             api: Api::namespaced(client, namespace),
+            lease: lease.to_owned(),
             clock: Clock::simulated(clock.now()),
             wall: clock,
             tenure: Tenure::until(Timestamp::MIN),
-            readiness,
+            observer: Box::new(|_| ()),
+            lingers: false,
             settings,
             view: View {
                 lease: None,
@@ -80,8 +106,19 @@ impl Elector {
         }
     }
 
-    /// Renews only where a renewal would be missed, if somebody knows where: see [`Environment::pulses`](crate::Environment).
-    pub(crate) fn beating(mut self, pulses: Option<Pulses>) -> Self {
+    /// Tells `observer` what this candidate knows while it does not lead.
+    pub fn observed_by(mut self, observer: impl Fn(Candidacy) + Send + Sync + 'static) -> Self {
+        self.observer = Box::new(observer);
+        self
+    }
+
+    /// Whether the work goes on for a moment after leadership is lost, which it must not in production.
+    pub fn lingering(self, lingers: bool) -> Self {
+        Self { lingers, ..self }
+    }
+
+    /// Renews only where a renewal would be missed, if the pulses tell where.
+    pub fn beating(mut self, pulses: Option<Pulses>) -> Self {
         self.tenure = self.tenure.beating(pulses.map(|pulses| Unheard {
             pulses,
             name: self.view.identity.clone(),
@@ -96,33 +133,34 @@ impl Elector {
     /// as after [`Tenure::let_expire`], the Lease is left to expire.
     ///
     /// # Errors
-    /// What `work` returns, or [`Error::LeadershipLost`].
-    pub(crate) async fn lead<W, F>(mut self, cancel: CancellationToken, work: W) -> Result<(), Error>
+    /// What `work` returns, or [`LeadershipLost`].
+    pub async fn lead<W, F, E>(mut self, cancel: CancellationToken, work: W) -> Result<(), E>
     where
         W: FnOnce(Tenure) -> F,
-        F: Future<Output = Result<(), Error>>,
+        F: Future<Output = Result<(), E>>,
+        E: From<LeadershipLost>,
     {
         tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(()),
             () = self.acquire() => {}
         }
-        tracing::info!(lease = LEASE, identity = self.view.identity, "leading");
+        tracing::info!(lease = self.lease, identity = self.view.identity, "leading");
         let result = {
             let mut work = pin!(work(self.tenure.clone()));
             tokio::select! {
                 biased;
                 reason = self.hold() => {
-                    if defect!(LeadershipCheckedOncePerPass) {
+                    if self.lingers {
                         let _ = tokio::time::timeout(RELEASE_TIMEOUT, &mut work).await;
                     }
-                    Err(Error::LeadershipLost(reason))
+                    Err(LeadershipLost(reason).into())
                 }
                 result = &mut work => result,
             }
         };
         if result.is_err() || self.tenure.expires() {
-            tracing::info!(lease = LEASE, "the lease is left to expire");
+            tracing::info!(lease = self.lease, "the lease is left to expire");
         } else {
             self.release().await;
         }
@@ -136,20 +174,20 @@ impl Elector {
             let wait = match self.attempt().await {
                 Ok(Attempt::Written) => return,
                 Ok(Attempt::WaitUntil(time)) => {
-                    self.readiness.set(Activity::Standby);
+                    (self.observer)(Candidacy::Standby);
                     self.clock.until(time)
                 }
                 Ok(Attempt::Lost) => self.settings.retry_period,
                 Err(error) => {
-                    self.readiness.set(Activity::Starting);
-                    tracing::warn!(lease = LEASE, error, "no attempt at leading succeeded yet");
+                    (self.observer)(Candidacy::Unknown);
+                    tracing::warn!(lease = self.lease, error, "no attempt at leading succeeded yet");
                     self.settings.retry_period
                 }
             };
             let holder = self.holder();
             if holder != seen_holder {
                 tracing::info!(
-                    lease = LEASE,
+                    lease = self.lease,
                     holder = holder.as_deref().unwrap_or_default(),
                     "waiting to lead"
                 );
@@ -157,7 +195,7 @@ impl Elector {
             }
             self.clock.sleep(wait).await;
             if let Err(error) = self.observe().await {
-                tracing::warn!(lease = LEASE, error, "the lease cannot be read");
+                tracing::warn!(lease = self.lease, error, "the lease cannot be read");
             }
         }
     }
@@ -175,10 +213,10 @@ impl Elector {
                 Ok(Attempt::WaitUntil(time)) => self.clock.sleep_until(time).await,
                 Ok(Attempt::Lost) => return self.why_lost(last_error),
                 Err(error) => {
-                    tracing::warn!(lease = LEASE, %error, "the lease was not renewed");
+                    tracing::warn!(lease = self.lease, %error, "the lease was not renewed");
                     self.clock.sleep(self.settings.retry_period.min(self.time_left())).await;
                     if let Err(error) = self.observe().await {
-                        tracing::debug!(lease = LEASE, error, "the lease cannot be read");
+                        tracing::debug!(lease = self.lease, error, "the lease cannot be read");
                     }
                     last_error = Some(error);
                 }
@@ -195,12 +233,13 @@ impl Elector {
     }
 
     fn why_lost(&self, last_error: Option<String>) -> String {
+        let lease = &self.lease;
         match self.holder() {
-            None => format!("the lease {LEASE} is gone"),
-            Some(holder) if holder != self.view.identity => format!("the lease {LEASE} is held by {holder:?}"),
+            None => format!("the lease {lease} is gone"),
+            Some(holder) if holder != self.view.identity => format!("the lease {lease} is held by {holder:?}"),
             Some(_) => {
                 let error = last_error.unwrap_or_else(|| "this process was too slow".to_owned());
-                format!("the lease {LEASE} was not renewed in time: {error}")
+                format!("the lease {lease} was not renewed in time: {error}")
             }
         }
     }
@@ -211,7 +250,7 @@ impl Elector {
             self.observe().await?;
         }
         let (now, wall) = (self.clock.now(), self.wall.now());
-        match election::step(&self.view, &self.settings, now) {
+        match step::step(&self.view, &self.settings, now) {
             Step::Acquire {
                 spec,
                 resource_version: None,
@@ -236,7 +275,7 @@ impl Elector {
     }
 
     async fn release(&mut self) {
-        let Some(spec) = election::release(&self.view, self.clock.now()) else {
+        let Some(spec) = step::release(&self.view, self.clock.now()) else {
             return;
         };
         let Some(version) = self.view.lease.as_ref().map(|lease| lease.resource_version.clone()) else {
@@ -245,13 +284,13 @@ impl Elector {
         let released = tokio::time::timeout(RELEASE_TIMEOUT, self.replace(spec, version)).await;
         let released = released.unwrap_or_else(|_| Err(format!("no answer within {} ms", RELEASE_TIMEOUT.as_millis())));
         match released {
-            Ok(()) => tracing::info!(lease = LEASE, "the lease is given back"),
-            Err(error) => tracing::warn!(lease = LEASE, error, "the lease could not be given back"),
+            Ok(()) => tracing::info!(lease = self.lease, "the lease is given back"),
+            Err(error) => tracing::warn!(lease = self.lease, error, "the lease could not be given back"),
         }
     }
 
     async fn observe(&mut self) -> Result<(), String> {
-        let found = self.within(self.api.get_opt(LEASE)).await?;
+        let found = self.within(self.api.get_opt(&self.lease)).await?;
         self.saw(found);
         Ok(())
     }
@@ -276,7 +315,7 @@ impl Elector {
             spec: Some(spec),
         };
         let written = self
-            .within(self.api.replace(LEASE, &PostParams::default(), &lease))
+            .within(self.api.replace(&self.lease, &PostParams::default(), &lease))
             .await?;
         self.saw(Some(written));
         Ok(())
@@ -286,7 +325,7 @@ impl Elector {
     async fn within<T>(&self, request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
         let limit = (self.settings.renew_deadline / 2).min(self.time_left());
         match tokio::time::timeout(limit, request).await {
-            Ok(result) => result.map_err(|error| crate::error::brief(&error)),
+            Ok(result) => result.map_err(|error| brief(&error)),
             Err(_) => Err(format!("no answer within {} ms", limit.as_millis())),
         }
     }
@@ -331,6 +370,3 @@ impl Elector {
             .and_then(|lease| lease.spec.holder_identity.clone())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::{Clock, Pulses};
 use jiff::Timestamp;
-use mcm_core::election::Settings;
+
 use parking_lot::Mutex;
+
+use super::step::Settings;
 
 /// Until when this process leads for certain, by the wall clock; renewals move it on.
 #[derive(Clone, Debug)]
-pub(crate) struct Tenure {
+pub struct Tenure {
     until: Arc<Mutex<Timestamp>>,
     expires: Arc<AtomicBool>,
     unheard: Option<Unheard>,
@@ -63,7 +65,7 @@ impl Unheard {
 
 impl Tenure {
     /// That of a process that competes with no other.
-    pub(crate) fn unlimited() -> Self {
+    pub fn unlimited() -> Self {
         Self::until(Timestamp::MAX)
     }
 
@@ -81,7 +83,7 @@ impl Tenure {
 
     /// Has the Lease expire instead of being given back, because something that this process began may
     /// still have an effect: whoever leads next should not begin the same at once.
-    pub(crate) fn let_expire(&self) {
+    pub fn let_expire(&self) {
         self.expires.store(true, Ordering::Relaxed);
     }
 
@@ -90,14 +92,14 @@ impl Tenure {
     }
 
     /// Whether this process leads at that time.
-    pub(crate) fn holds(&self, now: Timestamp) -> bool {
+    pub fn holds(&self, now: Timestamp) -> bool {
         let renewed = *self.until.lock();
         let beaten = self.unheard.as_ref().and_then(|unheard| unheard.leads_until(now));
         now < beaten.map_or(renewed, |beaten| beaten.max(renewed))
     }
 
     /// Whether this process need not renew, as nothing would miss it.
-    pub(crate) fn is_unheard(&self) -> bool {
+    pub fn is_unheard(&self) -> bool {
         let unheard = self.unheard.as_ref();
         unheard.is_some_and(|unheard| unheard.pulses.beats(&unheard.name))
     }

@@ -1,0 +1,44 @@
+//! What an error of the API means, and its text.
+
+use std::error::Error as _;
+
+/// An API error in one line, with its cause: `ServiceError` alone helps nobody.
+pub fn brief(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error {
+        return format!("{} ({} {})", status.message, status.code, status.reason);
+    }
+    let mut text = match error {
+        kube::Error::Service(cause) => cause.to_string(),
+        other => other.to_string(),
+    };
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether somebody else wrote the object meanwhile.
+pub fn is_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 409 && status.reason != "AlreadyExists")
+}
+
+/// Whether an object of that name is there already.
+pub fn is_already_exists(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.reason == "AlreadyExists")
+}
+
+/// Whether the object is not there.
+pub fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+/// Whether the server does not allow it now (429): of an eviction, that a disruption budget does not.
+pub fn is_too_many_requests(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 429)
+}
