@@ -3,8 +3,6 @@
 //! Who gives one every few seconds, as a kubelet does, and who only asks whether it still comes, share a [`Pulses`]. A
 //! giver in good health says once that it beats from now on; a pulse then costs nothing, however long it lasts, and every
 //! beat is known to the nanosecond. In periods in which beats may go astray, everybody gives them one by one.
-//!
-//! What must not live here: what a sign of life is, and what follows when it stays away.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

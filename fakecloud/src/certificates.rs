@@ -1,7 +1,4 @@
 //! Certificates for gRPC between a fake cloud and its clients, made in one go.
-//!
-//! What lives here: one authority whose key is thrown away, a server's and a client's certificate signed
-//! by it, and their forms as PEM files and Kubernetes Secrets. What must not: their use.
 
 use std::collections::BTreeMap;
 use std::fmt;

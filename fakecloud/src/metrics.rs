@@ -1,7 +1,4 @@
 //! What can be measured of a fake cloud, in a registry of its own.
-//!
-//! What lives here: names, labels and the text form, and what counts driver calls and API requests. What
-//! must not: how the text is served.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,6 +1,4 @@
 //! `/healthz`, `/readyz` and `/metrics` of the process, over plain HTTP for kubelets and scrapers.
-//!
-//! What must not live here: anything that changes the cloud, or shows what is in it beside counts.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
 //! The fake cloud as a driver that registers itself with machine controllers, beside the driver that is dialled.
-//!
-//! What lives here: the flags, and registering again when a connection broke. What must not: the cloud's behaviour.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! One plan, once: a stage is brought up, the scenario performed and disturbed, the result written down.
-//!
-//! What lives here: the job (a plan and where it runs) and its result, both of which travel between processes as JSON.
-//! What must not: how many jobs there are and how they are shown (`cli`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

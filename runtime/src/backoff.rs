@@ -1,6 +1,4 @@
 //! How long to wait before something that failed is tried again: longer while failures continue.
-//!
-//! What must not live here: what counts as success, and jitter.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

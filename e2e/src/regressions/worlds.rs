@@ -1,7 +1,7 @@
 //! Worlds of entries about sets and deployments, and what is done in them.
 //!
 //! Machines that are there before their deployment are adopted by its set, so that they have names: those of a pool are
-//! called POOL-1, POOL-2 and so on. What must not live here: what one entry is about.
+//! called POOL-1, POOL-2 and so on.
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
 //! Preservation: machines that are kept for analysis, for their time and no longer.
-//!
-//! What must not live here: what a rollout or a scale-down does with them, see `preservation_limits`.
 
 use mcm_api::{Phase, keys};
 use scenario::Scenario;

@@ -1,6 +1,4 @@
 //! MachineDeployments and MachineSets: sizes and rollouts.
-//!
-//! What must not live here: scenarios about one machine.
 
 use scenario::Scenario;
 use scenario::builder::{

@@ -1,5 +1,4 @@
-//! The calls that kubelets make to the API server, as values: what is asked, on whose behalf, what
-//! came back. What must not be here: making them, which is `api`'s, and whom an outcome reaches, which is `dispatch`'s.
+//! The calls that kubelets make to the API server, as values: what is asked, on whose behalf, what came back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,9 +1,8 @@
 //! All simulated kubelets as one pure model.
 //!
-//! It is given what the cloud, the API server and time bring, and answers the API calls to make.
-//! What lives here: the kubelets themselves, and who gets which timer and sight. Their starts, outages
-//! and ends are in `outages`, joining in `join`, leases and Node status in `duties`, pods in `pods`,
-//! calls in `calls`; the content of objects is in `objects`. What must not: a client, a clock, a runtime.
+//! It is given what the cloud, the API server and time bring, and answers the API calls to make. Their starts, outages
+//! and ends are in `outages`, joining in `join`, leases and Node status in `duties`, pods in `pods`, calls in `calls`;
+//! the content of objects is in `objects`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

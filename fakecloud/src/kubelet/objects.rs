@@ -1,6 +1,4 @@
 //! The API objects that a kubelet writes: Node, Lease, and the Node's status.
-//!
-//! What lives here: their content, from values. What must not: when they are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 

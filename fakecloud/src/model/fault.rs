@@ -1,6 +1,4 @@
 //! Rules by which calls fail, are slow, or do half of what they should: what stands in one, and whether it makes sense.
-//!
-//! What must not live here: which call a rule strikes (in `faults`), and what a struck call does (in `calls`).
 
 use std::fmt;
 

@@ -1,6 +1,4 @@
 //! The rules in force: which call which of them strikes, and their counters.
-//!
-//! What must not live here: what stands in a rule (in `fault`), and what a struck call does (in `calls`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! The ledger's own audit: what there should never be.
-//!
-//! What lives here: looking, and remembering what only the moment of a call tells. What must not: mending.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

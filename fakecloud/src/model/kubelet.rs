@@ -1,8 +1,4 @@
 //! What is wrong with a VM's kubelet, and the conditions that its Node shows besides the usual.
-//!
-//! What lives here: the faults, which of them a kubelet can have at once, and what they make of it
-//! at a time. What must not: how a kubelet behaves (in `kubelet`), and when faults begin (in
-//! `commands` and the configuration).
 
 use std::fmt;
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! What the cloud gives at most: tags and parts of one VM, VMs of a type in a zone, calls in a second.
-//!
-//! What lives here: what counts against them, and what is said when they are reached. What must not:
-//! when a fault rule pretends that they are.
 
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};

@@ -1,6 +1,4 @@
 //! Nodes that no machine stands behind: VMs made in one go, for clusters that have nodes already.
-//!
-//! What lives here: what may be asked for, and making it. What must not: how their kubelets join.
 
 use std::collections::{BTreeMap, BTreeSet};
 

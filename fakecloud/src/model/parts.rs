@@ -1,7 +1,5 @@
 //! Disks and network interfaces: objects of the ledger that are made with a VM and go with it, and that can be left
 //! behind when either half fails.
-//!
-//! What lives here: making, reusing and removing them. What must not: volumes, which outlive VMs.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
 //! The provider spec of machine classes: what a VM is to be made of.
-//!
-//! What lives here: reading and checking it, with errors that name field and fix.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
 //! The ledger as data that outlives a process: what changed in a step, all of it, and a cloud made of it again.
-//!
-//! What lives here: which state is kept, and how what follows from it is computed anew. What must not: files.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,4 @@
 //! Rows by key, with a list of the rows that were touched: what a journal has to write.
-//!
-//! What must not live here: what the rows mean.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;

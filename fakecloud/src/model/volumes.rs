@@ -1,6 +1,4 @@
 //! Volumes: disks that outlive VMs. They are made, attached, detached and removed by whoever runs the storage.
-//!
-//! What must not live here: Kubernetes' objects for volumes (in `csi`).
 
 use jiff::Timestamp;
 use mcm_api::cloud::{Code, DriverError};

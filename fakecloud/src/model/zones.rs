@@ -1,6 +1,4 @@
 //! Zones that fail: their API, their hosts, both, or the API a little; and their return.
-//!
-//! What must not live here: faults of single calls (in `faults`) and of single VMs (in `events`).
 
 use std::fmt;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! Who calls over gRPC: what a call says of itself, for the log and for fault rules.
-//!
-//! What must not live here: whether the caller may.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -1,7 +1,5 @@
 //! The class of former times: its `spec` held what stands in a MachineClass's `providerSpec` today, beside the references to
 //! its Secrets.
-//!
-//! What must not live here: which kinds those are; the fake cloud takes any.
 
 use mcm_api::MachineClass;
 use mcm_api::cloud::{Code, DriverError};

@@ -1,8 +1,6 @@
 //! A value and those who wait for its next change, as `tokio::sync::watch` has it, but woken in the
 //! order in which they began to wait. Tokio draws lots among them, and no seed reaches these: two
 //! watches of one collection would begin anew in this order or in that, and runs must repeat.
-//!
-//! What must not live here: anything that knows what is signalled.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,6 +1,4 @@
 //! Whether a condition holds, and whether an expectation is met.
-//!
-//! What lives here: pure judgement over the world and the time. What must not: waiting.
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
 //! What became of preservations, by kind and number: for campaigns, which declare what must occur in them.
-//!
-//! What must not live here: whether any of it was right.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,4 @@
 //! What of the world tells of workloads: their pods, and the volumes of claims.
-//!
-//! What lives here: pure questions to the world. What must not: when an answer matters (`evaluate`).
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,4 @@
 //! The world as it was last seen, and what of its history expectations ask for.
-//!
-//! What lives here: a pure fold of observations. What must not: judgement; expectations and
-//! invariants read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

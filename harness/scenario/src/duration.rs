@@ -1,7 +1,4 @@
 //! Durations that name the timeout they mean: `healthTimeout + slack`, `2 * nodeGrace`.
-//!
-//! What lives here: the names, what each is worth on a stage, and expressions over them. What must
-//! not: when anything is awaited.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,4 @@
 //! Files that people write, scenarios and plans: how they are read, and what is said when one cannot be used.
-//!
-//! What must not live here: what is in them.
 
 use std::path::Path;
 

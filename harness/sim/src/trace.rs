@@ -1,7 +1,6 @@
 //! What happened in a run, in order, with virtual time, and one hash over all of it.
 //!
-//! Two runs are the same run exactly when their hashes are equal. What must not live here: what
-//! an entry means for a scenario; assertions read the event stream, not the trace.
+//! Two runs are the same run exactly when their hashes are equal.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -1,6 +1,4 @@
 //! One run: a fresh thread, a paused single-thread runtime, a clock, a seed and a trace.
-//!
-//! What must not live here: limits and faults; they belong to whoever builds the world.
 
 use std::future::Future;
 use std::panic::resume_unwind;

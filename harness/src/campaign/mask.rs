@@ -2,7 +2,7 @@
 //!
 //! A mask is learnt, not written down, and may hold four sorts of values only: times, uids, revisions and the random
 //! ends of names. Anything else that differs between two clean runs is a mistake of the scenario or of the world, and
-//! is told. What must not live here: how runs are made.
+//! is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,4 @@
 //! What campaigns can be run: for each suite, how its worlds and faults are drawn, and what must occur in them.
-//!
-//! What must not live here: the drawing itself (`generate`).
 
 use scenario::occurred::Group;
 

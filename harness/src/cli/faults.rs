@@ -1,6 +1,4 @@
 //! `drydock faults`: the rules by which requests to a running API server of ours go wrong.
-//!
-//! What must not live here: what a rule means; the server's `faults` knows.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

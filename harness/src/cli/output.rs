@@ -1,6 +1,4 @@
 //! The lines that commands write to standard output.
-//!
-//! What must not live here: what they say.
 
 use std::fmt;
 use std::io::Write as _;

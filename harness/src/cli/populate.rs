@@ -1,6 +1,4 @@
 //! The nodes and pods of `drydock up --nodes N --pods-per-node P`: made in one go, and watched until they are there.
-//!
-//! What must not live here: how nodes join and how pods are placed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

@@ -1,6 +1,4 @@
 //! The world that `drydock up` keeps: how other commands find it, by a file in the folder where both run, or by flags.
-//!
-//! What must not live here: what is done to that world.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! What keeps the controller from its work at a moment: faults of the cloud and of the API server that may still strike,
 //! and processes that are down.
-//!
-//! What must not live here: what an invariant makes of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,4 @@
 //! cluster-autoscaler, as far as it takes nodes away on which nothing runs.
-//!
-//! What lives here: which node goes, as a pure function, and the loop. What must not: scaling up, and anything about how
-//! full a node is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! The scripted evictor: empties a node as `kubectl drain` does.
-//!
-//! What lives here: which pods have to go, which of them are asked for now, and the loop that asks. What must not: who
-//! deletes a machine (mcm drains by itself).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,5 @@
 //! The keeper: an actor that keeps so many machines, as a machine set would. It makes one replacement for each machine
 //! that is Failed, being deleted or gone, and deletes Failed ones.
-//!
-//! What lives here: the decision, as a pure function, and the loop that carries it out over its own watch. What must not:
-//! anything about updates, ranks and preservation; it stands in where no set controller is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! Observations: everything that is seen of the world, as one ordered stream.
-//!
-//! What lives here: the values, and the watches that give them. What must not: what they mean
-//! (`world`), and polling.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! Which objects a scenario is about, in a cluster where others may have theirs.
-//!
-//! What must not live here: what is made of them.
 
 use std::collections::BTreeSet;
 

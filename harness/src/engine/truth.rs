@@ -1,7 +1,5 @@
 //! Reading what the streams of observations have no order for: each of them tells its own things in order, and a fault
 //! may hold one of them up.
-//!
-//! What lives here: the few reads without which a judgement would be of an older world. What must not: judgement.
 
 use std::time::Duration;
 

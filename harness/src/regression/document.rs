@@ -1,6 +1,4 @@
 //! The corpus as a page: what each entry is, what found its mutant, and which invariants have something to see.
-//!
-//! What must not live here: running anything.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! What mcm and fakecloud ask of an API server of ours, in the terms of RBAC, and what they were refused.
-//!
-//! What must not live here: what they are allowed to (`deploy/rbac`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Child processes that end with this one, whatever ends it.
 //!
 //! A child is started through a tether: this executable once more, which asks the kernel for SIGKILL at its parent's
-//! death and then becomes the program. What must not live here: which programs there are.
+//! death and then becomes the program.
 
 use std::ffi::OsString;
 use std::fs::File;

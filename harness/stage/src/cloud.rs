@@ -1,6 +1,4 @@
 //! The fake cloud's controls as the harness uses them, whatever the transport.
-//!
-//! What must not live here: what a fault or a VM's state means for a scenario.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

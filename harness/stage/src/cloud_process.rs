@@ -1,6 +1,4 @@
 //! fakecloud as a process of its own: its ledger lies in a folder, so that it outlives the process.
-//!
-//! What lives here: starting it, ending it, and starting it again where it was. What must not: its configuration.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! The API servers of a world: that of the control cluster, which holds machines, and that of the target, which nodes
 //! join. Often they are one.
-//!
-//! What must not live here: which kind belongs where (`engine::kinds`), and how a cluster comes about (`plane`).
 
 use std::sync::Arc;
 

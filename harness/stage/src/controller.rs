@@ -1,7 +1,5 @@
 //! What acts on the machines on a wall-clock stage: processes that speak with API server and cloud directly, or behind
 //! gates.
-//!
-//! What must not live here: how they are started and ended (`replicas`, `gated`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

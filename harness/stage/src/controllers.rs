@@ -1,7 +1,4 @@
 //! The built-in controllers beside a control plane that has none of its own.
-//!
-//! What lives here: how they and the embedded server are set for each other, and waiting for what they make first.
-//! What must not: the controllers, and who starts them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,5 @@
 //! What `deploy/` has for any cluster: definitions, accounts, roles, bindings; and how objects get into a cluster and
 //! out of it.
-//!
-//! What lives here: reading those files for a namespace, applying and removing. What must not: how a cluster comes
-//! about, and which programs run in it.
 
 use std::time::Duration;
 

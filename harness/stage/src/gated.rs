@@ -1,7 +1,5 @@
 //! mcm as processes of their own behind gates: everything that they ask of the API server and of the cloud passes a
 //! port of this process, is counted, and can be their last act (SIGKILL); they stand still by SIGSTOP and SIGCONT.
-//!
-//! What must not live here: what strikes when (`plan`).
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

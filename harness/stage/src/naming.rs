@@ -1,6 +1,4 @@
 //! Names for the requests and calls of one process in virtual time, where all processes share accounts and transports.
-//!
-//! What must not live here: what is made of the names.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,6 +1,4 @@
 //! Taking objects away that a run left. Who set their finalizers is gone; what is gone already is fine.
-//!
-//! What must not live here: which objects belong to a run (`kind`, `plane::existing`).
 
 use std::fmt::Debug;
 

@@ -1,7 +1,7 @@
 //! A session with two clusters, one for machines and one for their nodes, of any stages on the wall clock.
 //!
-//! mcm and fakecloud are processes on this machine, also where a cluster is kind's: they reach both clusters, which need
-//! not reach each other. What must not live here: how a cluster comes about (`plane`, `kind`).
+//! mcm and fakecloud are processes on this machine, also where a cluster is kind's: they reach both clusters, which
+//! need not reach each other.
 
 use std::collections::BTreeMap;
 use std::future::pending;

@@ -1,7 +1,5 @@
 //! Stages on which fakecloud and mcm are processes of their own, on the wall clock: `embedded`, `envtest` and
 //! `kubeconfig`, which differ in the control plane alone.
-//!
-//! What must not live here: how a control plane comes about (`plane`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

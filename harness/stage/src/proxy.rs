@@ -1,6 +1,4 @@
 //! A service behind a port of this machine: where a process of its own sends what has to pass its gate.
-//!
-//! What must not live here: what the service does.
 
 use bytes::Bytes;
 use http::{Request, Response};

@@ -1,7 +1,4 @@
 //! The processes of mcm on a wall-clock stage: one or several from one command, of which the holder of the Lease leads.
-//!
-//! What lives here: starting them until they are up, ending them, and telling which one leads. What must not: what
-//! they are started with.
 
 use std::path::Path;
 

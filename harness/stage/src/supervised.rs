@@ -1,7 +1,4 @@
 //! mcm behind gates: its effects are counted, and it can be killed at any of them, stand still, and be started again.
-//!
-//! What lives here: commands to the supervised processes, whatever a process is. What must not: how an incarnation is
-//! made; in virtual time it is a future, on a wall clock a child process.
 
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
 //! What mcm asks API servers to write and asks of the cloud, word by word and in its order: for runs that are compared.
 //!
-//! What tells nothing of a request is left out: versions of objects, which count what everybody writes, and the drawn ends
-//! of Events' names. Of what a Secret holds there is a digest alone. What must not live here: the comparison
-//! (`invariants::inert`).
+//! What tells nothing of a request is left out: versions of objects, which count what everybody writes, and the drawn
+//! ends of Events' names. Of what a Secret holds there is a digest alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

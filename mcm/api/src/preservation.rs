@@ -1,6 +1,6 @@
 //! What statuses say about preservation: the record of one machine, and the list by which an owner counts them.
 //!
-//! What must not live here: rules. All of it is optional, and a controller that knows nothing of it carries it along.
+//! All of it is optional, and a controller that knows nothing of it carries it along.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;

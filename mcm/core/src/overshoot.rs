@@ -1,7 +1,5 @@
 //! The brake against too many machines: sets beyond their limit are frozen with their deployment, and thawed when they are
 //! below it again.
-//!
-//! What lives here: [`decide()`], over all sets and deployments of a namespace. What must not: what a frozen set does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Who controls an object: adopting orphans that match, releasing what no longer does.
 //!
-//! The same for sets of a deployment and machines of a set. What must not live here: a live look at the owner before
-//! an adoption, which is the shell's.
+//! The same for sets of a deployment and machines of a set.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use serde_json::{Value, json};

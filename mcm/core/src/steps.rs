@@ -1,6 +1,4 @@
 //! What the decisions about sets and deployments give: steps with reasons, and when to look again.
-//!
-//! What must not live here: rules.
 
 use std::time::Duration;
 

@@ -1,7 +1,4 @@
 //! The channel to a driver: its address, and connections that are made when a call needs one.
-//!
-//! What lives here: reading addresses, resolving, dialling, the TLS handshake. What must not: which calls
-//! are made, and retries, which the controller decides.
 
 use std::io::Cursor;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,7 +1,4 @@
 //! A [`Driver`] on the far side of gRPC.
-//!
-//! What lives here: the adapter from trait to generated client, over a lazily connecting channel or
-//! directly over a server struct. What must not: retries, which the controller decides.
 
 use std::collections::BTreeMap;
 use std::fmt;

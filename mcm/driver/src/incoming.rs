@@ -1,7 +1,4 @@
 //! TLS connections for the gRPC server: accepted, and shaken hands with, many at a time.
-//!
-//! What lives here: the stream of connections whose clients have proved who they are. What must not:
-//! reading certificates ([`crate::tls`]), and what is served.
 
 use std::future::ready;
 use std::io;

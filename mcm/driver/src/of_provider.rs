@@ -1,6 +1,4 @@
 //! A driver of one provider among classes of several: it is asked about its own, and sees no other and none of their Secrets.
-//!
-//! What must not live here: which driver serves a provider where several are registered.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,4 @@
 //! Mutual TLS: the files that a side of a connection needs, and what went wrong with them in words.
-//!
-//! What lives here: reading PEM files into configurations of rustls, with ring as the only provider, and
-//! the sentences for failed handshakes. What must not: sockets and gRPC.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,4 @@
 //! How requests, identities and errors look on the wire, in both directions.
-//!
-//! What lives here: conversions between the types of [`crate::Driver`] and the generated messages.
-//! What must not: transport and calls.
 
 use std::collections::BTreeMap;
 

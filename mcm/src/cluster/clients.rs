@@ -1,7 +1,4 @@
 //! Clients of the two clusters, and what every request of this process goes through.
-//!
-//! What lives here: kubeconfigs, the user agent, timeouts, the rate limit and the count of requests.
-//! What must not: retries (the controllers decide them) and what is asked.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! Kubernetes events (core/v1) as this process records them: repeated ones are counted in one object.
-//!
-//! What must not live here: when an event is worth recording.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
 //! VMs that this process made and has not seen recorded on their machines yet.
 //!
 //! A write of a provider id may be lost while the cloud does not show the new VM yet; without this memory the next pass
-//! would make another one. What must not live here: what is made of it. A process that dies forgets, and its successor
-//! asks the cloud.
+//! would make another one. A process that dies forgets, and its successor asks the cloud.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! When this process did something for each machine last.
 //!
-//! It remembers when a Node's conditions were copied without any other change: they may change all the time, and without this
-//! memory so would the machines' statuses. And when a call of the cloud failed: a status that says the same again is not
-//! written, so that its time is that of the first failure. What must not live here: how often either may be.
+//! It remembers when a Node's conditions were copied without any other change: they may change all the time, and
+//! without this memory so would the machines' statuses. And when a call of the cloud failed: a status that says the
+//! same again is not written, so that its time is that of the first failure.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,5 @@
 //! Sets whose size or freeze is being written: from the request until its answer none of their machines is made, for what
 //! was missing may not be wanted any more.
-//!
-//! What must not live here: when a set is frozen, and what its size is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

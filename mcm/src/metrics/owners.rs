@@ -1,6 +1,6 @@
 //! Metrics of the sets and deployments that there are at the moment of the scrape; nothing of a deleted one stays.
 //!
-//! MachineNames and labels are upstream's. What must not live here: metrics of machines.
+//! MachineNames and labels are upstream's.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,4 @@
 //! What this process is doing, as probes and one metric tell it.
-//!
-//! What must not live here: who asks, and what follows from the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -1,7 +1,5 @@
 //! Flags that manifests of upstream's programs have and that set nothing here: they are read and checked as there, so
 //! that such a manifest works.
-//!
-//! What must not live here: a flag that anything depends on.
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args};

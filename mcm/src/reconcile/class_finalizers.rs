@@ -1,6 +1,4 @@
 //! The finalizers of MachineClasses and of their Secrets, as `mcm_core::class` decides them.
-//!
-//! What must not live here: when a finalizer is needed.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};

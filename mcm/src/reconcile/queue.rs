@@ -1,7 +1,4 @@
 //! A work queue of keys: each at most once in the queue and at most once at work.
-//!
-//! What lives here: the order of work, as a plain value that is given the time. What must not: tasks,
-//! timers, and what a key stands for.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,6 +1,4 @@
 //! One pass over the cloud's VMs: lists, candidates, the API server's word, deletions.
-//!
-//! What must not live here: which VM is an orphan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! Marks on Nodes that no machine stands behind.
-//!
-//! What must not live here: which Nodes those are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

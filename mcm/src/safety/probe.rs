@@ -1,6 +1,4 @@
 //! Asking the API servers whether they answer, and beginning anew after an outage.
-//!
-//! What must not live here: when an outage is one.
 
 use std::convert::Infallible;
 use std::time::Duration;

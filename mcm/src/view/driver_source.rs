@@ -1,6 +1,4 @@
 //! Classes and Secrets of the caches, for drivers that fetch them.
-//!
-//! What must not live here: which driver may have what.
 
 use std::collections::{BTreeMap, BTreeSet};
 

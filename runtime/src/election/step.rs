@@ -1,8 +1,7 @@
 //! Leader election over one Lease, as a pure step: what to write next, or how long to wait.
 //!
-//! Every write is a compare-and-swap on the Lease's resourceVersion. Times in the Lease are never
-//! compared with the local clock: whether another holder is gone is judged by how long ago this
-//! process saw the Lease change. What must not live here: the writes and the clock.
+//! Every write is a compare-and-swap on the Lease's resourceVersion. Times in the Lease are never compared with the
+//! local clock: whether another holder is gone is judged by how long ago this process saw the Lease change.
 
 use std::time::Duration;
 

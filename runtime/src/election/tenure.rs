@@ -1,6 +1,4 @@
 //! Until when a process leads, and where it does so without renewing.
-//!
-//! What must not live here: requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,7 @@
 //! Which kinds the server has: what discovery answers once, and what custom resource definitions
 //! say from then on.
 //!
-//! Nothing is asked again: built-in kinds do not change while a server runs, and definitions are
-//! watched. What must not live here: what is done with objects of these kinds.
+//! Nothing is asked again: built-in kinds do not change while a server runs, and definitions are watched.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! Listing and watching one kind, with the list's revision at hand and pauses on the project's clock.
 //!
-//! A list that is in is never repeated unless the server says that its revision is too old. What
-//! must not live here: what is done with what is seen.
+//! A list that is in is never repeated unless the server says that its revision is too old.
 
 use std::sync::Arc;
 use std::time::Duration;

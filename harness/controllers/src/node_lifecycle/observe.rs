@@ -1,7 +1,6 @@
 //! What has been seen of nodes and their leases, and when: the view's memory.
 //!
-//! Pure: events and `now` come in, a [`NodeView`] comes out. What must not live here: what follows
-//! from it.
+//! Pure: events and `now` come in, a [`NodeView`] comes out.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! What the decisions of this folder ask for: writes in order, what to say about them, and when to
 //! look again.
-//!
-//! What must not live here: performing any of it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet};

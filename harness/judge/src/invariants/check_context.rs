@@ -1,6 +1,4 @@
 //! What an invariant is shown of one event, and the terms under which it is judged.
-//!
-//! What lives here: plain data, and how objects are read. What must not: judgement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

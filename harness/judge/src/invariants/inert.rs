@@ -1,7 +1,7 @@
 //! I17: inert features. A feature that no object uses changes nothing: to every object and every VM a run with it does the
 //! same, word by word and in the same order, as one with the feature switched off. Between two objects the order may differ.
 //!
-//! What lives here: the comparison of two runs' writes. It is no watch over one run; tests of a feature call it.
+//! It is no watch over one run; tests of a feature call it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,4 @@
 //! What disturbs a run: each disturbance is data, says what it does in one line, and is counted when it strikes.
-//!
-//! What must not live here: how a stage carries it out (`schedule`, and the stages themselves).
 
 use std::fmt;
 

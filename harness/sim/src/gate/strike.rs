@@ -1,6 +1,4 @@
 //! What may strike a process at one of its effects, and what has.
-//!
-//! What must not live here: how a request or an answer is held up (`service`, `body`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

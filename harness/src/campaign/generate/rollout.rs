@@ -1,8 +1,7 @@
 //! Random rollouts: a deployment, and people who scale it, change its template, pause it and take rollouts back, while
 //! machines fail.
 //!
-//! In the end every machine is of the newest template and available, and there are as many as are wanted. What must not
-//! live here: faults (`faults`).
+//! In the end every machine is of the newest template and available, and there are as many as are wanted.
 
 use clock::{Seed, Stream};
 use scenario::builder::{

@@ -1,6 +1,4 @@
 //! What can be wrong with a kubelet, as flags and as words.
-//!
-//! What must not live here: which kubelets, and what a fault makes of one.
 
 use clap::{Args, ValueEnum};
 use fakecloud::proto::kubelet_fault::Fault;

@@ -1,7 +1,7 @@
 //! Taking away what one run made: first who writes, then what was written, last the namespace.
 //!
-//! Nothing waits for a controller that is gone: finalizers of ours are taken off. What is touched outside of the namespace
-//! is ours by its provider id or its name. What must not live here: the end of a whole cluster (`removal`).
+//! Nothing waits for a controller that is gone: finalizers of ours are taken off. What is touched outside of the
+//! namespace is ours by its provider id or its name.
 
 use std::time::Duration;
 

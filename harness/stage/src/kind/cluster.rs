@@ -1,6 +1,4 @@
 //! A kind cluster for one session: created or found, with images loaded and the machine API installed.
-//!
-//! What must not live here: what one scenario deploys and does (`world`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

@@ -1,6 +1,6 @@
 //! What a failed run leaves for the person: logs and objects of its namespace, and the words of the cluster's own parts.
 //!
-//! No Secret is read. What must not live here: where it is written to (`report`).
+//! No Secret is read.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
 //! The Docker engine: whether it answers, its images, and the containers that are a cluster's nodes.
-//!
-//! What must not live here: what is in an image, and what runs in a cluster.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! A port of this machine that leads to fakecloud in its pod, through the API server.
 //!
-//! Every connection looks for the pod anew, so that a restarted one is found. What must not live here: what is said on
-//! the connection.
+//! Every connection looks for the pod anew, so that a restarted one is found.
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,5 @@
 //! The images of mcm and fakecloud: the programs beside this one, with the libraries that they are linked to and nothing
 //! else.
-//!
-//! What must not live here: how they get to a cluster's nodes.
 
 use std::path::Path;
 

@@ -1,6 +1,4 @@
 //! The objects of `deploy/` as a run needs them: in its namespace, with its images, configuration and short periods.
-//!
-//! What must not live here: roles and service accounts (`deploy::rbac`), and how objects are created.
 
 use serde_json::{Value, json};
 

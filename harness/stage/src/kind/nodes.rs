@@ -1,6 +1,4 @@
 //! The Nodes of our cloud in a cluster: taking them away with what is on them, and not beginning beside one.
-//!
-//! What must not live here: how those who write Nodes are ended (`pods`).
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,4 @@
 //! The pods of mcm and fakecloud in one namespace: waiting for them, ending them, and noticing when one ends by itself.
-//!
-//! What must not live here: what they are made from (`manifests`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,7 +1,4 @@
 //! The end of a cluster that this process created: nothing of it is left, whatever ends the process in order.
-//!
-//! What lives here: deletion that works without a runtime, so that a future that is dropped on the way also
-//! leaves nothing. What must not: clusters that somebody else created.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,6 +1,4 @@
 //! Runs on a cluster: a scenario in a namespace of its own, and a world to play with.
-//!
-//! What must not live here: how the parts of a world come up (`world`) and go (`cleanup`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,6 +1,4 @@
 //! The programs that a cluster needs: finding them, and running them to their end within a limit.
-//!
-//! What must not live here: which clusters and images there are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

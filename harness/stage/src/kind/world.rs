@@ -1,6 +1,4 @@
 //! One scenario's world on the cluster: a namespace with both programs, and the stage that a scenario is performed on.
-//!
-//! What must not live here: how the namespace is taken away again (`cleanup`).
 
 use std::path::Path;
 

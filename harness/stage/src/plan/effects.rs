@@ -1,6 +1,4 @@
 //! Disturbances at an effect of a process: armed at its gate, and asked of it whether they struck.
-//!
-//! What must not live here: disturbances that come at a time (`schedule`).
 
 use std::time::Duration;
 

@@ -1,7 +1,4 @@
 //! Disturbances that come at a time: the cloud's, those of VMs and of kubelets. What they struck is counted.
-//!
-//! What must not live here: disturbances at an effect of a process, which that process's gate carries out, and rules of
-//! the API server, which it follows itself.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Building blocks of structural schemas. What must not live here: anything of a particular kind.
+//! Building blocks of structural schemas.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,

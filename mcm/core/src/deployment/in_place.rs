@@ -1,6 +1,4 @@
 //! InPlaceUpdate: machines stay; each is drained, updated by the agent on its node, and handed over to the newest set.
-//!
-//! What must not live here: drain and conditions of the node, which are the machine controller's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,4 @@
 //! The objects as they are to be: rules change drafts, and what differs from the originals becomes a patch each.
-//!
-//! What must not live here: rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

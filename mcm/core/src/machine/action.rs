@@ -1,4 +1,4 @@
-//! The actions of a plan, and the patches that some of them are. What must not live here: when an action is due.
+//! The actions of a plan, and the patches that some of them are.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

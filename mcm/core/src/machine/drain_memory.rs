@@ -1,8 +1,7 @@
 //! What a drain remembers from one decision to the next.
 //!
-//! What lives here: which pods were asked to go, with what answer, and which volume is on its way. What must not: the
-//! rules. The shell keeps the value for as long as the machine is drained. A process that starts anew knows nothing of
-//! it, and loses only counts and waits: the limit of the whole drain is counted from the object.
+//! The shell keeps the value for as long as the machine is drained. A process that starts anew knows nothing of it, and
+//! loses only counts and waits: the limit of the whole drain is counted from the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

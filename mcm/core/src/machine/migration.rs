@@ -1,8 +1,5 @@
 //! Migration: a machine refers to a class of a provider's own kind, as was usual once. A MachineClass of the same name takes
 //! its place, filled by the driver.
-//!
-//! What lives here: when a machine needs it. What must not: how it is done, step by step, which is
-//! the shell's, and can be repeated at any point.
 
 use mcm_api::{Operation, keys};
 

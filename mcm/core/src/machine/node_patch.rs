@@ -1,6 +1,4 @@
 //! What of a Node is changed: whose it is, and what the machine's template wants of it.
-//!
-//! What must not live here: what a template wants.
 
 use std::collections::BTreeMap;
 

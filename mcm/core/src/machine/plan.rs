@@ -1,5 +1,4 @@
 //! What a decision returns: a list of actions, at most one status write, when to look again, and why.
-//! What must not live here: rules.
 
 use std::time::Duration;
 

@@ -1,7 +1,4 @@
 //! Bootstrap tokens: the id of a machine's token, and what says whose a token is.
-//!
-//! What lives here: names and texts, from the machine alone. What must not: the secret part of a
-//! token, which the shell draws.
 
 use sha2::{Digest, Sha256};
 

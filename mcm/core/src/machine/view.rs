@@ -1,5 +1,4 @@
-//! What a decision about one machine is made from: an owned snapshot, with "unknown" where nothing
-//! was observed. What must not live here: rules.
+//! What a decision about one machine is made from: an owned snapshot, with "unknown" where nothing was observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,6 +1,4 @@
 //! The dialects of preservation, as a small table.
-//!
-//! What must not live here: rules that all dialects share.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
 //! The list of failed machines that are kept, in the status of the deployment that answers for them, or of the set where
 //! there is none. Its length is what counts against the maximum of automatic preservations.
 //!
-//! Every change is decided on one version of that object and written to that version alone. What must not live here: when
-//! a machine is entered.
+//! Every change is decided on one version of that object and written to that version alone.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! What the annotations of a machine and of its Node ask for.
 //!
 //! The Node's value wins and is written to the Machine; that it came from the Node is remembered there, so that it goes
-//! when the Node's goes. What must not live here: what a request does.
+//! when the Node's goes.
 
 use std::collections::BTreeMap;
 

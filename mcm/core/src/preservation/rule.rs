@@ -1,7 +1,6 @@
 //! The rule: what preservation means for a machine, from what is known of it.
 //!
-//! Three questions: what becomes of a machine that fails, of one that recovers, and of one that stays as it is. What must
-//! not live here: how any of it is done.
+//! Three questions: what becomes of a machine that fails, of one that recovers, and of one that stays as it is.
 
 use mcm_api::{Phase, PreservedBy};
 

@@ -1,6 +1,4 @@
 //! Where drivers dial in: plain on loopback, mutual TLS anywhere.
-//!
-//! What must not live here: who they are and what they are asked.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,6 +1,4 @@
 //! The driver's side: any [`Driver`] registers with a machine controller and carries out what it is asked.
-//!
-//! What must not live here: when to register again after the stream broke; whoever runs it decides that.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

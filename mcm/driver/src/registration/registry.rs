@@ -1,6 +1,4 @@
 //! The controller's side: who has registered, what it was asked, and what it answered.
-//!
-//! What must not live here: which driver a call is for, and what may be fetched.
 
 use std::collections::BTreeMap;
 use std::fmt;

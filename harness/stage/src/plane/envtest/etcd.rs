@@ -1,6 +1,4 @@
 //! The contents of a control plane's etcd: reading all of it, and putting it back as it was.
-//!
-//! What lives here: etcd's JSON gateway (`/v3/kv/range`, `/v3/kv/txn`). What must not: what the keys mean to an API server.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where the programs of a real control plane are. What must not live here: fetching or building them.
+//! Where the programs of a real control plane are.
 
 use std::path::{Path, PathBuf};
 

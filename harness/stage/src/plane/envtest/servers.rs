@@ -1,7 +1,4 @@
 //! etcd and kube-apiserver as child processes, which one run after another may use.
-//!
-//! What lives here: their certificates and flags, waiting until they serve, and putting back what they stored at the start.
-//! What must not: what a run adds to them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,5 @@
 //! The pods of a node leave: those without volumes side by side, those with volumes one after another, each when the
 //! volumes of the one before have left the node and have come up elsewhere.
-//!
-//! What must not live here: what a drain is for, and what follows it.
 
 use super::super::pass::Pass;
 use super::super::{Action, Answer, Pod};

@@ -1,6 +1,4 @@
 //! Pods with volumes leave one after another: a volume is on one node at a time, and a cloud attaches and detaches slowly.
-//!
-//! What lives here: whose turn it is, and when the next one's is. What must not: how a pod is asked to go.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

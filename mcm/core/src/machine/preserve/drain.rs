@@ -1,6 +1,4 @@
 //! The pods of a machine that failed and is kept leave its Node, all but those of DaemonSets.
-//!
-//! What must not live here: how pods are asked to go, which is the deletion's as well.
 
 use std::time::Duration;
 

@@ -1,6 +1,4 @@
 //! Worlds that are put together by hand: a deployment with the sets, machines and nodes that a table's row needs.
-//!
-//! What must not live here: expectations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

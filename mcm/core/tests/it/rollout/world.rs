@@ -1,5 +1,5 @@
-//! A world of objects in which the decisions about a deployment, its sets and its machines are carried out one at a time,
-//! in a given order or in any. What lives here: the objects, people who change them, and whose turn it is.
+//! A world of objects in which the decisions about a deployment, its sets and its machines are carried out one at a
+//! time, in a given order or in any.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
