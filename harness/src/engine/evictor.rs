@@ -10,8 +10,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Status;
-use scenario::Timeouts;
-use scenario::step::Evict;
+use scenario::{DurationExpression, Timeouts};
 use serde_json::{Value, json};
 
 /// The annotation of pods that a kubelet read from a file; nobody can evict them.
@@ -31,9 +30,8 @@ pub(super) struct Evictor {
 impl Evictor {
     /// Cordons the node and evicts its pods until all are gone. A refusal of a budget (429) is asked again after the
     /// short retry period, other errors end it.
-    pub(super) async fn run(&self, step: &Evict) -> Result<(), String> {
-        let node = &step.machine;
-        let limit = step.within.value(&self.timeouts);
+    pub(super) async fn run(&self, node: &str, within: &DurationExpression) -> Result<(), String> {
+        let limit = within.value(&self.timeouts);
         let deadline = self.after(limit);
         self.cordon(node).await?;
         let mut refused = BTreeMap::new();

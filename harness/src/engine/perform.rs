@@ -72,14 +72,14 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
             merge(clusters, namespace, patch.kind, patch.name, &patch.change, patch.status).await
         }
         Request::As(step) => act_as(&handles, step, subject).await,
-        Request::Evict(step) => {
+        Request::Evict { node, within } => {
             let evictor = Evictor {
                 client: clusters.target().clone(),
                 clock: clock.clone(),
                 timeouts: timeouts.clone(),
                 notes: notes.clone(),
             };
-            evictor.run(step).await
+            evictor.run(node, within).await
         }
         Request::Flap(flap) => {
             let written = flap::run(clusters.target(), clock, timeouts, subject, flap).await?;
@@ -194,7 +194,7 @@ async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), String
     refused.unwrap_or_else(|_| Err(format!("{kind} {name} may be deleted, which must be refused")))
 }
 
-/// The newest VM of a machine that is not terminated.
+/// The name of a machine's Node.
 fn node_of(world: &WorldState, machine: &str) -> Result<String, String> {
     let node = world
         .object("Machine", machine)
@@ -204,6 +204,7 @@ fn node_of(world: &WorldState, machine: &str) -> Result<String, String> {
         .ok_or_else(|| format!("machine {machine} has no node; expect one before this step"))
 }
 
+/// The id of the newest VM of a machine that is not terminated.
 fn vm_of(world: &WorldState, machine: &str) -> Result<String, String> {
     world
         .vms_of(machine)

@@ -98,7 +98,14 @@ impl<S: Stage> Engine<'_, S> {
     fn allow_for(&mut self, action: &Step) {
         let targets = action.targets();
         if let Some(object) = targets.object {
+            let cordoned = is_cordoned(&self.world, &object.name);
             let rules = &mut self.invariants.rules;
+            match targets.cordons {
+                // To cordon a cordoned node changes nothing.
+                Some(true) if !cordoned => drop(rules.cordons.insert(object.name.clone())),
+                Some(false) => drop(rules.cordons.remove(&object.name)),
+                Some(true) | None => {}
+            }
             rules.touched(&object.kind, &object.name);
             if targets.forces && object.kind == "Machine" {
                 rules.forced.insert(object.name.clone());
@@ -106,15 +113,6 @@ impl<S: Stage> Engine<'_, S> {
             if targets.deletes {
                 rules.deleted_by_user.insert((object.kind, object.name));
             }
-        }
-        match user_intent::cordons(action) {
-            // To cordon a cordoned node changes nothing.
-            Some((node, true)) if !is_cordoned(&self.world, node) => {
-                self.invariants.rules.cordons.insert(node.to_owned());
-            }
-            Some((_, true)) => {}
-            Some((node, false)) => drop(self.invariants.rules.cordons.remove(node)),
-            None => {}
         }
         if let Some((machine, value)) = user_intent::preservation_request(action, &self.world) {
             let requests = &mut self.invariants.rules.requests;

@@ -1,4 +1,4 @@
-//! What a step says about the intent of a user: cordons and requests for preservation.
+//! What a step says about the intent of a user: requests for preservation.
 
 use judge::object::annotation;
 use judge::world::WorldState;
@@ -6,20 +6,7 @@ use mcm_api::keys;
 use scenario::Step;
 use scenario::step::Annotate;
 
-/// The node that a step cordons or opens, and whether it cordons it.
-pub(super) fn cordons(step: &Step) -> Option<(&str, bool)> {
-    match step {
-        Step::Evict(step) => Some((&step.machine, true)),
-        Step::Patch(patch) if patch.kind == "Node" => {
-            let closed = patch.merge.pointer("/spec/unschedulable")?;
-            Some((&patch.name, *closed == true))
-        }
-        Step::As(step) => cordons(&step.step).filter(|_| !step.refused),
-        _ => None,
-    }
-}
-
-/// The Machine that a step asks to preserve, and the value that it writes; `None` in its place: it takes the request back.
+/// The Machine whose preservation a step requests, and the value; `None` in its place: the step withdraws the request.
 pub(super) fn preservation_request<'a>(step: &'a Step, world: &WorldState) -> Option<(&'a str, Option<&'a str>)> {
     match step {
         Step::Annotate(step) if step.kind == "Machine" => {
@@ -34,7 +21,7 @@ pub(super) fn preservation_request<'a>(step: &'a Step, world: &WorldState) -> Op
     }
 }
 
-/// The value that comes to stand for the word of the proposal's first version, which counts where today's is missing.
+/// The value that replaces the annotation of the proposal's first version, which counts if today's is missing.
 fn request_of_first_version(step: &Annotate, world: &WorldState) -> Option<&'static str> {
     let machine = world.object("Machine", &step.name)?;
     let value = step

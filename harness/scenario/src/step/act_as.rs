@@ -1,7 +1,8 @@
 //! Does a step as another user, with the rights of that user.
 
-use super::{Request, Step, StepDefinition, Targets};
 use serde::{Deserialize, Serialize};
+
+use super::{Request, Step, StepDefinition, Targets};
 
 /// A step that another user than the administrator takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,17 +38,12 @@ impl StepDefinition for ActAs {
         if self.user.trim().is_empty() {
             return Err(("as.user".to_owned(), "say who acts".to_owned()));
         }
-        match &*self.step {
-            Step::Apply(_)
-            | Step::Delete(_)
-            | Step::ForceDelete(_)
-            | Step::Evict(_)
-            | Step::Annotate(_)
-            | Step::Patch(_) => self.step.validate(),
-            _ => Err((
+        if !self.step.definition().is_user_request() {
+            return Err((
                 "as.step".to_owned(),
                 "a user applies, deletes, forceDeletes, evicts, annotates or patches".to_owned(),
-            )),
+            ));
         }
+        self.step.validate()
     }
 }

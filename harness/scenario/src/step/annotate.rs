@@ -1,9 +1,11 @@
 //! Sets annotations; null removes one.
 
-use super::{Merge, Request, StepDefinition, Targets};
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::BTreeMap;
+
+use super::{Merge, Request, StepDefinition, Targets};
 
 /// Sets annotations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,10 @@ pub struct Annotate {
 impl StepDefinition for Annotate {
     fn description(&self) -> String {
         format!("annotate {} {}", self.kind, self.name)
+    }
+
+    fn is_user_request(&self) -> bool {
+        true
     }
 
     fn request(&self) -> Request<'_> {

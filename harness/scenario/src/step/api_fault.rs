@@ -1,8 +1,9 @@
 //! Makes requests of the API server fail, late, stale or lost.
 
-use super::{DisturbanceChange, Request, StepDefinition, Targets};
 use apiserver::faults::Rule;
 use serde::{Deserialize, Serialize};
+
+use super::{DisturbanceChange, Request, StepDefinition, Targets};
 
 /// A rule by which the API server fails; stages with our own server alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
 //! Creates an object, or merges it into the one that exists.
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::{Request, StepDefinition, Targets};
 use crate::duration::Timeouts;
 use crate::fixtures;
 use crate::workload::{self, Budget, Kind, Priority, Workload};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What is applied: a whole object, or a fixture by what matters in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,6 +95,10 @@ impl StepDefinition for Apply {
         let targets = self.targets();
         let object = targets.object.unwrap_or_default();
         format!("apply {} {}", object.kind, object.name)
+    }
+
+    fn is_user_request(&self) -> bool {
+        true
     }
 
     fn request(&self) -> Request<'_> {

@@ -1,8 +1,9 @@
 //! Removes empty nodes as cluster-autoscaler does.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// cluster-autoscaler, as far as it removes nodes that are empty: it names the machine and lowers the deployment's number.
 /// Nodes whose annotation keeps it away it leaves alone. The step lasts as long as it does.

@@ -1,8 +1,9 @@
 //! Kills a process at one of its effects, counted from its start, and starts it again.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition, Targets};
 use crate::process::Process;
-use serde::{Deserialize, Serialize};
 
 /// Kills a process at one of its effects (an API write or a cloud call).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Deletes an object.
 
-use super::{Request, StepDefinition, Targets};
 use serde::{Deserialize, Serialize};
+
+use super::{Request, StepDefinition, Targets};
 
 /// Deletes an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,10 @@ impl StepDefinition for Deletion {
             Answer::Forbidden => ", in vain",
         };
         format!("delete {} {}{condition}", self.kind, self.name)
+    }
+
+    fn is_user_request(&self) -> bool {
+        true
     }
 
     fn request(&self) -> Request<'_> {

@@ -1,16 +1,17 @@
 //! Empties a node as `kubectl drain` does: cordons it, and evicts its pods until all are gone.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// Empties a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Evict {
-    /// The machine whose node it is.
+    /// The name of the node, which is that of its machine unless the class sets another prefix for node names.
     pub machine: String,
-    /// When all pods that have to go must be gone.
+    /// The time in which all pods that can be evicted must be gone.
     pub within: DurationExpression,
 }
 
@@ -19,11 +20,18 @@ impl StepDefinition for Evict {
         format!("evict the pods on {}, within {}", self.machine, self.within)
     }
 
+    fn is_user_request(&self) -> bool {
+        true
+    }
+
     fn request(&self) -> Request<'_> {
-        Request::Evict(self)
+        Request::Evict {
+            node: &self.machine,
+            within: &self.within,
+        }
     }
 
     fn targets(&self) -> Targets {
-        Targets::object("Node", &self.machine)
+        Targets::object("Node", &self.machine).cordoned(true)
     }
 }

@@ -1,7 +1,8 @@
 //! Makes a zone of the cloud fail.
 
-use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
 use serde::{Deserialize, Serialize};
+
+use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets, verb};
 
 /// A zone of the cloud fails, until it is mended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! Flaps a condition of a node.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// An agent on a node writes a condition whose status is one thing and another by turns. The step lasts as long as it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

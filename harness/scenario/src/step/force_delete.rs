@@ -1,8 +1,9 @@
 //! Removes an object at once (`kubectl delete --force`), whatever finalizers or grace periods remain.
 
+use serde::{Deserialize, Serialize};
+
 use super::delete::Deletion;
 use super::{Request, StepDefinition, Targets};
-use serde::{Deserialize, Serialize};
 
 /// Deletes an object without a grace period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,6 +13,10 @@ pub struct ForceDeletion(pub Deletion);
 impl StepDefinition for ForceDeletion {
     fn description(&self) -> String {
         format!("delete {} {} at once", self.0.kind, self.0.name)
+    }
+
+    fn is_user_request(&self) -> bool {
+        true
     }
 
     fn request(&self) -> Request<'_> {

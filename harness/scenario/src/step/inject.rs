@@ -1,10 +1,11 @@
 //! Makes calls of the cloud fail or slow.
 
+use mcm_api::Code;
+use serde::{Deserialize, Serialize};
+
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::cloud_call::CloudCall;
 use crate::duration::DurationExpression;
-use mcm_api::Code;
-use serde::{Deserialize, Serialize};
 
 /// A rule by which cloud calls fail.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

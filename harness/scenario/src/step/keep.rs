@@ -1,7 +1,8 @@
 //! Changes how many machines the keeper keeps.
 
-use super::{Request, StepDefinition};
 use serde::{Deserialize, Serialize};
+
+use super::{Request, StepDefinition};
 
 /// How many machines the keeper keeps from now on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Acts on the kubelet of a machine's VM.
 
-use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 use serde::{Deserialize, Serialize};
+
+use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 
 /// Does something to a kubelet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Removes a fault rule of the cloud.
 
-use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use serde::{Deserialize, Serialize};
+
+use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 
 /// The name of the rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! Creates a VM by hand, without a Machine.
 
-use super::{CloudRequest, Request, StepDefinition, Targets};
 use serde::{Deserialize, Serialize};
+
+use super::{CloudRequest, Request, StepDefinition, Targets};
 
 /// Somebody makes a VM by hand, without a Machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

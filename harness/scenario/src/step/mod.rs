@@ -87,7 +87,12 @@ pub enum Request<'a> {
     /// Perform a step as another user.
     As(&'a ActAs),
     /// Cordon a node and evict its pods.
-    Evict(&'a Evict),
+    Evict {
+        /// The name of the node.
+        node: &'a str,
+        /// The time in which all pods that can be evicted must be gone.
+        within: &'a DurationExpression,
+    },
     /// Write a condition of the subject node again and again.
     Flap(&'a Flap),
     /// Remove a label from new machines.
@@ -170,6 +175,11 @@ pub(crate) trait StepDefinition {
     /// What the step changes about the disturbances of the controller; `None`: nothing.
     fn disturbance(&self) -> Option<DisturbanceChange> {
         None
+    }
+
+    /// Whether a user does it with requests to the API server, so that it can be done as another user.
+    fn is_user_request(&self) -> bool {
+        false
     }
 
     /// Checks what types alone do not: the field below the step, and the fix.

@@ -1,8 +1,9 @@
 //! Sends a JSON merge patch.
 
-use super::{Merge, Request, StepDefinition, Targets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::{Merge, Request, StepDefinition, Targets};
 
 /// A JSON merge patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,10 @@ impl StepDefinition for Patch {
         format!("patch {} {}", self.kind, self.name)
     }
 
+    fn is_user_request(&self) -> bool {
+        true
+    }
+
     fn request(&self) -> Request<'_> {
         Request::Merge(Merge {
             kind: &self.kind,
@@ -38,6 +43,10 @@ impl StepDefinition for Patch {
     }
 
     fn targets(&self) -> Targets {
-        Targets::object(&self.kind, &self.name)
+        let targets = Targets::object(&self.kind, &self.name);
+        match self.merge.pointer("/spec/unschedulable") {
+            Some(unschedulable) if self.kind == "Node" => targets.cordoned(*unschedulable == true),
+            _ => targets,
+        }
     }
 }

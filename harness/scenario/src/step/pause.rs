@@ -1,9 +1,10 @@
 //! Pauses a process for a while.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
 use crate::process::Process;
-use serde::{Deserialize, Serialize};
 
 /// A process stands still for a while, as between SIGSTOP and SIGCONT: of several the one that leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

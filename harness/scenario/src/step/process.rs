@@ -1,8 +1,9 @@
 //! Ends or starts a process.
 
+use serde::{Deserialize, Serialize};
+
 use super::{DisturbanceChange, Request, StepDefinition, Targets, verb};
 use crate::process::Process;
-use serde::{Deserialize, Serialize};
 
 /// Ends or starts a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

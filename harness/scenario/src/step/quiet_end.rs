@@ -1,8 +1,9 @@
 //! Lifts all faults, lets the world settle, and then checks that nothing is written any more.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// The end of a scenario: all faults are lifted, what is under way may settle, and then nothing is written any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

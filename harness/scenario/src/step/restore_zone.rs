@@ -1,8 +1,9 @@
 //! Ends the failure of a zone.
 
+use serde::{Deserialize, Serialize};
+
 use super::fail_zone::rule_of_zone;
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
-use serde::{Deserialize, Serialize};
 
 /// The name of the zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

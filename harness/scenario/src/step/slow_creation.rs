@@ -1,8 +1,9 @@
 //! Delays the effect of the next creation of a machine's VM.
 
+use serde::{Deserialize, Serialize};
+
 use super::{CloudRequest, DisturbanceChange, Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// The next creation for a machine takes effect later, whether or not anybody still waits for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! Removes a label from new machines.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition, Targets};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// Somebody takes a label from each new machine that has it, a second after the machine was made. The step lasts as long as
 /// they do.

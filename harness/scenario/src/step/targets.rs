@@ -12,6 +12,8 @@ pub struct Targets {
     pub deletes: bool,
     /// Whether the user deletes it by force.
     pub forces: bool,
+    /// Whether the user cordons (`true`) or uncordons (`false`) the Node that is `object`; `None`: neither.
+    pub cordons: Option<bool>,
     /// The part of the world that a fault affects, as the trace names it; `None`: the step is what users do.
     pub fault: Option<String>,
     /// What has to exist before the step, and is acted on; `None`: nothing.
@@ -58,6 +60,13 @@ impl Targets {
 
     pub(super) fn forced(self) -> Self {
         Self { forces: true, ..self }
+    }
+
+    pub(super) fn cordoned(self, cordons: bool) -> Self {
+        Self {
+            cordons: Some(cordons),
+            ..self
+        }
     }
 
     pub(super) fn on_vm_of(self, machine: &str) -> Self {

@@ -1,7 +1,8 @@
 //! Acts on the VM of a machine.
 
-use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 use serde::{Deserialize, Serialize};
+
+use super::{CloudRequest, Request, StepDefinition, Targets, verb};
 
 /// Does something to the VM of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,9 @@
 //! Lets time pass.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Request, StepDefinition};
 use crate::duration::DurationExpression;
-use serde::{Deserialize, Serialize};
 
 /// How long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
