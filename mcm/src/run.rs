@@ -63,7 +63,7 @@ pub async fn run(options: Options, environment: Environment, cancel: Cancellatio
     options.validate()?;
     let given = &options.leader_election;
     let observed = environment.metrics.readiness().clone();
-    if !given.enabled || defect!(LeadsWithoutLease) {
+    if !given.enabled {
         return work(&options, &environment, Tenure::unlimited(), cancel).await;
     }
     let settings = election::Settings {

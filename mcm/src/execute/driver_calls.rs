@@ -9,7 +9,7 @@ use mcm_api::{Code, DriverError, MachineClass};
 use mcm_core::machine::{Answer, CallKind, CloudCall};
 use mcm_driver::MachineRequest;
 
-use super::{ActionExecutor, defects};
+use super::ActionExecutor;
 
 /// How long a driver call may take before it counts as failed with DeadlineExceeded.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(120);
@@ -49,17 +49,8 @@ impl ActionExecutor {
             class: call.class.clone(),
             secret: call.secret.0.clone(),
         };
-        let request = if defect!(RepeatedCreationIsAnother | EndedVmHidesLaterOnes) {
-            defects::as_another(call, request)
-        } else {
-            request
-        };
         let driver = &self.driver;
         match call.kind {
-            CallKind::Status if defect!(EndedVmHidesLaterOnes) => {
-                let found = self.timed(call, driver.get_machine_status(request)).await;
-                Answer::Status(defects::first_record(call, found))
-            }
             CallKind::Status => Answer::Status(self.timed(call, driver.get_machine_status(request)).await),
             CallKind::Create => Answer::Create(self.timed(call, driver.create_machine(request)).await),
             CallKind::Initialize => Answer::Initialize(self.timed(call, driver.initialize_machine(request)).await),

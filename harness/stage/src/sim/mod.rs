@@ -4,6 +4,7 @@
 //! watch deliveries and cloud calls; mcm's gate can also crash it.
 
 mod calm;
+mod defective;
 mod parts;
 mod start;
 

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, ServiceBuilder};
 
+use super::defective::{self, Creations};
 use crate::clusters::Clusters;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::naming::name_agent;
@@ -89,6 +90,8 @@ pub(super) struct Incarnations {
     pub(super) seed: Seed,
     pub(super) options: mcm::Options,
     pub(super) no_target: bool,
+    /// What defective drivers remember.
+    pub(super) creations: Creations,
     pub(super) pulses: Option<Pulses>,
     /// Where what it does is recorded; `None`: nobody asks.
     pub(super) writes: Option<Writes>,
@@ -119,6 +122,7 @@ impl Incarnations {
     /// The next incarnation: with caches, identity and randomness of its own.
     pub(super) fn next(&self, clusters: &Clusters, driver: Arc<dyn Driver>) -> impl Future<Output = String> + use<> {
         let identity = self.identity();
+        let driver = self.creations.driver(driver);
         let driver = match &self.writes {
             Some(writes) => writes.of_driver(driver),
             None => driver,
@@ -133,7 +137,7 @@ impl Incarnations {
             metrics: mcm::Metrics::default(),
             pulses: self.pulses.clone(),
         };
-        let options = self.options.clone();
+        let options = defective::options(self.options.clone());
         async move { format!("{:?}", mcm::run(options, environment, CancellationToken::new()).await) }
     }
 }

@@ -19,6 +19,7 @@ use tower::Layer;
 
 use super::SimStage;
 use super::calm::CalmWatch;
+use super::defective::Creations;
 use super::parts::{Incarnations, Part};
 use crate::audit::Audit;
 use crate::cloud::CloudClient;
@@ -207,6 +208,7 @@ impl<'a> Starting<'a> {
     /// All replicas of mcm.
     fn replicas(&mut self, group: Gate, planes: &ControlPlanes, fakecloud: &Fakecloud) -> Supervised {
         let mut mcm = Supervised::new(group.clone());
+        let creations = Creations::default();
         for name in names_of_mcm(self.job.plan.scenario.world.replicas) {
             let replica = Incarnations {
                 gate: group.beside(&name),
@@ -214,6 +216,7 @@ impl<'a> Starting<'a> {
                 seed: self.seed.child(&name),
                 options: self.options(),
                 no_target: self.job.plan.scenario.world.no_target,
+                creations: creations.clone(),
                 pulses: self.mcm_pulses.clone(),
                 writes: self.writes.cloned(),
             };
@@ -257,6 +260,7 @@ impl<'a> Starting<'a> {
                 ..self.options()
             },
             no_target: false,
+            creations: Creations::default(),
             pulses: None,
             writes: None,
         };

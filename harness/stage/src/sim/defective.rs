@@ -1,0 +1,129 @@
+//! Planted defects that change only what mcm is given: its options and the answers of its driver.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use defects::defect;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::PersistentVolumeSpec;
+use mcm_api::cloud::{DriverError, VmIdentity};
+use mcm_api::{Code, MachineClass};
+use mcm_driver::registration::Source;
+use mcm_driver::{Driver, MachineRequest};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+/// `options` as a defective mcm has them.
+pub(super) fn options(mut options: mcm::Options) -> mcm::Options {
+    if defect!(LeadsWithoutLease) {
+        options.leader_election.enabled = false;
+    }
+    options
+}
+
+/// The driver calls that defective drivers remember, of all replicas together; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Creations(Arc<Mutex<BTreeMap<String, Creation>>>);
+
+/// The creation of one machine's VM.
+#[derive(Clone, Copy, Debug, Default)]
+struct Creation {
+    /// How often it was requested.
+    tries: u32,
+    /// Whether the VM was missing afterwards.
+    missed: bool,
+}
+
+impl Creations {
+    /// `driver`, or a defective one if such a defect is planted.
+    pub(super) fn driver(&self, driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
+        match defect!(RepeatedCreationIsAnother | EndedVmHidesLaterOnes) {
+            true => Arc::new(DefectiveDriver {
+                driver,
+                creations: self.clone(),
+            }),
+            false => driver,
+        }
+    }
+
+    fn of<T>(&self, machine: &str, look: impl FnOnce(&mut Creation) -> T) -> T {
+        look(self.0.lock().entry(machine.to_owned()).or_default())
+    }
+}
+
+#[derive(Debug)]
+struct DefectiveDriver {
+    driver: Arc<dyn Driver>,
+    creations: Creations,
+}
+
+fn name(request: &MachineRequest) -> String {
+    request.machine.metadata.name.clone().unwrap_or_default()
+}
+
+#[async_trait]
+impl Driver for DefectiveDriver {
+    /// `RepeatedCreationIsAnother`: the cloud does not recognise a repeated creation.
+    async fn create_machine(&self, mut request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let name = name(&request);
+        let tries = self.creations.of(&name, |creation| {
+            creation.tries += 1;
+            creation.tries
+        });
+        if defect!(RepeatedCreationIsAnother) && tries > 1 {
+            request.machine.metadata.name = Some(format!("{name}-{tries}"));
+        }
+        self.driver.create_machine(request).await
+    }
+
+    /// `EndedVmHidesLaterOnes`: once the VM of a machine was missing after its creation, no other VM of it is found.
+    async fn get_machine_status(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        let name = name(&request);
+        let found = self.driver.get_machine_status(request).await;
+        let missed = self.creations.of(&name, |creation| {
+            creation.missed |= creation.tries > 0 && matches!(&found, Err(error) if error.code == Code::NotFound);
+            creation.missed
+        });
+        if defect!(EndedVmHidesLaterOnes) && missed {
+            return Err(DriverError::new(Code::NotFound, "the VM of the machine has ended"));
+        }
+        found
+    }
+
+    async fn initialize_machine(&self, request: MachineRequest) -> Result<VmIdentity, DriverError> {
+        self.driver.initialize_machine(request).await
+    }
+
+    async fn delete_machine(&self, request: MachineRequest) -> Result<Option<String>, DriverError> {
+        self.driver.delete_machine(request).await
+    }
+
+    async fn list_machines(
+        &self,
+        class: MachineClass,
+        secret: BTreeMap<String, ByteString>,
+    ) -> Result<BTreeMap<String, String>, DriverError> {
+        self.driver.list_machines(class, secret).await
+    }
+
+    fn attach(&self, source: Arc<dyn Source>) {
+        self.driver.attach(source);
+    }
+
+    async fn update_machine(&self, request: MachineRequest, last_applied: Option<String>) -> Result<(), DriverError> {
+        self.driver.update_machine(request, last_applied).await
+    }
+
+    async fn generate_machine_class(
+        &self,
+        provider_class: Value,
+        class: MachineClass,
+    ) -> Result<MachineClass, DriverError> {
+        self.driver.generate_machine_class(provider_class, class).await
+    }
+
+    async fn get_volume_ids(&self, specs: Vec<PersistentVolumeSpec>) -> Result<Vec<String>, DriverError> {
+        self.driver.get_volume_ids(specs).await
+    }
+}
