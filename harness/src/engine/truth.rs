@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use judge::Failure;
-use judge::invariants::may_lead;
+use judge::invariants::{ServerTruth, may_lead};
 use judge::object::{after, is_deleting, owner, text};
 use judge::world::{self, Leadership};
 use scenario::cloud::CloudEvent;
@@ -26,20 +26,20 @@ impl<S: Stage> Engine<'_, S> {
     pub(super) async fn machine_of_deletion(
         &mut self,
         observation: &Observation,
-    ) -> Result<Option<Option<Value>>, Failure> {
+    ) -> Result<ServerTruth, Failure> {
         let name = match &observation.what {
             Seen::Cloud(CloudEvent::Call(call)) if call.call == "DeleteMachine" => &call.machine,
             Seen::Cloud(CloudEvent::Vm(vm)) if !vm.state.is_live() => &vm.machine,
-            _ => return Ok(None),
+            _ => return Ok(ServerTruth::NotRead),
         };
         if self.world.object("Machine", name).is_none_or(is_deleting) {
-            return Ok(None);
+            return Ok(ServerTruth::NotRead);
         }
         let namespace = self.stage.namespace().to_owned();
         let kind = kinds::find("Machine").map_err(|reason| self.failed(reason))?;
         let read = kind.api(&self.stage.client(), &namespace).get_opt(name).await;
         match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
-            Ok(machine) => Ok(Some(machine)),
+            Ok(machine) => Ok(machine.map_or(ServerTruth::Gone, ServerTruth::Machine)),
             Err(error) => Err(self.failed(format!("cannot read machine {name}: {error}"))),
         }
     }
