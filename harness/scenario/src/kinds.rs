@@ -275,12 +275,6 @@ pub struct UnknownKind {
     pub name: String,
 }
 
-impl From<UnknownKind> for String {
-    fn from(error: UnknownKind) -> Self {
-        error.to_string()
-    }
-}
-
 fn known() -> String {
     let known: Vec<&str> = KINDS.iter().map(|kind| kind.kind).collect();
     known.join(", ")
