@@ -10,7 +10,7 @@ use scenario::job::Job;
 use scenario::result::{FailureResult, RunResult};
 use scenario::{StageKind, Timeouts};
 use stage::plane::envtest::Spares;
-use stage::plane::{Plane, Planes};
+use stage::plane::{Plane, PlaneError, Planes};
 use stage::role::Role;
 use stage::{NAMESPACE, StageResult, processes, sim};
 use tokio::sync::Semaphore;
@@ -49,14 +49,14 @@ pub async fn run_on_wall_clock(job: &Job, shared: &Shared) -> RunResult {
         let start = shared.starts.clone().acquire_owned().await.ok();
         match Box::pin(planes(job, &timeouts, &shared.spares)).await {
             Ok(planes) => Box::pin(processes::run(job, &ScenarioEngine, planes, timeouts, start)).await,
-            Err(reason) => StageResult::new(Err(reason), BTreeMap::new()),
+            Err(error) => StageResult::new(Err(error.into()), BTreeMap::new()),
         }
     });
     timed(job, run).await
 }
 
 /// The control planes of a job: one that is both clusters, or one for each.
-async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<Planes, String> {
+async fn planes(job: &Job, timeouts: &Timeouts, spares: &Arc<Spares>) -> Result<Planes, PlaneError> {
     let plane = |stage, role| Plane::start(stage, role, NAMESPACE, job.plan.seed, timeouts, spares);
     let Some(target) = job.target else {
         return Ok(Planes::one(plane(job.stage, Role::Both).await?));
@@ -110,12 +110,12 @@ fn finish(job: &Job, ran: StageResult, wall: Duration) -> RunResult {
             expectation: failure.expectation,
             reason: failure.reason.clone(),
         }),
-        Err(reason) => Some(FailureResult {
+        Err(error) => Some(FailureResult {
             after_seconds: 0.0,
             step: 0,
             invariant: None,
             expectation: false,
-            reason: reason.clone(),
+            reason: error.to_string(),
         }),
     };
     if let Ok(outcome) = &ran.outcome {

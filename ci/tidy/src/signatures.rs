@@ -1,7 +1,6 @@
 //! The rule that public functions say by a type what went wrong: no `Result<_, String>`, which a caller can only print,
 //! and no `Result` of a `Result` or `Option` of an `Option`, whose layers have no names.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use syn::visit::{self, Visit};
@@ -9,38 +8,6 @@ use syn::{GenericArgument, ImplItem, Item, PathArguments, Signature, TraitItem, 
 
 use crate::Finding;
 use crate::modules::{Crate, Module, ReadFile};
-
-/// How many such functions a file still has. A number only falls.
-pub const EXCEPTIONS: &[(&str, usize)] = &[
-    ("harness/judge/src/invariants/mod.rs", 1),
-    ("harness/scenario/src/kinds.rs", 1),
-    ("harness/src/campaign/mask.rs", 1),
-    ("harness/src/engine/secrets.rs", 1),
-    ("harness/stage/src/apply.rs", 3),
-    ("harness/stage/src/child.rs", 2),
-    ("harness/stage/src/cloud.rs", 14),
-    ("harness/stage/src/clusters.rs", 1),
-    ("harness/stage/src/controllers.rs", 1),
-    ("harness/stage/src/deploy.rs", 7),
-    ("harness/stage/src/kind/cluster.rs", 3),
-    ("harness/stage/src/kind/images.rs", 1),
-    ("harness/stage/src/kind/run.rs", 1),
-    ("harness/stage/src/lib.rs", 5),
-    ("harness/stage/src/pair.rs", 2),
-    ("harness/stage/src/plan/hits.rs", 1),
-    ("harness/stage/src/plane/embedded.rs", 1),
-    ("harness/stage/src/plane/envtest/etcd.rs", 3),
-    ("harness/stage/src/plane/envtest/mod.rs", 1),
-    ("harness/stage/src/plane/envtest/programs.rs", 1),
-    ("harness/stage/src/plane/envtest/servers.rs", 2),
-    ("harness/stage/src/plane/existing/mod.rs", 5),
-    ("harness/stage/src/plane/mod.rs", 5),
-    ("harness/stage/src/ports.rs", 1),
-    ("harness/stage/src/processes.rs", 1),
-    ("harness/stage/src/result.rs", 2),
-    ("harness/stage/src/role.rs", 1),
-    ("harness/stage/src/setup.rs", 4),
-];
 
 /// What a signature must not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,34 +42,18 @@ pub struct Opaque {
 }
 
 /// Checks all crates.
-pub fn check(crates: &[Crate], exceptions: &[(&str, usize)], read: ReadFile<'_>) -> Vec<Finding> {
-    let mut by_file: BTreeMap<String, Vec<Opaque>> = BTreeMap::new();
-    for opaque in crates.iter().flat_map(opaque) {
-        by_file.entry(opaque.file.clone()).or_default().push(opaque);
-    }
-    let mut findings = Vec::new();
-    for (file, allowed) in exceptions {
-        let count = by_file.get(*file).map_or(0, Vec::len);
-        if count < *allowed {
-            findings.push(format!(
-                "{file} has {count} opaque signatures, not {allowed}: lower the number in ci/tidy/src/signatures.rs"
-            ));
-        }
-    }
-    for (file, found) in by_file {
-        let exception = exceptions.iter().find(|(excepted, _)| *excepted == file);
-        if found.len() > exception.map_or(0, |(_, allowed)| *allowed) {
+pub fn check(crates: &[Crate], read: ReadFile<'_>) -> Vec<Finding> {
+    let opaque = crates.iter().flat_map(opaque);
+    opaque
+        .map(|Opaque { file, name, problem }| {
             let text = read(file.as_ref()).unwrap_or_default();
-            findings.extend(found.iter().map(|Opaque { name, problem, .. }| {
-                let line = text
-                    .lines()
-                    .position(|line| line.contains(name.as_str()))
-                    .map_or(1, |index| index + 1);
-                format!("{file}:{line}: the signature of {name} contains {problem}")
-            }));
-        }
-    }
-    findings
+            let line = text
+                .lines()
+                .position(|line| line.contains(name.as_str()))
+                .map_or(1, |index| index + 1);
+            format!("{file}:{line}: the signature of {name} contains {problem}")
+        })
+        .collect()
 }
 
 /// All such functions and aliases of a crate.
@@ -222,10 +173,10 @@ mod tests {
 
     use super::*;
 
-    fn findings(text: &str, exceptions: &[(&str, usize)]) -> Vec<Finding> {
+    fn findings(text: &str) -> Vec<Finding> {
         let read = |path: &Path| (path == Path::new("src/lib.rs")).then(|| text.to_owned());
         let of = Crate::read("zoo", Path::new("src/lib.rs"), &read).unwrap();
-        check(&[of], exceptions, &read)
+        check(&[of], &read)
     }
 
     #[rstest]
@@ -249,7 +200,7 @@ mod tests {
     )]
     #[case::a_public_alias("pub type Fed = Result<u8, String>;", "type Fed")]
     fn an_opaque_signature_is_found(#[case] text: &str, #[case] said: &str) {
-        let findings = findings(text, &[]);
+        let findings = findings(text);
         assert!(findings.len() == 1 && findings[0].contains(said), "{findings:#?}");
     }
 
@@ -260,18 +211,6 @@ mod tests {
     #[case::what_another_trait_asks_for("impl Keeper for Ape { fn feed(&self) -> Result<u8, String> { f() } }")]
     #[case::in_tests("#[cfg(test)] mod tests { pub fn feed() -> Result<u8, String> { f() } }")]
     fn other_signatures_are_fine(#[case] text: &str) {
-        assert_eq!(findings(text, &[]), Vec::<Finding>::new());
-    }
-
-    #[rstest]
-    #[case::as_many(1, 0)]
-    #[case::fewer_than_allowed(2, 1)]
-    #[case::more_than_allowed(0, 1)]
-    fn the_number_of_an_exception_is_exact(#[case] allowed: usize, #[case] expected: usize) {
-        let findings = findings(
-            "pub fn feed() -> Result<(), String> { f() }",
-            &[("src/lib.rs", allowed)],
-        );
-        assert_eq!(findings.len(), expected, "{findings:?}");
+        assert_eq!(findings(text), Vec::<Finding>::new());
     }
 }

@@ -50,7 +50,7 @@ fn modules_of_a_crate_form_no_cycles() {
 fn public_functions_say_by_a_type_what_went_wrong() {
     let crates = workspace::crates(&root(), &metadata()).unwrap();
     let read = |file: &Path| workspace::read(&root(), file);
-    assert_none(&signatures::check(&crates, signatures::EXCEPTIONS, &read));
+    assert_none(&signatures::check(&crates, &read));
 }
 
 /// What the tests of the container images build on their own: their client of Docker has more features there.

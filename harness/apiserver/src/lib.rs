@@ -34,4 +34,4 @@ pub mod types;
 pub use authorization::Authorization;
 pub use identity::Identity;
 pub use life::Disconnected;
-pub use server::{Options, Server, Service};
+pub use server::{Error, Options, Server, Service};

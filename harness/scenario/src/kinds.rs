@@ -267,16 +267,24 @@ pub fn watched() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().filter(|kind| kind.watched)
 }
 
+/// A kind that no scenario can name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kind {name:?} is none that a scenario can name; known are {}", known())]
+pub struct UnknownKind {
+    /// Its name.
+    pub name: String,
+}
+
+fn known() -> String {
+    let known: Vec<&str> = KINDS.iter().map(|kind| kind.kind).collect();
+    known.join(", ")
+}
+
 /// The kind of that name.
 ///
 /// # Errors
-/// A sentence that lists the known ones.
-pub fn find(name: &str) -> Result<&'static Kind, String> {
-    KINDS.iter().find(|kind| kind.kind == name).ok_or_else(|| {
-        let known: Vec<&str> = KINDS.iter().map(|kind| kind.kind).collect();
-        format!(
-            "kind {name:?} is none that a scenario can name; known are {}",
-            known.join(", ")
-        )
-    })
+/// [`UnknownKind`], which lists the known ones.
+pub fn find(name: &str) -> Result<&'static Kind, UnknownKind> {
+    let found = KINDS.iter().find(|kind| kind.kind == name);
+    found.ok_or_else(|| UnknownKind { name: name.to_owned() })
 }

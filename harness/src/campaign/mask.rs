@@ -42,6 +42,24 @@ const REVISION: &str = "/resourceVersion";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mask(BTreeMap<String, BTreeSet<Sort>>);
 
+/// A field in which two undisturbed runs differ, and must not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{object} differs between two undisturbed runs in {}: {one} and {other}, which is neither a time, a uid, a \
+     revision nor the end of a name",
+    shown(pointer)
+)]
+pub struct UnexplainedDifference {
+    /// The object, by kind and name.
+    pub object: String,
+    /// The field, by JSON pointer; empty: all of an object that is not JSON.
+    pub pointer: String,
+    /// The value in one run, shortened.
+    pub one: String,
+    /// The value in the other run, shortened.
+    pub other: String,
+}
+
 /// What is left of a run: objects by kind and name, as JSON or as words.
 pub type End = BTreeMap<String, String>;
 
@@ -49,18 +67,15 @@ impl Mask {
     /// The mask of two clean runs.
     ///
     /// # Errors
-    /// A sentence: what differs and must not.
-    pub fn learn(one: &End, other: &End) -> Result<Self, String> {
+    /// What differs and must not.
+    pub fn learn(one: &End, other: &End) -> Result<Self, UnexplainedDifference> {
         let mut mask = Self::default();
         compare(one, other, |object, pointer, one, other| {
-            let sorts = sorts(pointer, one, other).ok_or_else(|| {
-                format!(
-                    "{object} differs between two undisturbed runs in {}: {} and {}, which is neither a time, a uid, a \
-                     revision nor the end of a name",
-                    shown(pointer),
-                    brief(one),
-                    brief(other)
-                )
+            let sorts = sorts(pointer, one, other).ok_or_else(|| UnexplainedDifference {
+                object: object.to_owned(),
+                pointer: pointer.to_owned(),
+                one: brief(one),
+                other: brief(other),
             })?;
             mask.0.entry(pointer.to_owned()).or_default().extend(sorts);
             Ok(())
@@ -113,12 +128,12 @@ fn shown(pointer: &str) -> &str {
     if pointer.is_empty() { "its words" } else { pointer }
 }
 
-/// Calls `differs` with every leaf that differs: object, pointer and both values.
-fn compare(
+/// Calls `differs` with every leaf that differs, until it fails: object, pointer and both values.
+fn compare<E>(
     one: &End,
     other: &End,
-    mut differs: impl FnMut(&str, &str, &Value, &Value) -> Result<(), String>,
-) -> Result<(), String> {
+    mut differs: impl FnMut(&str, &str, &Value, &Value) -> Result<(), E>,
+) -> Result<(), E> {
     let nothing = Value::Null;
     let objects: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     for object in objects {
@@ -316,7 +331,7 @@ mod tests {
     #[case::a_mark_of_another(json!({ "by": "ms-a~2030-01-01T00:00:01Z" }), json!({ "by": "ms~2030-01-01T00:00:04Z" }))]
     #[case::a_number_of_times(json!({ "says": "3 VMs were made" }), json!({ "says": "4 VMs were made" }))]
     fn anything_else_is_told_and_never_masked(#[case] one: Value, #[case] other: Value) {
-        let told = Mask::learn(&end(&one), &end(&other)).unwrap_err();
+        let told = Mask::learn(&end(&one), &end(&other)).unwrap_err().to_string();
         assert!(
             told.starts_with("Node m-1 differs between two undisturbed runs"),
             "{told}"

@@ -163,9 +163,9 @@ impl CrashCommand {
         }
         let mask = match Mask::learn(&undisturbed.end, &other.end) {
             Ok(mask) => mask,
-            Err(reason) => {
-                say!("FAIL {name}: {reason}");
-                results.push(failed(undisturbed.clone(), reason));
+            Err(difference) => {
+                say!("FAIL {name}: {difference}");
+                results.push(failed(undisturbed.clone(), difference.to_string()));
                 return Ok(());
             }
         };

@@ -17,7 +17,7 @@ pub(super) fn execute() -> Ended {
     say!("sim       ready; {exact}");
     let mut lacks = Vec::new();
     for program in ["mcm", "fakecloud"] {
-        lacks.extend(child::beside(program).err());
+        lacks.extend(child::beside(program).err().map(|error| error.to_string()));
     }
     if let Err(error) = TcpListener::bind(("127.0.0.1", 0)) {
         lacks.push(format!("no port can be opened on the loopback address: {error}"));

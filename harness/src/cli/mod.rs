@@ -97,9 +97,9 @@ enum Outcome {
 #[derive(Debug)]
 struct Usage(String);
 
-impl From<String> for Usage {
-    fn from(message: String) -> Self {
-        Self(message)
+impl<E: std::error::Error> From<E> for Usage {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
     }
 }
 

@@ -76,12 +76,15 @@ impl Population {
     /// Makes nodes and pods, and says when they are there.
     ///
     /// # Errors
-    /// A sentence: what was refused, or was not there in time.
-    pub(super) async fn settle(&self, world: &World, namespace: &str) -> Result<(), String> {
+    /// What was refused, or was not there in time.
+    pub(super) async fn settle(&self, world: &World, namespace: &str) -> Result<(), Usage> {
         if self.nodes == 0 {
             return Ok(());
         }
-        let client = world.client().await?.ok_or("the API server is not known")?;
+        let client = world
+            .client()
+            .await?
+            .ok_or_else(|| Usage("the API server is not known".to_owned()))?;
         let clock = Clock::wall();
         let names = self.make_nodes(world, &clock, &client).await?;
         if self.pods_per_node > 0 {
@@ -90,7 +93,7 @@ impl Population {
         Ok(())
     }
 
-    async fn make_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, String> {
+    async fn make_nodes(&self, world: &World, clock: &Clock, client: &kube::Client) -> Result<Vec<String>, Usage> {
         let mut count = Count::new("nodes Ready", self.nodes as usize, clock);
         let request = CreateNodesRequest {
             count: self.nodes,
@@ -101,7 +104,7 @@ impl Population {
             taints: Vec::new(),
         };
         let made = world.controls()?.create_nodes(request).await;
-        let made = made.map_err(|status| format!("no nodes are made: {}", world.refused(&status)))?;
+        let made = made.map_err(|status| Usage(format!("no nodes are made: {}", world.refused(&status))))?;
         let names = made.into_inner().nodes;
         let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let ready = |node: &Node| {
@@ -119,11 +122,15 @@ impl Population {
         namespace: &str,
         clock: &Clock,
         nodes: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Usage> {
         let pods = nodes * self.pods_per_node as usize;
         let mut count = Count::new("pods Running", pods, clock);
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-        let cannot = |reason: String| format!("cannot create the Deployment {namespace}/{DEPLOYMENT}: {reason}");
+        let cannot = |reason: String| {
+            Usage(format!(
+                "cannot create the Deployment {namespace}/{DEPLOYMENT}: {reason}"
+            ))
+        };
         let deployment = deployment(pods).map_err(|error| cannot(error.to_string()))?;
         let created = deployments.create(&PostParams::default(), &deployment).await;
         created.map_err(|error| cannot(error.to_string()))?;
@@ -224,7 +231,7 @@ impl<'a> Count<'a> {
         changes: impl Stream<Item = watcher::Result<Event<K>>>,
         is_good: impl Fn(&K) -> bool,
         limit: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), Usage> {
         let counting = async {
             let mut changes = std::pin::pin!(changes);
             while let Some(change) = changes.next().await {
@@ -240,14 +247,14 @@ impl<'a> Count<'a> {
         let counted = tokio::time::timeout(limit, counting).await;
         counted.map_err(|_| {
             let trouble = self.trouble.take().map(|trouble| format!(" ({trouble})"));
-            format!(
+            Usage(format!(
                 "only {} of {} {} after {:.0} s{}; `drydock nodes list --broken` and `kubectl get events` may say why",
                 self.good.len(),
                 self.total,
                 self.what,
                 limit.as_secs_f64(),
                 trouble.unwrap_or_default()
-            )
+            ))
         })
     }
 
@@ -359,7 +366,7 @@ mod tests {
         let one: watcher::Result<Event<Node>> = Ok(Event::Apply(node(0)));
         let lost = Err(watcher::Error::NoResourceVersion);
         let changes = futures::stream::iter([one, lost]).chain(futures::stream::pending());
-        let error = count.all(changes, |_| true, Duration::from_secs(61)).await.unwrap_err();
+        let Usage(error) = count.all(changes, |_| true, Duration::from_secs(61)).await.unwrap_err();
         assert!(error.starts_with("only 1 of 2 pods Running after 61 s ("), "{error}");
     }
 

@@ -1,19 +1,19 @@
 //! The world that `drydock up` keeps: how other commands find it, by a file in the folder where both run, or by flags.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use fakecloud::proto::cloud_client::CloudClient;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use mcm_driver::channel::channel;
+use mcm_driver::channel::{AddressError, channel};
 use mcm_driver::tls::{Tls, TlsFiles};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
-use stage::plane::private_file;
+use stage::plane::{FileError, KubeconfigProblem, private_file};
 use tonic::transport::Channel;
 
 use super::Usage;
@@ -24,6 +24,32 @@ const FILE: &str = ".drydock/up.json";
 const ANSWER_LIMIT: usize = 64 << 20;
 /// How long the API server may take to accept a connection, and to answer.
 const SERVER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Why there is no world to use, or it is not announced.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorldError {
+    #[error(transparent)]
+    Cloud(#[from] AddressError),
+    #[error("the kubeconfig {} is not usable: {source}", path.display())]
+    Kubeconfig { path: PathBuf, source: KubeconfigProblem },
+    #[error("cannot write {}: {source}", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    NoJson { path: PathBuf, source: serde_json::Error },
+    #[error(transparent)]
+    Write(#[from] FileError),
+    #[error("cannot read {}: {source}; remove it", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot read {}: {source}; remove it", path.display())]
+    Syntax { path: PathBuf, source: serde_json::Error },
+    #[error("no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT")]
+    NotUp,
+    #[error(
+        "the `drydock up` of this folder (process {process}) was killed and left {FILE}; start it again, \
+         or say --cloud HOST:PORT"
+    )]
+    Killed { process: i32 },
+}
 
 /// fakecloud's controls over a connection.
 pub(super) type Controls = CloudClient<Channel>;
@@ -66,7 +92,7 @@ impl World {
     ///
     /// # Errors
     /// When the address makes no sense.
-    pub(super) fn controls(&self) -> Result<Controls, String> {
+    pub(super) fn controls(&self) -> Result<Controls, WorldError> {
         let tls = self.tls.clone().map(|tls| Tls {
             files: TlsFiles {
                 ca: tls.ca,
@@ -75,7 +101,7 @@ impl World {
             },
             server_name: tls.server_name,
         });
-        let channel = channel(&self.cloud, tls).map_err(|error| error.to_string())?;
+        let channel = channel(&self.cloud, tls)?;
         Ok(CloudClient::new(channel).max_decoding_message_size(ANSWER_LIMIT))
     }
 
@@ -93,17 +119,22 @@ impl World {
     ///
     /// # Errors
     /// When the kubeconfig is not usable.
-    pub(super) async fn client(&self) -> Result<Option<kube::Client>, String> {
+    pub(super) async fn client(&self) -> Result<Option<kube::Client>, WorldError> {
         let Some(path) = &self.kubeconfig else { return Ok(None) };
-        let cannot = |reason: String| format!("the kubeconfig {} is not usable: {reason}", path.display());
-        let read = Kubeconfig::read_from(path).map_err(|error| cannot(error.to_string()))?;
-        let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-        let mut config = config.map_err(|error| cannot(error.to_string()))?;
-        config.default_retry = false;
-        config.connect_timeout = Some(SERVER_LIMIT);
-        let client = kube::Client::try_from(config).map_err(|error| cannot(error.to_string()))?;
-        Ok(Some(client))
+        let client = client_of(path).await;
+        client.map(Some).map_err(|source| WorldError::Kubeconfig {
+            path: path.clone(),
+            source,
+        })
     }
+}
+
+async fn client_of(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProblem> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(SERVER_LIMIT);
+    Ok(kube::Client::try_from(config)?)
 }
 
 /// What stands in the file.
@@ -125,20 +156,24 @@ impl Announced {
     /// Writes the file, for this user alone. `None`: another `drydock up` runs in `folder`, and has the file.
     ///
     /// # Errors
-    /// A sentence: why there is no file.
-    pub(super) fn new(folder: &Path, world: &World) -> Result<Option<Self>, String> {
+    /// Why there is no file.
+    pub(super) fn new(folder: &Path, world: &World) -> Result<Option<Self>, WorldError> {
         let path = folder.join(FILE);
         if matches!(read(&path)?, Some(entry) if runs(entry.process) && entry.process != own()) {
             return Ok(None);
         }
-        let cannot = |reason: String| format!("cannot write {}: {reason}", path.display());
         let entry = Entry {
             process: own(),
             world: world.clone(),
         };
-        let text = serde_json::to_string_pretty(&entry).map_err(|error| cannot(error.to_string()))?;
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| cannot(error.to_string()))?;
+        let text = match serde_json::to_string_pretty(&entry) {
+            Ok(text) => text,
+            Err(source) => return Err(WorldError::NoJson { path, source }),
+        };
+        if let Some(folder) = path.parent()
+            && let Err(source) = std::fs::create_dir_all(folder)
+        {
+            return Err(WorldError::Folder { path, source });
         }
         private_file(&path, &text)?;
         Ok(Some(Self { path }))
@@ -156,29 +191,31 @@ impl Drop for Announced {
 }
 
 /// The world that runs in `folder`.
-pub(super) fn find(folder: &Path) -> Result<World, String> {
+pub(super) fn find(folder: &Path) -> Result<World, WorldError> {
     let path = folder.join(FILE);
     match read(&path)? {
-        None => Err("no `drydock up` runs in this folder: start one here, or say --cloud HOST:PORT".to_owned()),
+        None => Err(WorldError::NotUp),
         Some(entry) if runs(entry.process) => Ok(entry.world),
-        Some(entry) => Err(format!(
-            "the `drydock up` of this folder (process {}) was killed and left {FILE}; start it again, or say --cloud HOST:PORT",
-            entry.process
-        )),
+        Some(entry) => Err(WorldError::Killed { process: entry.process }),
     }
 }
 
 /// `None`: there is no such file.
-fn read(path: &Path) -> Result<Option<Entry>, String> {
-    let cannot = |reason: String| format!("cannot read {}: {reason}; remove it", path.display());
+fn read(path: &Path) -> Result<Option<Entry>, WorldError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(cannot(error.to_string())),
+        Err(source) => {
+            let path = path.to_owned();
+            return Err(WorldError::Read { path, source });
+        }
     };
     serde_json::from_str(&text)
         .map(Some)
-        .map_err(|error| cannot(error.to_string()))
+        .map_err(|source| WorldError::Syntax {
+            path: path.to_owned(),
+            source,
+        })
 }
 
 fn own() -> i32 {
@@ -247,7 +284,7 @@ impl Where {
                     "{what} without --cloud: say the address of the fakecloud, too"
                 )));
             }
-            return find(folder).map_err(Usage);
+            return Ok(find(folder)?);
         };
         let scheme = if tls.is_some() { "grpcs" } else { "grpc" };
         let cloud = match address.contains("://") {
@@ -298,14 +335,14 @@ mod tests {
     fn a_world_is_found_while_it_is_up_by_its_user_alone() {
         let folder = tempfile::tempdir().unwrap();
         let announced = Announced::new(folder.path(), &world()).unwrap().unwrap();
-        assert_eq!(find(folder.path()), Ok(world()));
+        assert_eq!(find(folder.path()).unwrap(), world());
         let mode = std::fs::metadata(folder.path().join(FILE))
             .unwrap()
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
         drop(announced);
-        let error = find(folder.path()).unwrap_err();
+        let error = find(folder.path()).unwrap_err().to_string();
         assert!(error.starts_with("no `drydock up` runs in this folder"), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -324,7 +361,7 @@ mod tests {
     fn a_file_of_a_process_that_was_killed_is_told_and_replaced() {
         let folder = tempfile::tempdir().unwrap();
         left_by(folder.path(), ended());
-        let error = find(folder.path()).unwrap_err();
+        let error = find(folder.path()).unwrap_err().to_string();
         assert!(error.contains("was killed and left .drydock/up.json"), "{error}");
         assert!(Announced::new(folder.path(), &world()).unwrap().is_some());
     }
@@ -335,7 +372,7 @@ mod tests {
         let first = i32::try_from(std::os::unix::process::parent_id()).unwrap();
         left_by(folder.path(), first);
         assert!(Announced::new(folder.path(), &world()).unwrap().is_none());
-        assert_eq!(find(folder.path()), Ok(world()));
+        assert_eq!(find(folder.path()).unwrap(), world());
     }
 
     #[test]

@@ -72,12 +72,12 @@ impl Session {
         if interrupted {
             eprintln!("drydock: interrupted; removing {}", self.leaves());
         }
-        let ended = match self {
-            Self::Kubeconfig(session) => Box::pin(session.end()).await,
-            Self::Kind(cluster) => cluster.end().await,
-            Self::Pair(pair) => Box::pin(pair.end()).await,
-        };
-        Ok(ended?)
+        match self {
+            Self::Kubeconfig(session) => Box::pin(session.end()).await?,
+            Self::Kind(cluster) => cluster.end().await?,
+            Self::Pair(pair) => Box::pin(pair.end()).await?,
+        }
+        Ok(())
     }
 
     /// What is removed at the end.

@@ -119,7 +119,7 @@ impl Up {
             tokio::select! {
                 biased;
                 () = interrupted() => Ok(Outcome::Passed),
-                ended = stay_up(stage, port, plan, alone, population) => ended.map_err(Usage),
+                ended = stay_up(stage, port, plan, alone, population) => ended,
             }
         })?
     }
@@ -182,7 +182,7 @@ async fn stay_up_in_kind(on: &StageArguments, population: &Population) -> Ended 
 async fn deployed(cluster: &Cluster, population: &Population) -> String {
     let mut up = match cluster.up().await {
         Ok(up) => up,
-        Err(reason) => return reason,
+        Err(error) => return error.to_string(),
     };
     say!(
         "mcm and fakecloud run in namespace {}. In another terminal:\n",
@@ -225,20 +225,14 @@ fn announce(world: &World) -> Option<Announced> {
 }
 
 /// Nodes or pods that are not there in time do not end the world: a person may want to see why.
-fn tell(settled: Result<(), String>) {
-    if let Err(reason) = settled {
+fn tell(settled: Result<(), Usage>) {
+    if let Err(Usage(reason)) = settled {
         eprintln!("drydock: {reason}");
     }
 }
 
 /// Ends only when something breaks.
-async fn stay_up(
-    stage: StageKind,
-    port: u16,
-    plan: Plan,
-    alone: bool,
-    population: Population,
-) -> Result<Outcome, String> {
+async fn stay_up(stage: StageKind, port: u16, plan: Plan, alone: bool, population: Population) -> Ended {
     let mut plane = match stage {
         StageKind::Embedded => {
             let plane = embedded::ControlPlane::start(port, plan.seed, &plan.timeouts, NAMESPACE, Role::Both).await?;
@@ -249,15 +243,15 @@ async fn stay_up(
             Plane::Envtest(Box::new(plane))
         }
         StageKind::Sim | StageKind::Kubeconfig | StageKind::Kind => {
-            return Err(format!(
+            return Err(Usage(format!(
                 "drydock up starts a cluster of its own, on stage embedded, envtest or kind; stage {stage} is for drydock run"
-            ));
+            )));
         }
     };
     if alone {
         print_up(plane.kubeconfig());
         print_end();
-        return Err(plane.trouble().await);
+        return Err(Usage(plane.trouble().await));
     }
     let without_mcm = plan.controller == Controller::None;
     let mut stage = ProcessStage::start(Planes::one(plane), plan).await?;
@@ -282,11 +276,11 @@ async fn stay_up(
     let _announced = announce(&world);
     tokio::select! {
         biased;
-        reason = stage.trouble() => return Err(reason),
+        reason = stage.trouble() => return Err(Usage(reason)),
         settled = population.settle(&world, NAMESPACE) => tell(settled),
     }
     print_end();
-    Err(stage.trouble().await)
+    Err(Usage(stage.trouble().await))
 }
 
 fn print_up(kubeconfig: &Path) {

@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use stage::clusters::Clusters;
 use stage::kind_api::KindApi;
 
+use super::action_error::{ActionError, cannot};
+
 /// How often it looks.
 const PERIOD: Duration = Duration::from_secs(10);
 
@@ -56,7 +58,7 @@ impl Empty {
 
 impl Actor {
     /// Takes nodes away until its time is over.
-    pub(super) async fn run(&self, step: &Autoscaler, timeouts: &Timeouts) -> Result<(), String> {
+    pub(super) async fn run(&self, step: &Autoscaler, timeouts: &Timeouts) -> Result<(), ActionError> {
         let lasts = SignedDuration::try_from(step.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
         let end = self.clock.now().saturating_add(lasts).unwrap_or(Timestamp::MAX);
         let idle = step.idle.value(timeouts);
@@ -78,13 +80,10 @@ impl Actor {
     }
 
     /// The deployment's machines that stay, by their nodes.
-    async fn machines(&self, deployment: &str) -> Result<BTreeMap<String, String>, String> {
+    async fn machines(&self, deployment: &str) -> Result<BTreeMap<String, String>, ActionError> {
         let api: Api<DynamicObject> = kinds::find("Machine")?.api(self.clusters.control(), &self.namespace);
         let own = ListParams::default().labels(&format!("{}={deployment}", keys::DEPLOYMENT_LABEL));
-        let listed = api
-            .list(&own)
-            .await
-            .map_err(|error| format!("cannot list machines: {error}"))?;
+        let listed = api.list(&own).await.map_err(cannot("list machines"))?;
         let staying = listed
             .items
             .into_iter()
@@ -95,14 +94,11 @@ impl Actor {
     }
 
     /// Those nodes that are there, and whether it may take them.
-    async fn nodes(&self, names: impl Iterator<Item = &String>) -> Result<BTreeMap<String, bool>, String> {
+    async fn nodes(&self, names: impl Iterator<Item = &String>) -> Result<BTreeMap<String, bool>, ActionError> {
         let api: Api<Node> = Api::all(self.clusters.target().clone());
         let mut nodes = BTreeMap::new();
         for name in names {
-            let node = api
-                .get_opt(name)
-                .await
-                .map_err(|error| format!("cannot read node {name}: {error}"))?;
+            let node = api.get_opt(name).await.map_err(cannot(format!("read node {name}")))?;
             if let Some(node) = node {
                 let kept = node.annotations().get(keys::SCALE_DOWN_DISABLED_ANNOTATION);
                 nodes.insert(name.clone(), kept.is_none_or(|value| value != "true"));
@@ -112,21 +108,18 @@ impl Actor {
     }
 
     /// Nodes with pods that would have to go elsewhere.
-    async fn busy(&self) -> Result<BTreeSet<String>, String> {
+    async fn busy(&self) -> Result<BTreeSet<String>, ActionError> {
         let api: Api<Pod> = Api::all(self.clusters.target().clone());
         let listed = api.list(&ListParams::default()).await;
-        let pods = listed
-            .map_err(|error| format!("cannot list pods: {error}"))?
-            .items
-            .into_iter();
+        let pods = listed.map_err(cannot("list pods"))?.items.into_iter();
         let moves = |pod: &Pod| !pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
         Ok(pods.filter(moves).filter_map(|pod| pod.spec?.node_name).collect())
     }
 
     /// Names the machine and lowers the number, in one request.
-    async fn take(&self, deployment: &str, machine: &str) -> Result<(), String> {
+    async fn take(&self, deployment: &str, machine: &str) -> Result<(), ActionError> {
         let api: Api<DynamicObject> = kinds::find("MachineDeployment")?.api(self.clusters.control(), &self.namespace);
-        let failed = |error: kube::Error| format!("cannot scale {deployment}: {error}");
+        let failed = |error: kube::Error| cannot(format!("scale {deployment}"))(error);
         let known = api.get(deployment).await.map_err(failed)?;
         let replicas = known
             .data

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use clock::Clock;
 use futures::channel::mpsc::UnboundedSender;
 use jiff::{SignedDuration, Timestamp};
-use judge::evaluate::short;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use scenario::{DurationExpression, Timeouts};
 use serde_json::{Value, json};
+
+use super::action_error::{ActionError, cannot};
 
 /// The annotation of pods that a kubelet read from a file; nobody can evict them.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -30,7 +31,7 @@ pub(super) struct Evictor {
 impl Evictor {
     /// Cordons the node and evicts its pods until all are gone. A refusal of a budget (429) is asked again after the
     /// short retry period, other errors end it.
-    pub(super) async fn run(&self, node: &str, within: &DurationExpression) -> Result<(), String> {
+    pub(super) async fn run(&self, node: &str, within: &DurationExpression) -> Result<(), ActionError> {
         let limit = within.value(&self.timeouts);
         let deadline = self.after(limit);
         self.cordon(node).await?;
@@ -45,11 +46,11 @@ impl Evictor {
             let now = self.clock.now();
             if now >= deadline {
                 let names: Vec<String> = left.iter().map(|pod| pod.name_any()).collect();
-                let limit = short(limit);
-                return Err(format!(
-                    "node {node} is not empty after {limit}: there are still {}",
-                    names.join(", ")
-                ));
+                return Err(ActionError::NotEmpty {
+                    node: node.clone(),
+                    limit,
+                    pods: names.join(", "),
+                });
             }
             for pod in due(&left, &refused, now) {
                 if self.evict(pod).await? {
@@ -66,26 +67,26 @@ impl Evictor {
         }
     }
 
-    async fn cordon(&self, node: &str) -> Result<(), String> {
+    async fn cordon(&self, node: &str) -> Result<(), ActionError> {
         let cordon = json!({ "spec": { "unschedulable": true } });
         let nodes: Api<Node> = Api::all(self.client.clone());
         let patched = nodes.patch(node, &PatchParams::default(), &Patch::Merge(cordon)).await;
-        patched.map_err(|error| format!("cannot cordon node {node}: {error}"))?;
+        patched.map_err(cannot(format!("cordon node {node}")))?;
         self.tell(format!("evictor: node {node} is cordoned"));
         Ok(())
     }
 
-    async fn pods_on(&self, node: &str) -> Result<Vec<Pod>, String> {
+    async fn pods_on(&self, node: &str) -> Result<Vec<Pod>, ActionError> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let on_it = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let listed = pods.list(&on_it).await;
         listed
             .map(|listed| listed.items)
-            .map_err(|error| format!("cannot list the pods on node {node}: {error}"))
+            .map_err(cannot(format!("list the pods on node {node}")))
     }
 
     /// Asks for the eviction of a pod; false: a budget refuses it now.
-    async fn evict(&self, pod: &Pod) -> Result<bool, String> {
+    async fn evict(&self, pod: &Pod) -> Result<bool, ActionError> {
         let name = pod.name_any();
         let eviction = json!({
             "apiVersion": "policy/v1",
@@ -109,7 +110,7 @@ impl Evictor {
             }
             // It is gone, or another one has its name.
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(true),
-            Err(error) => Err(format!("cannot evict pod {name}: {error}")),
+            Err(error) => Err(cannot(format!("evict pod {name}"))(error)),
         }
     }
 

@@ -8,6 +8,8 @@ use scenario::Timeouts;
 use scenario::step::Flap;
 use serde_json::json;
 
+use super::action_error::{ActionError, cannot};
+
 /// Flaps until its time is over; how often it wrote. A node that is gone ends it.
 pub(super) async fn run(
     client: &kube::Client,
@@ -15,7 +17,7 @@ pub(super) async fn run(
     timeouts: &Timeouts,
     node: &str,
     flap: &Flap,
-) -> Result<u64, String> {
+) -> Result<u64, ActionError> {
     let api: Api<Node> = Api::all(client.clone());
     let lasts = SignedDuration::try_from(flap.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
     let end = clock.now().saturating_add(lasts).unwrap_or(jiff::Timestamp::MAX);
@@ -36,10 +38,8 @@ pub(super) async fn run(
             Ok(_) => written += 1,
             Err(kube::Error::Api(status)) if status.is_not_found() => break,
             Err(error) => {
-                return Err(format!(
-                    "cannot write condition {} of node {node}: {error}",
-                    flap.condition
-                ));
+                let attempt = format!("write condition {} of node {node}", flap.condition);
+                return Err(cannot(attempt)(error));
             }
         }
         clock.sleep(flap.every.value(timeouts)).await;

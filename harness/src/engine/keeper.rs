@@ -9,8 +9,9 @@ use futures::stream::{BoxStream, StreamExt, unfold};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::runtime::watcher;
 use mcm_api::keys;
+use scenario::fixtures;
 use scenario::keeper::Keeper;
-use scenario::{fixtures, kinds};
+use scenario::kinds::{self, UnknownKind};
 use serde_json::{Value, json};
 use stage::kind_api::KindApi;
 use tokio::sync::watch;
@@ -135,7 +136,7 @@ pub(super) fn run(
     namespace: &str,
     keeper: Keeper,
     replicas: watch::Receiver<u32>,
-) -> Result<BoxStream<'static, Raw>, String> {
+) -> Result<BoxStream<'static, Raw>, UnknownKind> {
     let api = kinds::find("Machine")?.api(&client, namespace);
     let own = watcher::Config::default().labels(&format!("{}={}", keys::DEPLOYMENT_LABEL, keeper.label));
     let actor = Actor {

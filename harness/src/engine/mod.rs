@@ -5,6 +5,7 @@
 //! nothing is polled, and nothing that was true only for a moment is missed. What must not: how a
 //! stage does what it is asked, and how results are shown.
 
+mod action_error;
 mod active_disturbances;
 mod agents;
 mod autoscaler;
@@ -35,7 +36,7 @@ use judge::world::WorldState;
 use judge::{Failure, ScenarioOutcome, end, preserved};
 use scenario::Scenario;
 use scenario::cloud::CloudEvent;
-use scenario::kinds::{self, Side};
+use scenario::kinds::{self, Side, UnknownKind};
 use scenario::observation::{Observation, Seen};
 use stage::{LEASE, Performer, Stage};
 use tokio::sync::watch;
@@ -121,8 +122,8 @@ fn observe_all<S: Stage>(stage: &mut S, scenario: &Scenario) -> (watch::Sender<u
     let (keep, replicas) = watch::channel(keeper.as_ref().map_or(0, |keeper| keeper.replicas));
     if let Some(keeper) = keeper {
         let run = keeper::run(client, clock.clone(), &namespace, keeper, replicas);
-        others
-            .push(run.unwrap_or_else(|reason| futures::stream::once(std::future::ready(Raw::Trouble(reason))).boxed()));
+        let trouble = |error: UnknownKind| Raw::Trouble(error.to_string());
+        others.push(run.unwrap_or_else(|error| futures::stream::once(std::future::ready(trouble(error))).boxed()));
     }
     if scenario.world.agents {
         others.push(agents::run(stage.clusters().target().clone(), clock.clone()));
@@ -154,7 +155,7 @@ impl<S: Stage> Engine<'_, S> {
         self.first_lists().await?;
         if scenario.world.nodes > 0 {
             let made = self.stage.cloud().create_nodes(scenario.world.nodes).await;
-            made.map_err(|reason| self.failed(reason))?;
+            made.map_err(|error| self.failed(error))?;
         }
         for (index, step) in scenario.steps.iter().enumerate() {
             self.step = index + 1;
@@ -178,7 +179,7 @@ impl<S: Stage> Engine<'_, S> {
     async fn ended(&self) -> Result<BTreeMap<String, String>, Failure> {
         let mut end = end::of_world(&self.world);
         let secrets = secrets::secrets(&self.stage.clusters(), self.stage.namespace()).await;
-        end.extend(secrets.map_err(|reason| self.failed(reason))?);
+        end.extend(secrets.map_err(|error| self.failed(error))?);
         Ok(end)
     }
 
@@ -270,7 +271,7 @@ impl<S: Stage> Engine<'_, S> {
                 .collect(),
             Some(Raw::Request(request)) => vec![Seen::Request(request)],
             Some(Raw::Note(what) | Raw::Trouble(what)) => vec![Seen::Note(what)],
-            None => return Err(self.failed("the watches ended".to_owned())),
+            None => return Err(self.failed("the watches ended")),
         };
         for what in seen {
             self.absorb(Observation { at, what }).await?;
@@ -297,8 +298,7 @@ impl<S: Stage> Engine<'_, S> {
         let before = self.world.absorb(&observation);
         self.count_preservations(&observation, before.as_ref());
         self.look_for_calm();
-        let truth = truth.as_ref().map(Option::as_ref);
-        let violation = self.invariants.see(&self.world, &observation, before.as_ref(), truth);
+        let violation = self.invariants.see(&self.world, &observation, before.as_ref(), &truth);
         if let Some(violation) = violation {
             return Err(self.broken(&violation));
         }
@@ -322,7 +322,7 @@ impl<S: Stage> Engine<'_, S> {
     fn broken(&self, violation: &Violation) -> Failure {
         Failure {
             invariant: Some(violation.invariant),
-            ..self.failed(violation.to_string())
+            ..self.failed(violation)
         }
     }
 
@@ -372,13 +372,13 @@ impl<S: Stage> Engine<'_, S> {
         self.clock.now().saturating_add(time).unwrap_or(Timestamp::MAX)
     }
 
-    fn failed(&self, reason: String) -> Failure {
+    fn failed(&self, reason: impl std::fmt::Display) -> Failure {
         Failure {
             after: evaluate::between(self.started, self.clock.now()),
             step: self.step,
             invariant: None,
             expectation: false,
-            reason,
+            reason: reason.to_string(),
         }
     }
 }

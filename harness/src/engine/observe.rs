@@ -11,7 +11,7 @@ use scenario::cloud::CloudEvent;
 use scenario::kinds::{self, Kind, Side};
 use scenario::observation::Request;
 use serde_json::Value;
-use stage::cloud::CloudClient;
+use stage::cloud::{CloudClient, CloudError};
 use stage::clusters::Clusters;
 use stage::kind_api::KindApi;
 
@@ -114,7 +114,7 @@ fn list(kind: &'static Kind, objects: Vec<DynamicObject>) -> Vec<Raw> {
 
 /// Follows the cloud from its beginning; after trouble it goes on where it was, for the cloud may be restarted.
 fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
-    type Events = BoxStream<'static, Result<(u64, CloudEvent), String>>;
+    type Events = BoxStream<'static, Result<(u64, CloudEvent), CloudError>>;
     stream::unfold((None::<Events>, 0), move |(events, after)| {
         let cloud = cloud.clone();
         async move {
@@ -123,12 +123,12 @@ fn watch_cloud(cloud: CloudClient, clock: Clock) -> BoxStream<'static, Raw> {
                 Some(events) => events,
                 None => match cloud.watch(after).await {
                     Ok(events) => events,
-                    Err(error) => return trouble(error),
+                    Err(error) => return trouble(error.to_string()),
                 },
             };
             match events.next().await {
                 Some(Ok((number, event))) => Some((Raw::Cloud(event), (Some(events), number))),
-                Some(Err(error)) => trouble(error),
+                Some(Err(error)) => trouble(error.to_string()),
                 None => trouble("it ended".to_owned()),
             }
         }

@@ -10,11 +10,12 @@ use kube::api::DeleteParams;
 use mcm_api::keys;
 use scenario::step::{ActAs, Answer, CloudRequest, Deletion, Request, Subject};
 use scenario::{Step, Timeouts, kinds};
-use stage::cloud::CloudClient;
+use stage::cloud::{CloudClient, CloudError};
 use stage::clusters::Clusters;
 use stage::kind_api::KindApi;
 use stage::{apply, deploy, merge};
 
+use super::action_error::{ActionError, cannot};
 use super::autoscaler::Actor;
 use super::evictor::Evictor;
 use super::{flap, strip};
@@ -35,8 +36,8 @@ pub(super) struct Handles {
 /// The id of the VM, or the name of the Node, that `step` acts on; empty for steps that need none.
 ///
 /// # Errors
-/// A sentence: the machine has none yet.
-pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, String> {
+/// When the machine has none yet.
+pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, ActionError> {
     match step.targets().subject {
         Some(Subject::VmOf(machine)) => vm_of(world, &machine),
         Some(Subject::NodeOf(machine)) => node_of(world, &machine),
@@ -47,8 +48,8 @@ pub(super) fn subject(step: &Step, world: &WorldState) -> Result<String, String>
 /// Performs the request of `step` on its [`subject`].
 ///
 /// # Errors
-/// A sentence: why it cannot be performed.
-pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<(), String> {
+/// Why it cannot be performed.
+pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Result<(), ActionError> {
     let Handles {
         clusters,
         timeouts,
@@ -58,7 +59,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         ..
     } = &handles;
     match step.request() {
-        Request::Apply(fixture) => apply(clusters, namespace, &fixture.object(namespace, timeouts)).await,
+        Request::Apply(fixture) => Ok(apply(clusters, namespace, &fixture.object(namespace, timeouts)).await?),
         Request::Delete { object, .. } if object.answer == Answer::Forbidden => is_forbidden(&handles, object).await,
         Request::Delete { object, force } => {
             let how = match force {
@@ -69,7 +70,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
         }
         Request::Merge(patch) => {
             let namespace = patch.namespace.unwrap_or(namespace);
-            merge(clusters, namespace, patch.kind, patch.name, &patch.change, patch.status).await
+            Ok(merge(clusters, namespace, patch.kind, patch.name, &patch.change, patch.status).await?)
         }
         Request::As(step) => act_as(&handles, step, subject).await,
         Request::Evict { node, within } => {
@@ -99,7 +100,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
             };
             Box::pin(actor.run(autoscaler, timeouts)).await
         }
-        Request::Cloud(request) => change_cloud(&handles, request, subject).await,
+        Request::Cloud(request) => Ok(change_cloud(&handles, request, subject).await?),
         // The engine performs these itself.
         Request::Process(_)
         | Request::Crash(_)
@@ -114,7 +115,7 @@ pub(super) async fn perform(handles: Handles, step: &Step, subject: &str) -> Res
     }
 }
 
-async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &str) -> Result<(), String> {
+async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &str) -> Result<(), CloudError> {
     let Handles {
         cloud,
         timeouts,
@@ -134,38 +135,54 @@ async fn change_cloud(handles: &Handles, request: CloudRequest<'_>, subject: &st
 }
 
 /// Performs a step as another user. A step that must be refused fails if it is not.
-async fn act_as(handles: &Handles, step: &ActAs, subject: &str) -> Result<(), String> {
+async fn act_as(handles: &Handles, step: &ActAs, subject: &str) -> Result<(), ActionError> {
     let user = deploy::account_in(&step.user, &handles.namespace);
     let acting = Handles {
         clusters: handles.clusters.as_user(&user)?,
         ..handles.clone()
     };
     let refused = match Box::pin(perform(acting, &step.step, subject)).await {
-        Ok(()) if step.refused => return Err(format!("{} may do what must be refused", step.user)),
-        Err(reason) if step.refused => reason,
+        Ok(()) if step.refused => {
+            return Err(ActionError::NotRefused {
+                user: step.user.clone(),
+            });
+        }
+        Err(error) if step.refused => error,
         done => return done,
     };
+    let text = refused.to_string();
     let known = ["Forbidden", "forbidden", "Unauthorized"]
         .iter()
-        .any(|word| refused.contains(word));
+        .any(|word| text.contains(word));
     if known {
         let _ = handles
             .notes
-            .unbounded_send(format!("{} is refused: {refused}", step.user));
+            .unbounded_send(format!("{} is refused: {text}", step.user));
         return Ok(());
     }
-    Err(format!("{} is not refused, but fails: {refused}", step.user))
+    Err(ActionError::FailsOtherwise {
+        user: step.user.clone(),
+        source: Box::new(refused),
+    })
 }
 
-async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &DeleteParams) -> Result<(), String> {
+async fn delete(
+    clusters: &Clusters,
+    namespace: &str,
+    object: &Deletion,
+    how: &DeleteParams,
+) -> Result<(), ActionError> {
     let Deletion { kind, name, answer } = object;
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
     let deleted = api.delete(name, how).await;
     match deleted {
         Err(kube::Error::Api(status)) if *answer != Answer::Deleted && status.is_not_found() => Ok(()),
-        Err(error) => Err(format!("cannot delete {kind} {name}: {error}")),
-        Ok(_) if *answer == Answer::NotFound => Err(format!("{kind} {name} is deleted, which must not be there")),
+        Err(error) => Err(cannot(format!("delete {kind} {name}"))(error)),
+        Ok(_) if *answer == Answer::NotFound => Err(ActionError::Deleted {
+            kind: kind.clone(),
+            name: name.clone(),
+        }),
         Ok(_) => Ok(()),
     }
 }
@@ -174,7 +191,7 @@ async fn delete(clusters: &Clusters, namespace: &str, object: &Deletion, how: &D
 const FORBIDDEN_PROBE: Duration = Duration::from_millis(200);
 
 /// Waits until a deletion would be refused.
-async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), String> {
+async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), ActionError> {
     let Deletion { kind, name, .. } = object;
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(handles.clusters.of(kind_of), &handles.namespace);
@@ -185,30 +202,39 @@ async fn is_forbidden(handles: &Handles, object: &Deletion) -> Result<(), String
                 Err(kube::Error::Api(status)) if status.code == 403 || status.message.contains("forbidden") => {
                     break Ok(());
                 }
-                Err(error) => break Err(format!("cannot ask whether {kind} {name} may be deleted: {error}")),
+                Err(error) => break Err(cannot(format!("ask whether {kind} {name} may be deleted"))(error)),
                 Ok(_) => handles.clock.sleep(FORBIDDEN_PROBE).await,
             }
         }
     };
     let refused = tokio::time::timeout(handles.timeouts.slack, refused).await;
-    refused.unwrap_or_else(|_| Err(format!("{kind} {name} may be deleted, which must be refused")))
+    refused.unwrap_or_else(|_| {
+        Err(ActionError::NotForbidden {
+            kind: kind.clone(),
+            name: name.clone(),
+        })
+    })
 }
 
 /// The name of a machine's Node.
-fn node_of(world: &WorldState, machine: &str) -> Result<String, String> {
+fn node_of(world: &WorldState, machine: &str) -> Result<String, ActionError> {
     let node = world
         .object("Machine", machine)
         .map(|machine| label(machine, keys::NODE_LABEL));
     node.filter(|node| !node.is_empty())
         .map(str::to_owned)
-        .ok_or_else(|| format!("machine {machine} has no node; expect one before this step"))
+        .ok_or_else(|| ActionError::NoNode {
+            machine: machine.to_owned(),
+        })
 }
 
 /// The id of the newest VM of a machine that is not terminated.
-fn vm_of(world: &WorldState, machine: &str) -> Result<String, String> {
+fn vm_of(world: &WorldState, machine: &str) -> Result<String, ActionError> {
     world
         .vms_of(machine)
         .max_by_key(|vm| vm.revision)
         .map(|vm| vm.id.clone())
-        .ok_or_else(|| format!("machine {machine} has no VM; expect one before this step"))
+        .ok_or_else(|| ActionError::NoVm {
+            machine: machine.to_owned(),
+        })
 }

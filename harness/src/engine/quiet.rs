@@ -9,6 +9,7 @@ use scenario::step::{ApiFault, Client, QuietEnd};
 use stage::deploy::FAKECLOUD_ACCOUNT;
 use stage::{Stage, leader};
 
+use super::action_error::ActionError;
 use super::{Engine, secrets};
 
 /// How long collection of orphans may take, in production's terms: its period, and what listing and deleting take.
@@ -36,11 +37,8 @@ fn concerns_mcm(rule: &Rule) -> bool {
 
 impl<S: Stage> Engine<'_, S> {
     /// Adds a rule to the API server.
-    pub(super) async fn add_api_fault(&mut self, fault: &ApiFault) -> Result<(), String> {
-        let faults = self
-            .stage
-            .api_faults()
-            .ok_or("the API server of this stage is not ours to disturb")?;
+    pub(super) async fn add_api_fault(&mut self, fault: &ApiFault) -> Result<(), ActionError> {
+        let faults = self.stage.api_faults().ok_or(ActionError::NoApiFaults)?;
         let mut rule = fault.rule.clone();
         let client = match fault.by {
             None => None,
@@ -59,21 +57,18 @@ impl<S: Stage> Engine<'_, S> {
         if takes_server_away(&rule) && concerns_mcm(&rule) {
             self.invariants.rules.away.insert(rule.name.clone(), self.clock.now());
         }
-        faults.add(rule).map_err(|invalid| invalid.to_string())
+        Ok(faults.add(rule)?)
     }
 
     /// Takes a rule of the API server away.
-    pub(super) fn lift_api_fault(&mut self, rule: &str) -> Result<(), String> {
+    pub(super) fn lift_api_fault(&mut self, rule: &str) -> Result<(), ActionError> {
         self.count_api_faults();
-        let faults = self
-            .stage
-            .api_faults()
-            .ok_or("the API server of this stage is not ours to disturb")?;
+        let faults = self.stage.api_faults().ok_or(ActionError::NoApiFaults)?;
         let removed = faults.remove(rule);
         self.invariants.rules.away.remove(rule);
         removed
             .map(drop)
-            .ok_or_else(|| format!("there is no API fault {rule:?}"))
+            .ok_or_else(|| ActionError::NoRule { rule: rule.to_owned() })
     }
 
     /// Takes over how often rules of the API server have struck.
@@ -102,7 +97,7 @@ impl<S: Stage> Engine<'_, S> {
             faults.clear();
         }
         let lifted = self.stage.cloud().lift_all().await;
-        lifted.map_err(|reason| self.failed(reason))?;
+        lifted.map_err(|error| self.failed(error))?;
         self.disturbances.lifted();
         let health = self.stage.timeouts().health;
         let scaled = |time: Duration| time.min(time.mul_f64(health.as_secs_f64() / HEALTH.as_secs_f64()));
@@ -110,13 +105,13 @@ impl<S: Stage> Engine<'_, S> {
         self.let_pass(quiet.settles.value(self.stage.timeouts()) + scaled(COLLECTION))
             .await?;
         let secrets = secrets::secrets(&self.stage.clusters(), self.stage.namespace()).await;
-        let secrets = secrets.map_err(|reason| self.failed(reason))?;
+        let secrets = secrets.map_err(|error| self.failed(error))?;
         let tokens = secrets
             .get(secrets::TOKENS)
             .and_then(|count| count.parse().ok())
             .unwrap_or_default();
         let parts = self.stage.cloud().lost_parts().await;
-        let parts = parts.map_err(|reason| self.failed(reason))?;
+        let parts = parts.map_err(|error| self.failed(error))?;
         self.quiet(Quiet::Silent { tokens, parts }).await?;
         self.let_pass(scaled(SILENCE)).await?;
         self.quiet(Quiet::Over).await

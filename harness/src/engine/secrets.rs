@@ -9,21 +9,31 @@ use stage::clusters::Clusters;
 /// Under which name [`secrets`] has the number of bootstrap tokens.
 pub const TOKENS: &str = "bootstrap tokens";
 
+/// Secrets that cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot list Secrets in {namespace}: {source}")]
+pub struct SecretsError {
+    /// Their namespace.
+    pub namespace: String,
+    /// Why.
+    pub source: Box<kube::Error>,
+}
+
 /// The names of the Secrets in a scenario's namespace; bootstrap tokens, which have random names, are counted.
 ///
 /// # Errors
-/// One sentence, when they cannot be listed.
-pub async fn secrets(clusters: &Clusters, namespace: &str) -> Result<BTreeMap<String, String>, String> {
+/// When they cannot be listed.
+pub async fn secrets(clusters: &Clusters, namespace: &str) -> Result<BTreeMap<String, String>, SecretsError> {
     let (mut end, mut tokens) = (BTreeMap::new(), 0_u32);
     let mut secrets = Vec::new();
     for (client, namespace) in [(clusters.control(), namespace), (clusters.target(), "kube-system")] {
         let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let listed = api.list_metadata(&ListParams::default()).await;
-        secrets.extend(
-            listed
-                .map_err(|error| format!("cannot list Secrets in {namespace}: {error}"))?
-                .items,
-        );
+        let listed = listed.map_err(|source| SecretsError {
+            namespace: namespace.to_owned(),
+            source: Box::new(source),
+        })?;
+        secrets.extend(listed.items);
     }
     for secret in secrets {
         let name = secret.metadata.name.unwrap_or_default();

@@ -9,16 +9,23 @@ use judge::world::WorldState;
 use scenario::Step;
 use scenario::step::deferred_target::DeferredTarget;
 use scenario::step::{CloudRequest, Effect, ProcessStep, Request};
-use stage::Stage;
+use stage::{Stage, StageError};
 
+use super::action_error::ActionError;
 use super::{Engine, perform, user_intent};
 
 /// Why an action has no effect.
 pub(super) enum StepError {
-    /// It cannot be done: a sentence.
-    Refused(String),
+    /// It cannot be done.
+    Refused(ActionError),
     /// The run ends.
     Ended(Failure),
+}
+
+impl From<ActionError> for StepError {
+    fn from(error: ActionError) -> Self {
+        Self::Refused(error)
+    }
 }
 
 impl From<Failure> for StepError {
@@ -56,7 +63,7 @@ impl<S: Stage> Engine<'_, S> {
             Request::Resolve(target) => Box::pin(self.resolve_and_act(target)).await,
             _ => match Box::pin(self.user_action(step)).await {
                 Ok(()) => Ok(()),
-                Err(StepError::Refused(reason)) => Err(self.failed(reason)),
+                Err(StepError::Refused(error)) => Err(self.failed(error)),
                 Err(StepError::Ended(failure)) => Err(failure),
             },
         }
@@ -72,8 +79,8 @@ impl<S: Stage> Engine<'_, S> {
         };
         match self.user_action(&step).await {
             Ok(()) => Ok(()),
-            Err(StepError::Refused(reason)) => {
-                self.note(format!("step {}: refused: {reason}", self.step));
+            Err(StepError::Refused(error)) => {
+                self.note(format!("step {}: refused: {error}", self.step));
                 Ok(())
             }
             Err(StepError::Ended(failure)) => Err(failure),
@@ -135,25 +142,25 @@ impl<S: Stage> Engine<'_, S> {
         }
         match action.request() {
             Request::Process(step) => return self.process(step).await,
-            Request::Crash(crash) => return self.stage.crash(crash).map_err(StepError::Refused),
+            Request::Crash(crash) => return self.stage.crash(crash).map_err(refused),
             Request::Pause(pause) => {
                 let time = pause.time.value(self.stage.timeouts());
                 self.invariants.rules.stood_still = Some(self.later(time));
                 let paused = self.stage.pause(pause.process, time).await;
-                return paused.map_err(StepError::Refused);
+                return paused.map_err(refused);
             }
             Request::Cloud(CloudRequest::Inject(fault)) if fault.effect.as_ref().is_some_and(Effect::is_byzantine) => {
                 self.invariants.rules.byzantine.insert(fault.name.clone());
             }
-            Request::AddApiFault(fault) => return self.add_api_fault(fault).await.map_err(StepError::Refused),
-            Request::LiftApiFault(rule) => return self.lift_api_fault(rule).map_err(StepError::Refused),
+            Request::AddApiFault(fault) => return Ok(self.add_api_fault(fault).await?),
+            Request::LiftApiFault(rule) => return Ok(self.lift_api_fault(rule)?),
             Request::Keep(replicas) => {
                 self.keep.send_replace(replicas);
                 return Ok(());
             }
             _ => {}
         }
-        let subject = perform::subject(action, &self.world).map_err(StepError::Refused)?;
+        let subject = perform::subject(action, &self.world)?;
         let (notes, mut noted) = mpsc::unbounded();
         let handles = perform::Handles {
             clusters: self.stage.clusters(),
@@ -175,7 +182,7 @@ impl<S: Stage> Engine<'_, S> {
                     while let Ok(what) = noted.try_recv() {
                         self.note(what);
                     }
-                    return done.map_err(StepError::Refused);
+                    return Ok(done?);
                 }
                 raw = self.observations.next() => raw,
                 reason = self.stage.trouble() => return Err(self.failed(reason).into()),
@@ -200,8 +207,13 @@ impl<S: Stage> Engine<'_, S> {
         for (at, raw) in seen {
             self.take_in_at(at, Some(raw)).await?;
         }
-        done.map_err(StepError::Refused)
+        done.map_err(refused)
     }
+}
+
+/// A step that the stage does not perform.
+fn refused(error: StageError) -> StepError {
+    StepError::Refused(error.into())
 }
 
 /// Whether a node takes no pods.

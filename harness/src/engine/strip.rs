@@ -10,6 +10,8 @@ use scenario::{Timeouts, kinds};
 use serde_json::json;
 use stage::kind_api::KindApi;
 
+use super::action_error::{ActionError, cannot};
+
 /// How old a machine is when its label goes, and how often there is a look.
 const AGE: Duration = Duration::from_secs(1);
 
@@ -20,7 +22,7 @@ pub(super) async fn run(
     timeouts: &Timeouts,
     namespace: &str,
     strip: &Strip,
-) -> Result<(), String> {
+) -> Result<(), ActionError> {
     let machines = kinds::find("Machine")?.api(client, namespace);
     let lasts = SignedDuration::try_from(strip.lasts.value(timeouts)).unwrap_or(SignedDuration::MAX);
     let started = clock.now();
@@ -30,7 +32,7 @@ pub(super) async fn run(
     while clock.now() < end {
         clock.sleep(AGE).await;
         let listed = machines.list(&selected).await;
-        let listed = listed.map_err(|error| format!("cannot list machines: {error}"))?;
+        let listed = listed.map_err(cannot("list machines"))?;
         for machine in listed.items {
             let made = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
             // Times in an object are whole seconds.
@@ -41,7 +43,7 @@ pub(super) async fn run(
             match machines.patch(&name, &PatchParams::default(), &patch).await {
                 Ok(_) => {}
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
-                Err(error) => return Err(format!("cannot take the label {} from {name}: {error}", strip.label)),
+                Err(error) => return Err(cannot(format!("take the label {} from {name}", strip.label))(error)),
             }
         }
     }

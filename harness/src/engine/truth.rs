@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use judge::Failure;
-use judge::invariants::may_lead;
+use judge::invariants::{ServerTruth, may_lead};
 use judge::object::{after, is_deleting, owner, text};
 use judge::world::{self, Leadership};
 use scenario::cloud::CloudEvent;
@@ -23,23 +23,20 @@ const CLOUD_RESTART: Duration = Duration::from_secs(30);
 impl<S: Stage> Engine<'_, S> {
     /// Of a call that deleted a VM, or of a VM that goes: the Machine as the server has it now, unless it is known to be on its way out. Two
     /// streams have no order between them.
-    pub(super) async fn machine_of_deletion(
-        &mut self,
-        observation: &Observation,
-    ) -> Result<Option<Option<Value>>, Failure> {
+    pub(super) async fn machine_of_deletion(&mut self, observation: &Observation) -> Result<ServerTruth, Failure> {
         let name = match &observation.what {
             Seen::Cloud(CloudEvent::Call(call)) if call.call == "DeleteMachine" => &call.machine,
             Seen::Cloud(CloudEvent::Vm(vm)) if !vm.state.is_live() => &vm.machine,
-            _ => return Ok(None),
+            _ => return Ok(ServerTruth::NotRead),
         };
         if self.world.object("Machine", name).is_none_or(is_deleting) {
-            return Ok(None);
+            return Ok(ServerTruth::NotRead);
         }
         let namespace = self.stage.namespace().to_owned();
-        let kind = kinds::find("Machine").map_err(|reason| self.failed(reason))?;
+        let kind = kinds::find("Machine").map_err(|error| self.failed(error))?;
         let read = kind.api(&self.stage.client(), &namespace).get_opt(name).await;
         match read.map(|machine| machine.and_then(|machine| serde_json::to_value(machine).ok())) {
-            Ok(machine) => Ok(Some(machine)),
+            Ok(machine) => Ok(machine.map_or(ServerTruth::Gone, ServerTruth::Machine)),
             Err(error) => Err(self.failed(format!("cannot read machine {name}: {error}"))),
         }
     }
@@ -56,7 +53,7 @@ impl<S: Stage> Engine<'_, S> {
                     return Ok(());
                 }
                 Err(_) if clock.now() < deadline => clock.sleep(RETRY).await,
-                Err(reason) => return Err(self.failed(format!("the cloud does not tell its VMs: {reason}"))),
+                Err(error) => return Err(self.failed(format!("cannot read the VMs of the cloud: {error}"))),
             }
         }
     }
@@ -73,7 +70,7 @@ impl<S: Stage> Engine<'_, S> {
             return Ok(());
         }
         let namespace = self.stage.namespace().to_owned();
-        let kind = kinds::find("Lease").map_err(|reason| self.failed(reason))?;
+        let kind = kinds::find("Lease").map_err(|error| self.failed(error))?;
         let read = kind.api(&self.stage.client(), &namespace).get_opt(LEASE).await;
         let lease = read.map_err(|error| self.failed(format!("cannot read the Lease {namespace}/{LEASE}: {error}")))?;
         let lease = lease.and_then(|lease| serde_json::to_value(lease).ok());
@@ -100,7 +97,7 @@ impl<S: Stage> Engine<'_, S> {
         let Some(owner) = owner(machine, "MachineSet").filter(|_| removed) else {
             return Ok(());
         };
-        let set = kinds::find("MachineSet").map_err(|reason| self.failed(reason))?;
+        let set = kinds::find("MachineSet").map_err(|error| self.failed(error))?;
         let namespace = text(machine, "/metadata/namespace");
         let read = set.api(&self.stage.client(), namespace).get_opt(owner).await;
         let read = read.map_err(|error| self.failed(format!("cannot read MachineSet {owner}: {error}")))?;

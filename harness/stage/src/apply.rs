@@ -1,20 +1,75 @@
 //! Writing objects as users do: create, or merge into the object that exists.
 
+use std::time::Duration;
+
 use judge::object::text;
-use kube::api::{DynamicObject, PatchParams, PostParams};
-use scenario::kinds;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, PatchParams, PostParams};
+use kube::runtime::wait::{self, await_condition, conditions};
+use scenario::kinds::{self, UnknownKind};
 use serde_json::Value;
 
 use crate::clusters::Clusters;
 use crate::deploy;
 use crate::kind_api::KindApi;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::Api;
-use kube::runtime::wait::{await_condition, conditions};
-use std::time::Duration;
+
+/// Why an object is not written.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Its kind is none that a scenario can name.
+    #[error(transparent)]
+    UnknownKind(#[from] UnknownKind),
+    /// It is no object of Kubernetes.
+    #[error("cannot apply {kind} {name}: it is no object: {source}")]
+    NoObject {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The API server does not create it.
+    #[error("cannot apply {kind} {name}: {source}")]
+    Create {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The API server does not change it.
+    #[error("cannot patch {kind} {name}: {source}")]
+    Patch {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// Whether a CRD is served cannot be watched.
+    #[error("the CRD {name} is not served: {source}")]
+    Watch {
+        /// The definition.
+        name: String,
+        /// Why.
+        source: Box<wait::Error>,
+    },
+    /// A CRD is not served in time.
+    #[error("the CRD {name} is not served after {ESTABLISHED:?}")]
+    NotServed {
+        /// The definition.
+        name: String,
+    },
+}
 
 /// Creates an object, or merges it into the one that is there; in `namespace` unless it names another.
-pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), String> {
+///
+/// # Errors
+/// When the kind is unknown, or the API server refuses the object.
+pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Result<(), ApplyError> {
     // What names an account or a role of `deploy/` means that of this run.
     let mut placed = object.clone();
     deploy::place(&mut placed, namespace);
@@ -26,18 +81,29 @@ pub async fn apply(clusters: &Clusters, namespace: &str, object: &Value) -> Resu
     };
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
-    let body: DynamicObject = serde_json::from_value(object.clone())
-        .map_err(|error| format!("cannot apply {kind} {name}: it is no object: {error}"))?;
+    let body: DynamicObject = serde_json::from_value(object.clone()).map_err(|source| ApplyError::NoObject {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        source,
+    })?;
     match api.create(&PostParams::default(), &body).await {
         Ok(_) if kind == "CustomResourceDefinition" => served(clusters.of(kind_of), name).await,
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
             merge(clusters, namespace, kind, name, object, false).await
         }
-        Err(error) => Err(format!("cannot apply {kind} {name}: {error}")),
+        Err(source) => Err(ApplyError::Create {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            source: Box::new(source),
+        }),
     }
 }
 
+/// Merges a change into an object, or into its status.
+///
+/// # Errors
+/// When the kind is unknown, or the API server refuses the change.
 pub async fn merge(
     clusters: &Clusters,
     namespace: &str,
@@ -45,7 +111,7 @@ pub async fn merge(
     name: &str,
     change: &Value,
     status: bool,
-) -> Result<(), String> {
+) -> Result<(), ApplyError> {
     let kind_of = kinds::find(kind)?;
     let api = kind_of.api(clusters.of(kind_of), namespace);
     let (parameters, patch) = (PatchParams::default(), kube::api::Patch::Merge(change));
@@ -54,9 +120,11 @@ pub async fn merge(
     } else {
         api.patch(name, &parameters, &patch).await
     };
-    patched
-        .map(drop)
-        .map_err(|error| format!("cannot patch {kind} {name}: {error}"))
+    patched.map(drop).map_err(|source| ApplyError::Patch {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        source: Box::new(source),
+    })
 }
 
 /// How long a definition may take to be served.
@@ -65,13 +133,16 @@ pub(crate) const ESTABLISHED: Duration = Duration::from_secs(30);
 /// Waits until the kind of a CRD is served.
 ///
 /// # Errors
-/// A sentence that names the definition.
-pub async fn served(client: &kube::Client, name: &str) -> Result<(), String> {
+/// When it is not served in time, or cannot be watched.
+pub(crate) async fn served(client: &kube::Client, name: &str) -> Result<(), ApplyError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let established = await_condition(api, name, conditions::is_crd_established());
     match tokio::time::timeout(ESTABLISHED, established).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!("the CRD {name} is not served: {error}")),
-        Err(_) => Err(format!("the CRD {name} is not served after {ESTABLISHED:?}")),
+        Ok(Err(source)) => Err(ApplyError::Watch {
+            name: name.to_owned(),
+            source: Box::new(source),
+        }),
+        Err(_) => Err(ApplyError::NotServed { name: name.to_owned() }),
     }
 }

@@ -18,6 +18,49 @@ use tokio::process::{Child, Command};
 /// How long a process may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Why a child process does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ChildError {
+    /// The path of this executable, beside which the others are, is unknown.
+    #[error("cannot tell where this program is: {0}")]
+    UnknownLocation(#[source] std::io::Error),
+    /// The program is not built.
+    #[error("there is no {name} beside {}: build it with `make build`", beside.display())]
+    NotBuilt {
+        /// The program.
+        name: String,
+        /// This executable.
+        beside: PathBuf,
+    },
+    /// The operating system does not start it, or its log cannot be opened.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It ended by itself.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+/// How a child process ended by itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{program} ended ({status}){}", shown(last_line.as_deref()))]
+pub struct Ended {
+    /// The program.
+    pub program: String,
+    /// Its exit status, or why that is unknown.
+    pub status: String,
+    /// The last line of its log that is not empty.
+    pub last_line: Option<String>,
+}
+
+fn shown(last_line: Option<&str>) -> String {
+    last_line.map_or_else(String::new, |line| format!("; its last words: {line}"))
+}
+
 /// The arguments of the hidden command `tether`.
 #[derive(Args, Clone, Debug)]
 pub struct Tether {
@@ -76,8 +119,11 @@ impl Program {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(&self) -> Result<Running, String> {
-        let cannot = |error: std::io::Error| format!("cannot start {}: {error}", self.name);
+    pub fn start(&self) -> Result<Running, ChildError> {
+        let cannot = |source| ChildError::Start {
+            program: self.name.clone(),
+            source,
+        };
         let log = File::options()
             .create(true)
             .append(true)
@@ -125,13 +171,17 @@ impl Running {
         Group(self.group)
     }
 
-    /// Returns when it ends by itself, with a sentence and its last words.
-    pub async fn ended(&mut self) -> String {
+    /// Returns when it ends by itself.
+    pub async fn ended(&mut self) -> Ended {
         let status = match self.child.wait().await {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         };
-        format!("{} ended ({status}){}", self.name, last_words(&self.log))
+        Ended {
+            program: self.name.clone(),
+            status,
+            last_line: last_line(&self.log),
+        }
     }
 
     /// Ends it without notice.
@@ -168,13 +218,14 @@ impl Drop for Running {
     }
 }
 
-/// The last line of a log that says something.
-fn last_words(log: &Path) -> String {
+/// The last line of a log that is not empty.
+fn last_line(log: &Path) -> Option<String> {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    match text.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(line) => format!("; its last words: {}", line.trim()),
-        None => String::new(),
-    }
+    text.lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .map(str::to_owned)
 }
 
 /// The program that runs, to start it once more. Of one that was built anew meanwhile, Linux still has the file that runs.
@@ -191,18 +242,16 @@ pub fn this_program() -> std::io::Result<PathBuf> {
 /// The program of that name beside this executable, or in a build folder above a test's.
 ///
 /// # Errors
-/// A sentence that says what to build.
-pub fn beside(name: &str) -> Result<PathBuf, String> {
-    let this = std::env::current_exe().map_err(|error| format!("cannot tell where this program is: {error}"))?;
+/// [`ChildError::NotBuilt`] says what to build.
+pub fn beside(name: &str) -> Result<PathBuf, ChildError> {
+    let this = std::env::current_exe().map_err(ChildError::UnknownLocation)?;
     this.ancestors()
         .skip(1)
         .take(2)
         .map(|folder| folder.join(name))
         .find(|path| path.is_file())
-        .ok_or_else(|| {
-            format!(
-                "there is no {name} beside {}: build it with `make build`",
-                this.display()
-            )
+        .ok_or_else(|| ChildError::NotBuilt {
+            name: name.to_owned(),
+            beside: this.clone(),
         })
 }

@@ -8,9 +8,8 @@ use fakecloud::proto::cloud_client::CloudClient as Client;
 use futures::stream::{BoxStream, StreamExt};
 use k8s_openapi::ByteString;
 use mcm_api::{Code, Machine, MachineClass};
-use mcm_driver::Driver as _;
-use mcm_driver::MachineRequest;
 use mcm_driver::client::GrpcDriver;
+use mcm_driver::{Driver as _, DriverError, MachineRequest};
 use scenario::cloud::{Call, CloudEvent, Kubelet, Vm, VmState};
 use scenario::step::{CloudCall, Effect, FailZone, Fault, KubeletAction, SlowCreation, VmAction, ZoneFailure};
 use scenario::{Timeouts, fixtures};
@@ -27,6 +26,57 @@ const HAND_MADE: &str = "by-hand";
 const DISK_PRESSURE: &str = "DiskPressure";
 /// How long one call may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
+
+/// What fakecloud does not do, or what is wrong with its answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CloudError {
+    /// The address of a connection cannot be parsed.
+    #[error("{address:?} is no address of a fakecloud: {source}")]
+    Address {
+        /// The address.
+        address: String,
+        /// What is wrong with it.
+        source: tonic::transport::Error,
+    },
+    /// The configuration that fakecloud starts with cannot be written as YAML.
+    #[error("fakecloud's configuration has no YAML form: {0}")]
+    Configuration(#[from] serde_saphyr::ser::Error),
+    /// A call fails: fakecloud refuses it, or is not reached.
+    #[error("fakecloud answers {:?}: {}", source.code(), source.message())]
+    Call {
+        /// The method.
+        call: &'static str,
+        /// The answer.
+        source: Box<tonic::Status>,
+    },
+    /// A call takes too long.
+    #[error("fakecloud does not answer within {CALL_LIMIT:?}")]
+    NoAnswer {
+        /// The method.
+        call: &'static str,
+    },
+    /// The stream of events breaks.
+    #[error(transparent)]
+    Watch(Box<tonic::Status>),
+    /// The Machine or its class is not of the machine API.
+    #[error(transparent)]
+    Fixture(serde_json::Error),
+    /// The driver's call for a VM that no Machine asks for fails.
+    #[error(transparent)]
+    Create(DriverError),
+    /// The driver's call for a VM that no Machine asks for takes too long.
+    #[error("fakecloud makes no VM within {CALL_LIMIT:?}")]
+    NoVm,
+    /// The cloud has no machine type that nodes could have.
+    #[error("fakecloud offers no machine type")]
+    NoMachineType,
+    /// A VM is in a state that this client does not know.
+    #[error("VM {vm} has no state")]
+    NoState {
+        /// Its id.
+        vm: String,
+    },
+}
 
 /// A client of the controls; clones share the transport.
 #[derive(Clone, Debug)]
@@ -59,15 +109,15 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the cloud refuses it.
-    pub async fn make_vm(&self, namespace: &str, name: &str, tagged: bool) -> Result<(), String> {
+    pub async fn make_vm(&self, namespace: &str, name: &str, tagged: bool) -> Result<(), CloudError> {
         let mut class = fixtures::class(namespace);
         if !tagged && let Some(spec) = class["providerSpec"].as_object_mut() {
             spec.remove("tags");
         }
-        let read = |error: serde_json::Error| error.to_string();
-        let mut machine: Machine = serde_json::from_value(fixtures::machine(name, namespace)).map_err(read)?;
+        let machine = fixtures::machine(name, namespace);
+        let mut machine: Machine = serde_json::from_value(machine).map_err(CloudError::Fixture)?;
         machine.spec.class.name = HAND_MADE.to_owned();
-        let mut class: MachineClass = serde_json::from_value(class).map_err(read)?;
+        let mut class: MachineClass = serde_json::from_value(class).map_err(CloudError::Fixture)?;
         class.metadata.name = Some(HAND_MADE.to_owned());
         let secret = [("apiToken", fixtures::API_TOKEN), ("userData", "by hand")];
         let secret = secret.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
@@ -77,8 +127,8 @@ impl CloudClient {
             secret: secret.into_iter().collect(),
         };
         match tokio::time::timeout(CALL_LIMIT, self.1.create_machine(request)).await {
-            Ok(made) => made.map(drop).map_err(|error| error.to_string()),
-            Err(_) => Err(format!("fakecloud makes no VM within {CALL_LIMIT:?}")),
+            Ok(made) => made.map(drop).map_err(CloudError::Create),
+            Err(_) => Err(CloudError::NoVm),
         }
     }
 
@@ -86,9 +136,12 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the address makes no sense.
-    pub fn connect(address: &str) -> Result<Self, String> {
-        let endpoint = tonic::transport::Endpoint::from_shared(address.to_owned())
-            .map_err(|error| format!("{address:?} is no address of a fakecloud: {error}"))?;
+    pub fn connect(address: &str) -> Result<Self, CloudError> {
+        let endpoint =
+            tonic::transport::Endpoint::from_shared(address.to_owned()).map_err(|source| CloudError::Address {
+                address: address.to_owned(),
+                source,
+            })?;
         Ok(Self::new(endpoint.connect_lazy()))
     }
 
@@ -96,22 +149,25 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the stream cannot be opened.
-    pub async fn watch(&self, after: u64) -> Result<BoxStream<'static, Result<(u64, CloudEvent), String>>, String> {
-        let records = limited(self.0.clone().watch(proto::WatchRequest { after })).await?;
-        let told = RecordReader {
+    pub async fn watch(
+        &self,
+        after: u64,
+    ) -> Result<BoxStream<'static, Result<(u64, CloudEvent), CloudError>>, CloudError> {
+        let records = limited("watch", self.0.clone().watch(proto::WatchRequest { after })).await?;
+        let reader = RecordReader {
             cloud: self.clone(),
             known: BTreeMap::new(),
         };
-        let batches = futures::stream::unfold((records, told), |(mut records, mut told)| async move {
+        let batches = futures::stream::unfold((records, reader), |(mut records, mut reader)| async move {
             let events = match records.message().await {
-                Ok(Some(record)) => match told.events(&record).await {
+                Ok(Some(record)) => match reader.events(&record).await {
                     Ok(events) => events.into_iter().map(|event| Ok((record.sequence, event))).collect(),
-                    Err(reason) => vec![Err(reason)],
+                    Err(error) => vec![Err(error)],
                 },
                 Ok(None) => return None,
-                Err(status) => vec![Err(status.to_string())],
+                Err(status) => vec![Err(CloudError::Watch(Box::new(status)))],
             };
-            Some((futures::stream::iter(events), (records, told)))
+            Some((futures::stream::iter(events), (records, reader)))
         });
         Ok(batches.flatten().boxed())
     }
@@ -120,13 +176,13 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn vms(&self) -> Result<Vec<Vm>, String> {
-        let info = limited(self.0.clone().info(proto::InfoRequest {})).await?;
+    pub async fn vms(&self) -> Result<Vec<Vm>, CloudError> {
+        let info = limited("info", self.0.clone().info(proto::InfoRequest {})).await?;
         let list = proto::ListVmsRequest {
             include_terminated: true,
             ..proto::ListVmsRequest::default()
         };
-        let vms = limited(self.0.clone().list_vms(list)).await?.vms;
+        let vms = limited("list_vms", self.0.clone().list_vms(list)).await?.vms;
         Ok(vms
             .into_iter()
             .filter_map(|vm| from_proto(vm, info.last_sequence))
@@ -137,7 +193,7 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the cloud refuses it.
-    pub async fn inject(&self, fault: &Fault, timeouts: &Timeouts) -> Result<(), String> {
+    pub async fn inject(&self, fault: &Fault, timeouts: &Timeouts) -> Result<(), CloudError> {
         let latency = fault
             .latency
             .as_ref()
@@ -168,14 +224,14 @@ impl CloudClient {
             },
             ..proto::Fault::default()
         };
-        limited(self.0.clone().add_fault(rule)).await.map(drop)
+        limited("add_fault", self.0.clone().add_fault(rule)).await.map(drop)
     }
 
     /// The creations for a machine take effect so much later, and are answered then.
     ///
     /// # Errors
     /// When the cloud refuses it.
-    pub async fn slow_creation(&self, slow: &SlowCreation, timeouts: &Timeouts) -> Result<(), String> {
+    pub async fn slow_creation(&self, slow: &SlowCreation, timeouts: &Timeouts) -> Result<(), CloudError> {
         let by = slow.by.value(timeouts);
         let rule = proto::Fault {
             id: slow.name.clone(),
@@ -185,16 +241,18 @@ impl CloudClient {
             effect_delay_nanos: nanos(by),
             ..proto::Fault::default()
         };
-        limited(self.0.clone().add_fault(rule)).await.map(drop)
+        limited("add_fault", self.0.clone().add_fault(rule)).await.map(drop)
     }
 
     /// How many disks and network interfaces there are that no VM has.
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn lost_parts(&self) -> Result<usize, String> {
+    pub async fn lost_parts(&self) -> Result<usize, CloudError> {
         let request = proto::AuditLedgerRequest::default();
-        let findings = limited(self.0.clone().audit_ledger(request)).await?.findings;
+        let findings = limited("audit_ledger", self.0.clone().audit_ledger(request))
+            .await?
+            .findings;
         let lost = |finding: &&proto::Finding| {
             matches!(
                 finding.kind(),
@@ -208,8 +266,8 @@ impl CloudClient {
     ///
     /// # Errors
     /// When the cloud does not answer.
-    pub async fn lift_all(&self) -> Result<Vec<String>, String> {
-        let list = limited(self.0.clone().list_faults(proto::ListFaultsRequest {})).await?;
+    pub async fn lift_all(&self) -> Result<Vec<String>, CloudError> {
+        let list = limited("list_faults", self.0.clone().list_faults(proto::ListFaultsRequest {})).await?;
         let names: Vec<String> = list.faults.into_iter().map(|fault| fault.id).collect();
         for name in &names {
             self.lift(name).await?;
@@ -221,16 +279,18 @@ impl CloudClient {
     ///
     /// # Errors
     /// When there is no such rule.
-    pub async fn lift(&self, rule: &str) -> Result<(), String> {
+    pub async fn lift(&self, rule: &str) -> Result<(), CloudError> {
         let request = proto::RemoveFaultRequest { id: rule.to_owned() };
-        limited(self.0.clone().remove_fault(request)).await.map(drop)
+        limited("remove_fault", self.0.clone().remove_fault(request))
+            .await
+            .map(drop)
     }
 
     /// Lets a zone fail until it is mended.
     ///
     /// # Errors
     /// When the cloud refuses it.
-    pub async fn fail_zone(&self, fail: &FailZone) -> Result<(), String> {
+    pub async fn fail_zone(&self, fail: &FailZone) -> Result<(), CloudError> {
         let failure = match fail.failure {
             ZoneFailure::Api => proto::ZoneFailure::Api,
             ZoneFailure::Compute => proto::ZoneFailure::Compute,
@@ -241,50 +301,50 @@ impl CloudClient {
             failure: failure.into(),
             ..proto::FailZoneRequest::default()
         };
-        limited(self.0.clone().fail_zone(request)).await.map(drop)
+        limited("fail_zone", self.0.clone().fail_zone(request)).await.map(drop)
     }
 
     /// Mends a zone.
     ///
     /// # Errors
     /// When it has not failed.
-    pub async fn restore_zone(&self, zone: &str) -> Result<(), String> {
+    pub async fn restore_zone(&self, zone: &str) -> Result<(), CloudError> {
         let request = proto::MendZoneRequest { zone: zone.to_owned() };
-        limited(self.0.clone().mend_zone(request)).await.map(drop)
+        limited("mend_zone", self.0.clone().mend_zone(request)).await.map(drop)
     }
 
     /// Makes nodes `node-0`, `node-1` and so on that no machine stands behind.
     ///
     /// # Errors
     /// When the cloud has no machine type.
-    pub async fn create_nodes(&self, count: u32) -> Result<(), String> {
+    pub async fn create_nodes(&self, count: u32) -> Result<(), CloudError> {
         let mut client = self.0.clone();
-        let info = limited(client.info(proto::InfoRequest::default())).await?;
+        let info = limited("info", client.info(proto::InfoRequest::default())).await?;
         let machine_type = info.machine_types.first().cloned();
         let request = proto::CreateNodesRequest {
             count,
-            machine_type: machine_type.ok_or("fakecloud offers no machine type")?,
+            machine_type: machine_type.ok_or(CloudError::NoMachineType)?,
             ..proto::CreateNodesRequest::default()
         };
-        limited(client.create_nodes(request)).await.map(drop)
+        limited("create_nodes", client.create_nodes(request)).await.map(drop)
     }
 
     /// Does something to a VM.
     ///
     /// # Errors
     /// When there is none of that id, or it is in the wrong state.
-    pub async fn vm_action(&self, id: &str, action: VmAction) -> Result<(), String> {
+    pub async fn vm_action(&self, id: &str, action: VmAction) -> Result<(), CloudError> {
         let mut client = self.0.clone();
         let hold = proto::HoldRequest { pattern: id.to_owned() };
         match action {
-            VmAction::Kill => limited(client.kill_vm(by_id(id))).await.map(drop),
-            VmAction::Stop => limited(client.stop_vm(by_id(id))).await.map(drop),
-            VmAction::Start => limited(client.start_vm(by_id(id))).await.map(drop),
-            VmAction::Reboot => limited(client.reboot_vm(by_id(id))).await.map(drop),
-            VmAction::Step => limited(client.step(by_id(id))).await.map(drop),
-            VmAction::Hold => limited(client.hold(hold)).await.map(drop),
-            VmAction::Release => limited(client.release(hold)).await.map(drop),
-            VmAction::Delete => limited(client.delete_vm(by_id(id))).await.map(drop),
+            VmAction::Kill => limited("kill_vm", client.kill_vm(by_id(id))).await.map(drop),
+            VmAction::Stop => limited("stop_vm", client.stop_vm(by_id(id))).await.map(drop),
+            VmAction::Start => limited("start_vm", client.start_vm(by_id(id))).await.map(drop),
+            VmAction::Reboot => limited("reboot_vm", client.reboot_vm(by_id(id))).await.map(drop),
+            VmAction::Step => limited("step", client.step(by_id(id))).await.map(drop),
+            VmAction::Hold => limited("hold", client.hold(hold)).await.map(drop),
+            VmAction::Release => limited("release", client.release(hold)).await.map(drop),
+            VmAction::Delete => limited("delete_vm", client.delete_vm(by_id(id))).await.map(drop),
         }
     }
 
@@ -292,11 +352,13 @@ impl CloudClient {
     ///
     /// # Errors
     /// When there is no such VM.
-    pub async fn kubelet_action(&self, id: &str, action: KubeletAction) -> Result<(), String> {
+    pub async fn kubelet_action(&self, id: &str, action: KubeletAction) -> Result<(), CloudError> {
         let mut client = self.0.clone();
         match action {
-            KubeletAction::Stop => limited(client.stop_kubelet(by_id(id))).await.map(drop),
-            KubeletAction::Start => limited(client.start_kubelet(by_id(id))).await.map(drop),
+            KubeletAction::Stop => limited("stop_kubelet", client.stop_kubelet(by_id(id))).await.map(drop),
+            KubeletAction::Start => limited("start_kubelet", client.start_kubelet(by_id(id)))
+                .await
+                .map(drop),
             KubeletAction::FillDisk => {
                 let condition = proto::NodeCondition {
                     r#type: DISK_PRESSURE.to_owned(),
@@ -307,14 +369,18 @@ impl CloudClient {
                     vm: Some(by_id(id)),
                     condition: Some(condition),
                 };
-                limited(client.set_node_condition(request)).await.map(drop)
+                limited("set_node_condition", client.set_node_condition(request))
+                    .await
+                    .map(drop)
             }
             KubeletAction::FreeDisk => {
                 let request = proto::ClearNodeConditionRequest {
                     vm: Some(by_id(id)),
                     r#type: DISK_PRESSURE.to_owned(),
                 };
-                limited(client.clear_node_condition(request)).await.map(drop)
+                limited("clear_node_condition", client.clear_node_condition(request))
+                    .await
+                    .map(drop)
             }
         }
     }
@@ -328,7 +394,7 @@ struct RecordReader {
 
 impl RecordReader {
     /// What a record tells: all of it or, with an error, nothing.
-    async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, String> {
+    async fn events(&mut self, record: &proto::Record) -> Result<Vec<CloudEvent>, CloudError> {
         let mut events = Vec::new();
         // What the storage of a cluster asks for is no call of a driver, and can be struck like one.
         if record.kind() == proto::RecordKind::Call || !record.fault_id.is_empty() {
@@ -361,12 +427,14 @@ impl RecordReader {
         Ok(events)
     }
 
-    async fn vm(&mut self, record: &proto::Record) -> Result<Vm, String> {
+    async fn vm(&mut self, record: &proto::Record) -> Result<Vm, CloudError> {
         if let Some(vm) = self.known.get(&record.vm_id) {
             return Ok(vm.clone());
         }
-        let vm = limited(self.cloud.0.clone().get_vm(by_id(&record.vm_id))).await?;
-        let vm = from_proto(vm, record.sequence).ok_or_else(|| format!("VM {} has no state", record.vm_id))?;
+        let vm = limited("get_vm", self.cloud.0.clone().get_vm(by_id(&record.vm_id))).await?;
+        let vm = from_proto(vm, record.sequence).ok_or_else(|| CloudError::NoState {
+            vm: record.vm_id.clone(),
+        })?;
         self.known.insert(vm.id.clone(), vm.clone());
         Ok(vm)
     }
@@ -421,11 +489,18 @@ fn operation(call: CloudCall) -> proto::Operation {
     }
 }
 
-async fn limited<T>(call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>) -> Result<T, String> {
+/// The answer of `call`, whose name is `name`.
+async fn limited<T>(
+    name: &'static str,
+    call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+) -> Result<T, CloudError> {
     match tokio::time::timeout(CALL_LIMIT, call).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
-        Ok(Err(status)) => Err(format!("fakecloud answers {:?}: {}", status.code(), status.message())),
-        Err(_) => Err(format!("fakecloud does not answer within {CALL_LIMIT:?}")),
+        Ok(Err(status)) => Err(CloudError::Call {
+            call: name,
+            source: Box::new(status),
+        }),
+        Err(_) => Err(CloudError::NoAnswer { call: name }),
     }
 }
 

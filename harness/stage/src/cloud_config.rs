@@ -3,7 +3,13 @@
 use mcm_api::GoDuration;
 use scenario::{Cloud, DuplicateCreates, Timeouts};
 
+use crate::cloud::CloudError;
 use crate::controllers;
+
+/// [`cloud_config`] as the file that fakecloud reads.
+pub(crate) fn cloud_config_file(world: &Cloud, timeouts: &Timeouts) -> Result<String, CloudError> {
+    Ok(serde_saphyr::to_string(&cloud_config(world, timeouts))?)
+}
 
 /// The configuration of fakecloud for a scenario's cloud.
 pub(crate) fn cloud_config(world: &Cloud, timeouts: &Timeouts) -> fakecloud::Config {

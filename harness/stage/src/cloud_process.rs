@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clock::Clock;
-use scenario::step::ProcessAction;
+use scenario::step::{Process, ProcessAction};
 
-use super::child::{Program, Running};
-use super::ports;
+use super::StageError;
+use super::child::{Ended, Program, Running};
+use super::ports::{self, PortError};
 
 /// What it is called, and its log.
 const NAME: &str = "fakecloud";
@@ -30,7 +31,7 @@ impl CloudProcess {
         arguments: Vec<OsString>,
         folder: &Path,
         clock: Clock,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PortError> {
         let mut data = OsString::from("--data=");
         data.push(folder.join("ledger"));
         let mut command = vec![program.into(), "serve".into(), data];
@@ -58,9 +59,9 @@ impl CloudProcess {
     }
 
     /// Performs a step.
-    pub(super) async fn perform(&mut self, action: ProcessAction) -> Result<(), String> {
+    pub(super) async fn perform(&mut self, action: ProcessAction) -> Result<(), StageError> {
         match action {
-            ProcessAction::KillLeader => return Err(format!("{NAME} has no leader: kill it")),
+            ProcessAction::KillLeader => return Err(StageError::NoLeader(Process::Fakecloud)),
             ProcessAction::Kill | ProcessAction::Restart => {
                 if let Some(running) = self.running.take() {
                     running.kill().await;
@@ -77,8 +78,8 @@ impl CloudProcess {
         Ok(())
     }
 
-    /// Returns, with a sentence, when it ends and nobody ended it.
-    pub(super) async fn ended(&mut self) -> String {
+    /// Returns when it ends by itself.
+    pub(super) async fn ended(&mut self) -> Ended {
         match &mut self.running {
             Some(running) => running.ended().await,
             None => std::future::pending().await,

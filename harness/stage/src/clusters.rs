@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue, InvalidHeaderValue};
 use http::{Request, Response};
 use kube::client::Body;
 use scenario::kinds::{Kind, Side};
@@ -11,6 +11,16 @@ use tower::service_fn;
 
 /// By whose name a request is made (`kubectl --as`).
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
+
+/// A name that no user can have.
+#[derive(Debug, thiserror::Error)]
+#[error("{user:?} is no user's name: {source}")]
+pub struct UserNameError {
+    /// The name.
+    pub user: String,
+    /// What is wrong with it.
+    pub source: InvalidHeaderValue,
+}
 
 /// Clients of both.
 #[derive(Clone)]
@@ -69,8 +79,11 @@ impl Clusters {
     ///
     /// # Errors
     /// When no user can have that name.
-    pub fn as_user(&self, user: &str) -> Result<Self, String> {
-        let name = HeaderValue::from_str(user).map_err(|error| format!("{user:?} is no user's name: {error}"))?;
+    pub fn as_user(&self, user: &str) -> Result<Self, UserNameError> {
+        let name = HeaderValue::from_str(user).map_err(|source| UserNameError {
+            user: user.to_owned(),
+            source,
+        })?;
         Ok(Self {
             control: speaking_for(&self.control, &name),
             target: self.target.as_ref().map(|target| speaking_for(target, &name)),

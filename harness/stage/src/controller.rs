@@ -9,6 +9,7 @@ use clock::Clock;
 use scenario::Timeouts;
 use scenario::step::{Crash, Process, ProcessAction};
 
+use super::StageError;
 use super::child::Program;
 use super::gated::Gated;
 use super::replicas::{Recipe, Replicas};
@@ -98,18 +99,18 @@ impl Acting {
         client: &kube::Client,
         namespace: &str,
         clock: &Clock,
-    ) -> Result<(), String> {
+    ) -> Result<(), StageError> {
         match self {
             Self::Direct(mcm) => mcm.perform(action, client, namespace).await,
-            Self::Gated(gated) => gated.mcm.perform(action, client, namespace, clock).await,
+            Self::Gated(gated) => Ok(gated.mcm.perform(action, client, namespace, clock).await?),
         }
     }
 
     /// Arms a crash.
-    pub(super) fn crash(&self, crash: &Crash) -> Result<(), String> {
+    pub(super) fn crash(&self, crash: &Crash) -> Result<(), StageError> {
         match (self, crash.process) {
             (Self::Gated(gated), Process::Mcm) => crash_at(&gated.mcm.group, crash),
-            (_, process) => Err(format!("the effects of {process} are not counted in this run")),
+            (_, process) => Err(StageError::NotCounted(process)),
         }
     }
 
@@ -121,17 +122,17 @@ impl Acting {
         client: &kube::Client,
         namespace: &str,
         clock: &Clock,
-    ) -> Result<(), String> {
+    ) -> Result<(), StageError> {
         match (self, process) {
-            (Self::Gated(gated), Process::Mcm) => gated.mcm.pause_leader(time, client, namespace, clock).await,
-            (_, process) => Err(format!("{process} cannot stand still in this run")),
+            (Self::Gated(gated), Process::Mcm) => Ok(gated.mcm.pause_leader(time, client, namespace, clock).await?),
+            (_, process) => Err(StageError::NoPause(process)),
         }
     }
 
     /// Returns, with a sentence, when one ends that nobody ended.
     pub(super) async fn ended(&mut self) -> String {
         match self {
-            Self::Direct(mcm) => mcm.ended().await,
+            Self::Direct(mcm) => mcm.ended().await.to_string(),
             Self::Gated(gated) => gated.ended().await,
         }
     }

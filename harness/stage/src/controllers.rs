@@ -13,6 +13,7 @@ use scenario::Timeouts;
 use tokio_util::sync::CancellationToken;
 
 use super::audit::Audit;
+use super::setup::SetupError;
 
 /// How long the controllers may take to furnish a namespace.
 const FURNISHED: Duration = Duration::from_secs(30);
@@ -62,17 +63,19 @@ pub async fn run(client: kube::Client, clock: Clock, seed: Seed, settings: Setti
 /// Waits until pods can be made in a namespace: until it has its default service account.
 ///
 /// # Errors
-/// A sentence, when it has none after half a minute.
-pub async fn furnished(client: &kube::Client, namespace: &str) -> Result<(), String> {
+/// When it has none after half a minute.
+pub async fn furnished(client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
     let api: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let account = await_condition(api, "default", |account: Option<&ServiceAccount>| account.is_some());
     match tokio::time::timeout(FURNISHED, account).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!(
-            "cannot watch for the default service account of namespace {namespace}: {error}"
-        )),
-        Err(_) => Err(format!(
-            "namespace {namespace} has no default service account after {FURNISHED:?}: do the controllers run?"
-        )),
+        Ok(Err(source)) => Err(SetupError::WatchAccount {
+            namespace: namespace.to_owned(),
+            source: Box::new(source),
+        }),
+        Err(_) => Err(SetupError::NoAccount {
+            namespace: namespace.to_owned(),
+            limit: FURNISHED,
+        }),
     }
 }

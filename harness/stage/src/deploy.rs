@@ -8,6 +8,94 @@ use judge::object::text;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
+/// Why the objects of `deploy/` are not in a cluster, or do not go from it.
+#[derive(Debug, thiserror::Error)]
+pub enum DeployError {
+    /// A file is no list of objects.
+    #[error("{file}: {}", source.without_snippet())]
+    Syntax {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        source: Box<serde_saphyr::Error>,
+    },
+    /// An object of the files has not the form that is expected.
+    #[error("{object} has no {part}")]
+    NoPart {
+        /// The object.
+        object: &'static str,
+        /// What it should have.
+        part: &'static str,
+    },
+    /// An object that the files should have is not there.
+    #[error("deploy/ has no {kind} {name}")]
+    NoObject {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+    },
+    /// Objects of this kind are not deployed.
+    #[error("{version} {kind} is no kind that is deployed")]
+    UnknownKind {
+        /// Its API version.
+        version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// An object that is built here has no JSON form.
+    #[error("a {kind} has no JSON form: {source}")]
+    NoJson {
+        /// Its kind.
+        kind: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// What a file has is no object of Kubernetes.
+    #[error("cannot apply {kind} {name}: {source}")]
+    NoKubernetesObject {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// The API server does not create or change an object.
+    #[error("cannot apply {kind} {name}: {source}")]
+    Apply {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The API server does not delete an object.
+    #[error("cannot delete {kind} {name}: {source}")]
+    Delete {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// Whether an object is gone cannot be read.
+    #[error("cannot read {kind} {name}: {source}")]
+    Read {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// Deleted objects are still there.
+    #[error("not everything that was deleted is gone after {GONE:?}")]
+    NotGone,
+}
+
 /// The namespace that the files name, and the beginning of the names of their cluster-wide objects.
 pub const NAMESPACE: &str = "drydock";
 
@@ -69,7 +157,7 @@ const KINDS: [(&str, &str, &str, &str, bool); 13] = [
 ///
 /// # Errors
 /// When a file is no list of objects, which a test excludes.
-pub fn rbac(namespace: &str) -> Result<Vec<Value>, String> {
+pub fn rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     let mut objects = Vec::new();
     for (file, content) in RBAC {
         objects.extend(read(file, content)?);
@@ -82,7 +170,7 @@ pub fn rbac(namespace: &str) -> Result<Vec<Value>, String> {
 ///
 /// # Errors
 /// As [`rbac`].
-pub fn control_rbac(namespace: &str) -> Result<Vec<Value>, String> {
+pub fn control_rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     let mut objects = rbac(namespace)?;
     objects.retain(|object| is_about_machines(object, namespace) || is_account(object, MCM_ACCOUNT));
     Ok(objects)
@@ -92,7 +180,7 @@ pub fn control_rbac(namespace: &str) -> Result<Vec<Value>, String> {
 ///
 /// # Errors
 /// As [`rbac`].
-pub fn target_rbac(namespace: &str) -> Result<Vec<Value>, String> {
+pub fn target_rbac(namespace: &str) -> Result<Vec<Value>, DeployError> {
     let mut objects = rbac(namespace)?;
     objects.retain(|object| !is_about_machines(object, namespace));
     Ok(objects)
@@ -111,10 +199,13 @@ fn is_account(object: &Value, name: &str) -> bool {
 /// The objects of a YAML stream; `file` names it in errors.
 ///
 /// # Errors
-/// One line: which file, and what is wrong with it.
-pub fn read(file: &str, content: &str) -> Result<Vec<Value>, String> {
+/// [`DeployError::Syntax`].
+pub fn read(file: &str, content: &str) -> Result<Vec<Value>, DeployError> {
     let documents: Result<Vec<Value>, _> = serde_saphyr::from_multiple(content);
-    documents.map_err(|error| format!("{file}: {}", error.without_snippet()))
+    documents.map_err(|source| DeployError::Syntax {
+        file: file.to_owned(),
+        source: Box::new(source),
+    })
 }
 
 /// Moves an object of `deploy/` into another namespace: its own, those of its subjects, and in the names of objects
@@ -171,7 +262,7 @@ pub fn account_in(user: &str, namespace: &str) -> String {
 ///
 /// # Errors
 /// When it is of a kind that is not deployed.
-pub fn api(client: &kube::Client, object: &Value) -> Result<Api<DynamicObject>, String> {
+pub fn api(client: &kube::Client, object: &Value) -> Result<Api<DynamicObject>, DeployError> {
     let (version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
     let known = KINDS.iter().find(|(group, known_version, known_kind, _, _)| {
         let api_version = if group.is_empty() {
@@ -182,7 +273,10 @@ pub fn api(client: &kube::Client, object: &Value) -> Result<Api<DynamicObject>, 
         kind == *known_kind && version == api_version
     });
     let Some((group, known_version, _, plural, namespaced)) = known else {
-        return Err(format!("{version} {kind} is no kind that is deployed"));
+        return Err(DeployError::UnknownKind {
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        });
     };
     let resource = ApiResource {
         group: (*group).to_owned(),
@@ -201,20 +295,29 @@ pub fn api(client: &kube::Client, object: &Value) -> Result<Api<DynamicObject>, 
 /// Creates objects in order, or merges them into those that are there.
 ///
 /// # Errors
-/// One line that names the object.
-pub async fn apply(client: &kube::Client, objects: &[Value]) -> Result<(), String> {
+/// The first object that cannot be applied.
+pub async fn apply(client: &kube::Client, objects: &[Value]) -> Result<(), DeployError> {
     for object in objects {
-        let name = text(object, "/metadata/name");
-        let cannot = |error: &dyn std::fmt::Display| format!("cannot apply {} {name}: {error}", text(object, "/kind"));
+        let (kind, name) = kind_and_name(object);
+        let cannot = |error| DeployError::Apply {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            source: Box::new(error),
+        };
         let api = api(client, object)?;
-        let body: DynamicObject = serde_json::from_value(object.clone()).map_err(|error| cannot(&error))?;
+        let body: DynamicObject =
+            serde_json::from_value(object.clone()).map_err(|source| DeployError::NoKubernetesObject {
+                kind: kind.to_owned(),
+                name: name.to_owned(),
+                source,
+            })?;
         match api.create(&PostParams::default(), &body).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
                 let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(object)).await;
-                patched.map_err(|error| cannot(&error))?;
+                patched.map_err(cannot)?;
             }
-            Err(error) => return Err(cannot(&error)),
+            Err(error) => return Err(cannot(error)),
         }
     }
     Ok(())
@@ -223,8 +326,8 @@ pub async fn apply(client: &kube::Client, objects: &[Value]) -> Result<(), Strin
 /// Deletes objects, the last one first, and waits until they are gone; those that are not there are no error.
 ///
 /// # Errors
-/// One line that names the object that stays; the others are removed all the same.
-pub async fn remove(client: &kube::Client, objects: &[Value], clock: &Clock) -> Result<(), String> {
+/// The first object that stays; the others are removed all the same.
+pub async fn remove(client: &kube::Client, objects: &[Value], clock: &Clock) -> Result<(), DeployError> {
     let mut result = Ok(());
     for object in objects.iter().rev() {
         let removed = remove_one(client, object).await;
@@ -236,27 +339,37 @@ pub async fn remove(client: &kube::Client, objects: &[Value], clock: &Clock) -> 
                 clock.sleep(GONE_PROBE).await;
             }
         }
-        Ok::<(), String>(())
+        Ok::<(), DeployError>(())
     };
     let gone = tokio::time::timeout(GONE, waiting).await;
-    result.and(gone.unwrap_or_else(|_| Err(format!("not everything that was deleted is gone after {GONE:?}"))))
+    result.and(gone.unwrap_or(Err(DeployError::NotGone)))
 }
 
-async fn remove_one(client: &kube::Client, object: &Value) -> Result<(), String> {
-    let name = text(object, "/metadata/name");
+fn kind_and_name(object: &Value) -> (&str, &str) {
+    (text(object, "/kind"), text(object, "/metadata/name"))
+}
+
+async fn remove_one(client: &kube::Client, object: &Value) -> Result<(), DeployError> {
+    let (kind, name) = kind_and_name(object);
     match api(client, object)?.delete(name, &DeleteParams::background()).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        Err(error) => Err(format!("cannot delete {} {name}: {error}", text(object, "/kind"))),
+        Err(source) => Err(DeployError::Delete {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            source: Box::new(source),
+        }),
     }
 }
 
-async fn is_there(client: &kube::Client, object: &Value) -> Result<bool, String> {
-    let name = text(object, "/metadata/name");
+async fn is_there(client: &kube::Client, object: &Value) -> Result<bool, DeployError> {
+    let (kind, name) = kind_and_name(object);
     let found = api(client, object)?.get_metadata_opt(name).await;
-    found
-        .map(|found| found.is_some())
-        .map_err(|error| format!("cannot read {} {name}: {error}", text(object, "/kind")))
+    found.map(|found| found.is_some()).map_err(|source| DeployError::Read {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        source: Box::new(source),
+    })
 }
 
 #[cfg(test)]

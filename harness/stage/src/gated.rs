@@ -15,9 +15,10 @@ use tokio::task::JoinSet;
 use tonic::transport::{Channel, Endpoint};
 use tower::Layer;
 
-use super::child::{Group, Program};
+use super::StageError;
+use super::child::{Ended, Group, Program};
 use super::clusters::Clusters;
-use super::plane::private_file;
+use super::plane::{FileError, private_file};
 use super::ports::free_port;
 use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::Supervised;
@@ -61,9 +62,12 @@ impl std::fmt::Debug for Gated {
 
 impl Gated {
     /// Starts `count` of them, with what strikes at their effects.
-    pub(super) fn start(recipe: &Recipe, count: u32, disturbances: &[Disturbance]) -> Result<Self, String> {
-        let endpoint = Endpoint::from_shared(format!("http://{}", recipe.driver))
-            .map_err(|error| format!("{:?} is no address of a driver: {error}", recipe.driver))?;
+    pub(super) fn start(recipe: &Recipe, count: u32, disturbances: &[Disturbance]) -> Result<Self, StageError> {
+        let endpoint = Endpoint::from_shared(format!("http://{}", recipe.driver));
+        let endpoint = endpoint.map_err(|source| StageError::DriverAddress {
+            address: recipe.driver.clone(),
+            source,
+        })?;
         let channel = endpoint.connect_lazy();
         let trace = Trace::new(Clock::wall(), sim::Keep::default());
         let group = Gate::new("mcm", trace.clone());
@@ -130,10 +134,13 @@ struct Maker {
 impl Maker {
     /// One life of the process, from its start to its end; why it ended. Dropping it is SIGKILL.
     async fn incarnation(self) -> String {
-        self.live().await.unwrap_or_else(|reason| reason)
+        match self.live().await {
+            Ok(ended) => ended.to_string(),
+            Err(error) => error.to_string(),
+        }
     }
 
-    async fn live(self) -> Result<String, String> {
+    async fn live(self) -> Result<Ended, StageError> {
         let (api, api_port) = proxy::listen().await?;
         let (target, target_port) = proxy::listen().await?;
         let (cloud, cloud_port) = proxy::listen().await?;
@@ -171,7 +178,7 @@ impl Maker {
         *self.child.lock() = Some(running.group());
         tokio::select! {
             biased;
-            reason = running.ended() => Ok(reason),
+            ended = running.ended() => Ok(ended),
             never = api => match never {},
             never = target => match never {},
             never = cloud => match never {},
@@ -179,7 +186,7 @@ impl Maker {
     }
 
     /// The way to the API server through the gate.
-    fn kubeconfig(&self, what: &str, port: u16) -> Result<PathBuf, String> {
+    fn kubeconfig(&self, what: &str, port: u16) -> Result<PathBuf, FileError> {
         let text = json!({
             "apiVersion": "v1",
             "kind": "Config",

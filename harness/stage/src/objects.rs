@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
-use scenario::kinds;
+use scenario::kinds::{self, UnknownKind};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -15,26 +15,50 @@ use crate::kind_api::KindApi;
 /// Kinds of a run's namespace that may have finalizers of ours.
 const HELD: [&str; 5] = ["Machine", "MachineSet", "MachineDeployment", "MachineClass", "Secret"];
 
+/// Why objects of a run are left.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// The kind is none that a scenario can name.
+    #[error(transparent)]
+    UnknownKind(#[from] UnknownKind),
+    /// The API server does not list or return objects.
+    #[error("cannot read {what}: {source}")]
+    Read {
+        /// Which objects.
+        what: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The API server does not delete an object, or does not take its finalizers off.
+    #[error("{object} is left: {source}")]
+    Left {
+        /// Its path.
+        object: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
 /// Whether a Node is of our cloud: its provider id says so.
 pub(super) fn is_of_our_cloud(node: &Node) -> bool {
     judge::interest::is_ours(node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()))
 }
 
 /// Deletes a Node, the pods on it and the attachments of volumes to it.
-pub(super) async fn remove_node(client: &kube::Client, node: &Node) -> Result<(), String> {
+pub(super) async fn remove_node(client: &kube::Client, node: &Node) -> Result<(), ObjectError> {
     let nodes: Api<Node> = Api::all(client.clone());
     let name = node.name_any();
     release(&nodes, &name, node.finalizers()).await?;
     remove(&nodes, &name, &DeleteParams::default()).await?;
     let on_it = ListParams::default().fields(&format!("spec.nodeName={name}"));
     let pods = Api::<Pod>::all(client.clone()).list(&on_it).await;
-    for pod in pods.map_err(told("pods"))? {
+    for pod in pods.map_err(cannot_read("pods"))? {
         let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
         remove(&api, &pod.name_any(), &DeleteParams::default().grace_period(0)).await?;
     }
     let attachments: Api<VolumeAttachment> = Api::all(client.clone());
     let listed = attachments.list(&ListParams::default()).await;
-    for attachment in listed.map_err(told("volumeattachments"))? {
+    for attachment in listed.map_err(cannot_read("volumeattachments"))? {
         if attachment.spec.node_name == name {
             release(&attachments, &attachment.name_any(), attachment.finalizers()).await?;
             remove(&attachments, &attachment.name_any(), &DeleteParams::default()).await?;
@@ -44,10 +68,14 @@ pub(super) async fn remove_node(client: &kube::Client, node: &Node) -> Result<()
 }
 
 /// Takes the finalizers off all objects of a namespace that may have some of ours.
-pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Result<(), String> {
+pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Result<(), ObjectError> {
     for kind in HELD {
         let api = kinds::find(kind)?.api(client, namespace);
-        for object in api.list_metadata(&ListParams::default()).await.map_err(told(kind))? {
+        for object in api
+            .list_metadata(&ListParams::default())
+            .await
+            .map_err(cannot_read(kind))?
+        {
             release(&api, &object.name_any(), object.finalizers()).await?;
         }
     }
@@ -55,7 +83,7 @@ pub(super) async fn release_held(client: &kube::Client, namespace: &str) -> Resu
 }
 
 /// Takes the finalizers off an object.
-pub(super) async fn release<K>(api: &Api<K>, name: &str, finalizers: &[String]) -> Result<(), String>
+pub(super) async fn release<K>(api: &Api<K>, name: &str, finalizers: &[String]) -> Result<(), ObjectError>
 where
     K: Clone + DeserializeOwned + Debug + Resource,
 {
@@ -68,14 +96,18 @@ where
 }
 
 /// Deletes the chosen objects without a grace period.
-pub(super) async fn remove_all<K>(api: &Api<K>, which: &ListParams, chosen: impl Fn(&K) -> bool) -> Result<(), String>
+pub(super) async fn remove_all<K>(
+    api: &Api<K>,
+    which: &ListParams,
+    chosen: impl Fn(&K) -> bool,
+) -> Result<(), ObjectError>
 where
     K: Clone + DeserializeOwned + Debug + Resource,
 {
     for object in api
         .list(which)
         .await
-        .map_err(told(api.resource_url()))?
+        .map_err(cannot_read(api.resource_url()))?
         .iter()
         .filter(|object| chosen(object))
     {
@@ -85,22 +117,28 @@ where
 }
 
 /// Deletes an object.
-pub(super) async fn remove<K>(api: &Api<K>, name: &str, how: &DeleteParams) -> Result<(), String>
+pub(super) async fn remove<K>(api: &Api<K>, name: &str, how: &DeleteParams) -> Result<(), ObjectError>
 where
     K: Clone + DeserializeOwned + Debug + Resource,
 {
     unless_gone(api.delete(name, how).await.map(drop), api, name)
 }
 
-/// Says that objects cannot be read.
-pub(super) fn told(what: &str) -> impl Fn(kube::Error) -> String {
+/// Adds to an error which objects cannot be read.
+pub(super) fn cannot_read(what: &str) -> impl Fn(kube::Error) -> ObjectError {
     let what = what.to_owned();
-    move |error| format!("cannot read {what}: {error}")
+    move |source| ObjectError::Read {
+        what: what.clone(),
+        source: Box::new(source),
+    }
 }
 
-fn unless_gone<K: Resource>(result: kube::Result<()>, api: &Api<K>, name: &str) -> Result<(), String> {
+fn unless_gone<K: Resource>(result: kube::Result<()>, api: &Api<K>, name: &str) -> Result<(), ObjectError> {
     match result {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        result => result.map_err(|error| format!("{}/{name} is left: {error}", api.resource_url())),
+        result => result.map_err(|source| ObjectError::Left {
+            object: format!("{}/{name}", api.resource_url()),
+            source: Box::new(source),
+        }),
     }
 }

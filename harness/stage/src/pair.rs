@@ -12,12 +12,12 @@ use scenario::job::Job;
 use scenario::{StageKind, Timeouts};
 
 use super::plane::envtest::Spares;
-use super::plane::existing::{self, Session};
+use super::plane::existing::{self, Session, SessionError};
 use super::plane::{Plane, Planes};
 use super::role::Role;
 use super::{kind, processes};
-use crate::Performer;
 use crate::result::StageResult;
+use crate::{Performer, StageError};
 
 /// Where one of the clusters is.
 #[derive(Debug)]
@@ -47,22 +47,24 @@ impl Ground {
         }
     }
 
-    async fn plane(&self, role: Role, namespace: &str, job: &Job, timeouts: &Timeouts) -> Result<Plane, String> {
+    async fn plane(&self, role: Role, namespace: &str, job: &Job, timeouts: &Timeouts) -> Result<Plane, StageError> {
         match self {
-            Self::Own(stage, spares) => Plane::start(*stage, role, namespace, job.plan.seed, timeouts, spares).await,
-            Self::There(session) | Self::Kind(_, session) => session.place(namespace).await,
+            Self::Own(stage, spares) => {
+                Ok(Plane::start(*stage, role, namespace, job.plan.seed, timeouts, spares).await?)
+            }
+            Self::There(session) | Self::Kind(_, session) => Ok(session.place(namespace).await?),
         }
     }
 
-    /// Returns, with a sentence, when another session takes the cluster.
-    async fn taken(&self) -> String {
+    /// Returns when another session takes the cluster.
+    async fn taken(&self) -> SessionError {
         match self.session() {
             Some(session) => session.taken().await,
             None => pending().await,
         }
     }
 
-    async fn tidy(&self) -> Result<(), String> {
+    async fn tidy(&self) -> Result<(), SessionError> {
         match self.session() {
             Some(session) => Box::pin(session.tidy()).await,
             None => Ok(()),
@@ -72,16 +74,18 @@ impl Ground {
     /// Removes what the session made in it.
     ///
     /// # Errors
-    /// One line: what is left, and why.
-    pub async fn end(self) -> Result<(), String> {
+    /// What is left, and why.
+    pub async fn end(self) -> Result<(), StageError> {
         match self {
-            Self::Own(..) => Ok(()),
-            Self::There(session) => Box::pin(session.end()).await,
+            Self::Own(..) => {}
+            Self::There(session) => Box::pin(session.end()).await?,
             Self::Kind(cluster, session) => {
                 let ended = Box::pin(session.end()).await;
-                cluster.end().await.and(ended)
+                cluster.end().await?;
+                ended?;
             }
         }
+        Ok(())
     }
 
     /// What is removed at its end, if anything.
@@ -110,26 +114,26 @@ impl Pair {
     /// Runs a job in a new namespace of both, and removes everything that it made. Dropped on the way, the rest is left to
     /// [`Pair::end`].
     pub async fn run(&self, job: &Job, performer: &impl Performer) -> StageResult {
-        let broken = |reason| StageResult::new(Err(reason), BTreeMap::new());
+        let broken = |error: StageError| StageResult::new(Err(error), BTreeMap::new());
         let timeouts = Timeouts::on_cluster(self.target.node_grace());
         let mut ran = match self.planes(job, &timeouts).await {
             Ok(planes) => tokio::select! {
                 biased;
-                reason = self.control.taken() => broken(reason),
-                reason = self.target.taken() => broken(reason),
+                error = self.control.taken() => broken(error.into()),
+                error = self.target.taken() => broken(error.into()),
                 ran = Box::pin(processes::run(job, performer, planes, timeouts, None)) => ran,
             },
-            Err(reason) => broken(reason),
+            Err(error) => broken(error),
         };
         let (control, target) = (self.control.tidy().await, self.target.tidy().await);
-        if let (Err(reason), Ok(_)) = (control.and(target), &ran.outcome) {
-            ran.outcome = Err(reason);
+        if let (Err(error), Ok(_)) = (control.and(target), &ran.outcome) {
+            ran.outcome = Err(error.into());
         }
         ran
     }
 
     /// Objects of a scenario are in the same namespace of both.
-    async fn planes(&self, job: &Job, timeouts: &Timeouts) -> Result<Planes, String> {
+    async fn planes(&self, job: &Job, timeouts: &Timeouts) -> Result<Planes, StageError> {
         let sessions = self.control.session().or_else(|| self.target.session());
         let namespace = sessions.map_or_else(|| super::NAMESPACE.to_owned(), |session| session.namespace_for(job));
         let control = Box::pin(self.control.plane(Role::Control, &namespace, job, timeouts)).await?;
@@ -140,8 +144,8 @@ impl Pair {
     /// Removes what the session made in both.
     ///
     /// # Errors
-    /// One line: what is left, and why.
-    pub async fn end(self) -> Result<(), String> {
+    /// What is left, and why.
+    pub async fn end(self) -> Result<(), StageError> {
         let control = Box::pin(self.control.end()).await;
         Box::pin(self.target.end()).await.and(control)
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clock::Clock;
 use tokio::net::TcpStream;
 
-use super::child::{Program, Running};
+use super::child::{ChildError, Ended, Program, Running};
 
 /// Linux gives ports from 32768 on, macOS from 49152 on. Well-known ones of Kubernetes are not among these.
 const PORTS: Range<u16> = 21_000..26_000;
@@ -29,21 +29,48 @@ pub(super) const ATTEMPTS: u32 = 5;
 /// How many ports this process was given.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
+/// Why no process listens on a port.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// Something listens on each of them.
+    #[error("no port from {} to {} is free", PORTS.start, PORTS.end - 1)]
+    AllTaken,
+    /// The operating system gives no port of its choice.
+    #[error("no port is free: {0}")]
+    Bind(#[source] std::io::Error),
+    /// The process does not start, or ends before it listens.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// The process runs, but does not listen in time.
+    #[error("{program} does not listen {START_LIMIT:?} after its start")]
+    NotListening {
+        /// The program.
+        program: String,
+    },
+}
+
+impl PortError {
+    /// Whether another process took the port first.
+    fn is_taken(&self) -> bool {
+        matches!(self, Self::Child(ChildError::Ended(ended)) if is_taken(ended))
+    }
+}
+
 /// A port that nobody listens on; another one at each call, until all were given.
 ///
 /// # Errors
-/// When somebody listens on each of them.
-pub fn free_port() -> Result<u16, String> {
+/// [`PortError::AllTaken`].
+pub fn free_port() -> Result<u16, PortError> {
     let first = std::process::id().wrapping_mul(STRIDE);
     let candidates = PORTS.map(|_| at(first.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed))));
     let mut free = candidates.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    free.next()
-        .ok_or_else(|| format!("no port from {} to {} is free", PORTS.start, PORTS.end - 1))
+    free.next().ok_or(PortError::AllTaken)
 }
 
-/// Whether that is why a process ended: somebody was faster.
-pub(super) fn is_taken(reason: &str) -> bool {
-    reason.to_lowercase().contains("address already in use")
+/// Whether a process ended because another one took its port first.
+pub(super) fn is_taken(ended: &Ended) -> bool {
+    let line = ended.last_line.as_deref().unwrap_or_default();
+    line.to_lowercase().contains("address already in use")
 }
 
 /// Starts a program on a free port, and on another one when somebody was faster. It listens there when this returns.
@@ -51,7 +78,7 @@ pub(super) async fn start(
     program: &Program,
     argument: impl Fn(u16) -> String,
     clock: &Clock,
-) -> Result<(u16, Running), String> {
+) -> Result<(u16, Running), PortError> {
     let mut attempts = 1..=ATTEMPTS;
     loop {
         let port = free_port()?;
@@ -60,14 +87,14 @@ pub(super) async fn start(
         let mut running = program.start()?;
         match listens(port, &program.name, &mut running, clock).await {
             Ok(()) => return Ok((port, running)),
-            Err(reason) if is_taken(&reason) && attempts.next().is_some() => {}
-            Err(reason) => return Err(reason),
+            Err(error) if error.is_taken() && attempts.next().is_some() => {}
+            Err(error) => return Err(error),
         }
     }
 }
 
 /// Waits until somebody listens on a port that was free, for [`START_LIMIT`] at most and no longer than `process` lives.
-pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock: &Clock) -> Result<(), String> {
+pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock: &Clock) -> Result<(), PortError> {
     let listening = async {
         while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             clock.sleep(START_PROBE).await;
@@ -75,9 +102,9 @@ pub(super) async fn listens(port: u16, name: &str, process: &mut Running, clock:
     };
     tokio::select! {
         biased;
-        reason = process.ended() => Err(reason),
+        ended = process.ended() => Err(ChildError::from(ended).into()),
         listens = tokio::time::timeout(START_LIMIT, listening) => {
-            listens.map_err(|_| format!("{name} does not listen {START_LIMIT:?} after its start"))
+            listens.map_err(|_| PortError::NotListening { program: name.to_owned() })
         }
     }
 }
@@ -102,13 +129,19 @@ mod tests {
 
     #[test]
     fn a_port_that_is_taken_is_told_from_a_ledger_that_is_in_use() {
-        assert!(is_taken(
+        let ended = |program: &str, line: &str| Ended {
+            program: program.to_owned(),
+            status: "exit status: 1".to_owned(),
+            last_line: Some(line.to_owned()),
+        };
+        let mcm = ended("mcm", "Address already in use (os error 98)");
+        assert!(is_taken(&mcm));
+        assert_eq!(
+            mcm.to_string(),
             "mcm ended (exit status: 1); its last words: Address already in use (os error 98)"
-        ));
-        assert!(is_taken("etcd ended; its last words: bind: address already in use"));
-        assert!(!is_taken(
-            "fakecloud ended; its last words: ledger is in use by another fakecloud"
-        ));
+        );
+        assert!(is_taken(&ended("etcd", "bind: address already in use")));
+        assert!(!is_taken(&ended("fakecloud", "ledger is in use by another fakecloud")));
     }
 
     #[test]

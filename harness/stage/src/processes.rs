@@ -18,7 +18,6 @@ use scenario::{Cloud, Step, Timeouts};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
-use super::Stage;
 use super::audit::Audit;
 use super::child::beside;
 use super::cloud::CloudClient;
@@ -27,12 +26,13 @@ use super::clusters::Clusters;
 pub use super::controller::Controller;
 use super::controller::{Acting, Places};
 use super::gated::{self, Gated};
-use super::plane::{Planes, client_of, private_file};
+use super::plane::{PlaneError, Planes, client_of, private_file};
 use super::replicas::Replicas;
 use super::setup::{self, Kubeconfigs, NO_TARGET};
 use super::supervised::tell_of_process;
+use super::{Stage, StageError};
 use crate::Performer;
-use crate::cloud_config::cloud_config;
+use crate::cloud_config::cloud_config_file;
 use crate::deploy::{FAKECLOUD_ACCOUNT, MCM_ACCOUNT};
 use crate::plan::{effects, hits, schedule};
 use crate::result::StageResult;
@@ -72,10 +72,10 @@ pub async fn run(
                     let hits = stage.tell(&mut outcome, &job.plan.disturbances);
                     (Ok(outcome), hits, stage.end().await)
                 }
-                Err(reason) => (Err(reason), Vec::new(), stage.end().await),
+                Err(error) => (Err(error.into()), Vec::new(), stage.end().await),
             }
         }
-        Err(reason) => (Err(reason), Vec::new(), BTreeMap::new()),
+        Err(error) => (Err(error), Vec::new(), BTreeMap::new()),
     };
     StageResult {
         hits,
@@ -143,8 +143,8 @@ impl ProcessStage {
     /// Starts fakecloud and what acts on the machines, and waits until they are up.
     ///
     /// # Errors
-    /// One sentence: what could not be started.
-    pub async fn start(planes: Planes, plan: Plan) -> Result<Self, String> {
+    /// What could not be started.
+    pub async fn start(planes: Planes, plan: Plan) -> Result<Self, StageError> {
         let (fakecloud_program, mcm_program) = (beside("fakecloud")?, beside("mcm")?);
         let clock = Clock::wall();
         let timeouts = plan.timeouts.clone();
@@ -152,8 +152,7 @@ impl ProcessStage {
         let plane = &planes.control;
         let cloud_kubeconfig = planes.target().kubeconfig_of(FAKECLOUD_ACCOUNT).await?;
 
-        let config = serde_saphyr::to_string(&cloud_config(&plan.cloud, &timeouts))
-            .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
+        let config = cloud_config_file(&plan.cloud, &timeouts)?;
         let config = private_file(&plane.folder().join("fakecloud.yaml"), &config)?;
         let arguments = vec![
             flag("--kubeconfig=", &cloud_kubeconfig),
@@ -256,24 +255,22 @@ impl Stage for ProcessStage {
         self.cloud.clone()
     }
 
-    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), StageError> {
         let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
         match process {
             Process::Mcm => self.mcm.perform(action, client, namespace, clock).await,
             Process::Fakecloud => self.fakecloud.perform(action).await,
-            Process::Controllers => Err(format!(
-                "{process} are no process of their own on this stage: only mcm and fakecloud end and start"
-            )),
+            Process::Controllers => Err(StageError::NoProcess(process)),
         }
     }
 
     fn fault(&self, _: &str, _: &str) {}
 
-    fn crash(&mut self, crash: &Crash) -> Result<(), String> {
+    fn crash(&mut self, crash: &Crash) -> Result<(), StageError> {
         self.mcm.crash(crash)
     }
 
-    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
+    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), StageError> {
         let (client, namespace, clock) = (&self.client, &self.namespace, &self.clock);
         self.mcm.pause(process, time, client, namespace, clock).await
     }
@@ -294,7 +291,7 @@ impl Stage for ProcessStage {
     async fn trouble(&mut self) -> String {
         tokio::select! {
             biased;
-            reason = self.fakecloud.ended() => reason,
+            ended = self.fakecloud.ended() => ended.to_string(),
             reason = self.mcm.ended() => reason,
             Some(ended) = self.scheduled.join_next() => {
                 ended.unwrap_or_else(|error| format!("what follows the plan broke: {error}"))
@@ -311,7 +308,7 @@ async fn acting(
     timeouts: &Timeouts,
     mcm: PathBuf,
     driver: &str,
-) -> Result<Acting, String> {
+) -> Result<Acting, StageError> {
     let plane = &planes.control;
     if let Some(faults) = plane.api_faults() {
         hits::add_rules(&plan.disturbances, &faults)?;
@@ -349,7 +346,7 @@ async fn acting(
 }
 
 /// Ours has a service account with its roles. Another controller may need others: it is the administrator.
-async fn mcm_kubeconfigs(planes: &Planes, plan: &Plan) -> Result<Kubeconfigs, String> {
+async fn mcm_kubeconfigs(planes: &Planes, plan: &Plan) -> Result<Kubeconfigs, PlaneError> {
     let (control, target) = match plan.controller {
         Controller::Mcm => {
             let control = planes.control.kubeconfig_of(MCM_ACCOUNT).await?;

@@ -14,11 +14,12 @@ use tonic::body::Body as CloudBody;
 use tonic::transport::Channel;
 use tower::{BoxError, Service, service_fn};
 
+use super::ports::PortError;
+
 /// A free port of this machine, and its number.
-pub(super) async fn listen() -> Result<(TcpListener, u16), String> {
-    let no = |error: std::io::Error| format!("no port is free: {error}");
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no)?;
-    let port = listener.local_addr().map_err(no)?.port();
+pub(super) async fn listen() -> Result<(TcpListener, u16), PortError> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(PortError::Bind)?;
+    let port = listener.local_addr().map_err(PortError::Bind)?.port();
     Ok((listener, port))
 }
 

@@ -6,9 +6,9 @@ use clock::Clock;
 use futures::stream::{FuturesUnordered, StreamExt};
 use scenario::step::ProcessAction;
 
-use super::child::{Program, Running};
-use super::ports::start;
-use super::{holder_among, leader, names_of_mcm};
+use super::child::{Ended, Program, Running};
+use super::ports::{PortError, start};
+use super::{LeaderError, StageError, holder_among, leader, names_of_mcm};
 
 /// What each replica is started from.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Replicas {
     }
 
     /// Starts those that do not run, and waits until they are up.
-    pub(super) async fn start(&mut self) -> Result<(), String> {
+    pub(super) async fn start(&mut self) -> Result<(), PortError> {
         for slot in self.slots.iter_mut().filter(|slot| slot.running.is_none()) {
             slot.start(self.ours, &self.clock).await?;
         }
@@ -80,31 +80,23 @@ impl Replicas {
         action: ProcessAction,
         client: &kube::Client,
         namespace: &str,
-    ) -> Result<(), String> {
+    ) -> Result<(), StageError> {
         match action {
-            ProcessAction::Start => self.start().await,
-            ProcessAction::Kill => {
-                self.kill().await;
-                Ok(())
-            }
+            ProcessAction::Start => self.start().await?,
+            ProcessAction::Kill => self.kill().await,
             ProcessAction::Restart => {
                 self.kill().await;
-                self.start().await
+                self.start().await?;
             }
             ProcessAction::KillLeader => {
                 let holder = leader(client, namespace, &self.clock).await?;
                 let names = self.slots.iter().map(|slot| slot.name.as_str());
                 let slot = holder_among(&holder, names).and_then(|index| self.slots.get_mut(index));
-                match slot.and_then(|slot| slot.running.take()) {
-                    Some(running) => {
-                        running.kill().await;
-                        Ok(())
-                    }
-                    None => Err(format!(
-                        "the Lease {namespace}/{} is held by {holder:?}, which is none of the processes that run",
-                        super::LEASE
-                    )),
-                }
+                let Some(running) = slot.and_then(|slot| slot.running.take()) else {
+                    let namespace = namespace.to_owned();
+                    return Err(LeaderError::NoProcess { namespace, holder }.into());
+                };
+                running.kill().await;
             }
             ProcessAction::RollingRestart => {
                 for slot in &mut self.slots {
@@ -113,9 +105,9 @@ impl Replicas {
                     }
                     slot.start(self.ours, &self.clock).await?;
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// Ends them without notice.
@@ -132,12 +124,12 @@ impl Replicas {
         while ends.next().await.is_some() {}
     }
 
-    /// Returns, with a sentence, when one ends that nobody ended.
-    pub(super) async fn ended(&mut self) -> String {
+    /// Returns when one ends by itself.
+    pub(super) async fn ended(&mut self) -> Ended {
         let running = self.slots.iter_mut().filter_map(|slot| slot.running.as_mut());
         let mut ends: FuturesUnordered<_> = running.map(Running::ended).collect();
         match ends.next().await {
-            Some(reason) => reason,
+            Some(ended) => ended,
             None => std::future::pending().await,
         }
     }
@@ -145,7 +137,7 @@ impl Replicas {
 
 impl Slot {
     /// Ours gets a port for its metrics.
-    async fn start(&mut self, ours: bool, clock: &Clock) -> Result<(), String> {
+    async fn start(&mut self, ours: bool, clock: &Clock) -> Result<(), PortError> {
         if !ours {
             self.running = Some(self.program.start()?);
             return Ok(());

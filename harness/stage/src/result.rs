@@ -6,11 +6,13 @@ use judge::ScenarioOutcome;
 use scenario::result::Effect;
 use scenario::result::{Access, TraceSummary, Write};
 
+use crate::StageError;
+
 /// What a stage hands back: what was told, or why it never began, and what only it knows.
 #[derive(Debug)]
 pub struct StageResult {
     /// What happened.
-    pub outcome: Result<ScenarioOutcome, String>,
+    pub outcome: Result<ScenarioOutcome, StageError>,
     /// Of a simulated run.
     pub trace: Option<TraceSummary>,
     /// Of a simulated run.
@@ -30,21 +32,26 @@ pub struct StageResult {
 impl StageResult {
     /// With how tidying up went: where it failed, so did the run. Why the run itself failed stays in front.
     #[must_use]
-    pub fn tidied(mut self, tidied: Result<(), String>) -> Self {
-        if let Err(reason) = tidied {
-            match &mut self.outcome {
-                Ok(ScenarioOutcome {
-                    failure: Some(failure), ..
-                }) => failure.reason = format!("{}; then {reason}", failure.reason),
-                Ok(_) => self.outcome = Err(reason),
-                Err(before) => self.outcome = Err(format!("{before}; then {reason}")),
-            }
-        }
+    pub fn tidied(mut self, tidied: Result<(), StageError>) -> Self {
+        let Err(left) = tidied else { return self };
+        self.outcome = match self.outcome {
+            Ok(mut outcome) => match &mut outcome.failure {
+                Some(failure) => {
+                    failure.reason = format!("{}; then {left}", failure.reason);
+                    Ok(outcome)
+                }
+                None => Err(left),
+            },
+            Err(run) => Err(StageError::Untidy {
+                run: Box::new(run),
+                left: Box::new(left),
+            }),
+        };
         self
     }
 
     /// What every stage knows.
-    pub fn new(outcome: Result<ScenarioOutcome, String>, logs: BTreeMap<String, Vec<u8>>) -> Self {
+    pub fn new(outcome: Result<ScenarioOutcome, StageError>, logs: BTreeMap<String, Vec<u8>>) -> Self {
         Self {
             outcome,
             trace: None,
@@ -69,6 +76,14 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::deploy::DeployError;
+    use crate::ports::PortError;
+
+    const NOT_GONE: &str = "not everything that was deleted is gone after 60s";
+
+    fn not_gone() -> StageError {
+        DeployError::NotGone.into()
+    }
 
     fn outcome(reason: Option<&str>) -> ScenarioOutcome {
         ScenarioOutcome {
@@ -89,22 +104,26 @@ mod tests {
     #[rstest]
     #[case::both_well(Ok(outcome(None)), Ok(()), None)]
     #[case::only_the_run(Ok(outcome(Some("no machine"))), Ok(()), Some("no machine"))]
-    #[case::only_the_tidy_up(Ok(outcome(None)), Err("a Node is left"), Some("a Node is left"))]
+    #[case::only_the_tidy_up(Ok(outcome(None)), Err(not_gone()), Some(NOT_GONE))]
     #[case::both(
         Ok(outcome(Some("no machine"))),
-        Err("a Node is left"),
-        Some("no machine; then a Node is left")
+        Err(not_gone()),
+        Some("no machine; then not everything that was deleted is gone after 60s")
     )]
-    #[case::one_that_did_not_begin(Err("no pod".to_owned()), Err("a Node is left"), Some("no pod; then a Node is left"))]
+    #[case::one_that_did_not_begin(
+        Err(PortError::AllTaken.into()),
+        Err(not_gone()),
+        Some("no port from 21000 to 25999 is free; then not everything that was deleted is gone after 60s")
+    )]
     fn a_tidy_up_that_fails_is_said_behind_why_the_run_failed(
-        #[case] outcome: Result<ScenarioOutcome, String>,
-        #[case] tidied: Result<(), &str>,
+        #[case] outcome: Result<ScenarioOutcome, StageError>,
+        #[case] tidied: Result<(), StageError>,
         #[case] said: Option<&str>,
     ) {
-        let ran = StageResult::new(outcome, BTreeMap::new()).tidied(tidied.map_err(str::to_owned));
+        let ran = StageResult::new(outcome, BTreeMap::new()).tidied(tidied);
         let reason = match ran.outcome {
             Ok(outcome) => outcome.failure.map(|failure| failure.reason),
-            Err(reason) => Some(reason),
+            Err(error) => Some(error.to_string()),
         };
         assert_eq!(reason.as_deref(), said);
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::setup;
-use crate::deploy;
+use super::setup::{self, SetupError};
+use crate::deploy::{self, DeployError};
 
 /// What a control plane is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +21,14 @@ impl Role {
     /// may do.
     ///
     /// # Errors
-    /// A sentence that names the object which cannot be made.
-    pub async fn install(self, client: &kube::Client, namespace: &str) -> Result<(), String> {
+    /// The first object that is not created.
+    pub async fn install(self, client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
         if self.holds_machines() {
             setup::install_definitions(client).await?;
         }
         setup::install_namespace(client, namespace).await?;
-        deploy::apply(client, &self.rbac(namespace)?).await
+        deploy::apply(client, &self.rbac(namespace)?).await?;
+        Ok(())
     }
 
     /// Whether machines, sets, deployments and classes are in it.
@@ -39,7 +40,7 @@ impl Role {
     ///
     /// # Errors
     /// As [`deploy::rbac`].
-    pub(super) fn rbac(self, namespace: &str) -> Result<Vec<Value>, String> {
+    pub(super) fn rbac(self, namespace: &str) -> Result<Vec<Value>, DeployError> {
         match self {
             Self::Both => deploy::rbac(namespace),
             Self::Control => deploy::control_rbac(namespace),

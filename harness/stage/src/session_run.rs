@@ -5,7 +5,7 @@ use scenario::job::Job;
 
 use crate::plane::Planes;
 use crate::plane::existing::{NODE_GRACE, Session};
-use crate::{Performer, StageResult, processes};
+use crate::{Performer, StageError, StageResult, processes};
 
 impl Session {
     /// Runs a job in a new namespace and removes everything that it made. Dropped on the way, the rest is left to
@@ -14,11 +14,11 @@ impl Session {
         let ran = match self.place(&self.namespace_for(job)).await {
             Ok(plane) => tokio::select! {
                 biased;
-                reason = self.taken() => StageResult::new(Err(reason), Default::default()),
+                error = self.taken() => StageResult::new(Err(error.into()), Default::default()),
                 ran = processes::run(job, performer, Planes::one(plane), Timeouts::on_cluster(NODE_GRACE), None) => ran,
             },
-            Err(reason) => StageResult::new(Err(reason), Default::default()),
+            Err(error) => StageResult::new(Err(error.into()), Default::default()),
         };
-        ran.tidied(Box::pin(self.tidy()).await)
+        ran.tidied(Box::pin(self.tidy()).await.map_err(StageError::from))
     }
 }

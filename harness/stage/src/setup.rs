@@ -14,16 +14,69 @@ use mcm_api::{GoDuration, Machine};
 use scenario::{Timeouts, fixtures};
 
 use super::clusters::Clusters;
-use crate::apply::{ESTABLISHED, served};
+use crate::apply::{ApplyError, ESTABLISHED, served};
+use crate::deploy::DeployError;
 
 /// How often discovery is looked at.
 const DISCOVERY_PROBE: Duration = Duration::from_millis(50);
 
+/// Why a cluster is not ready for machines or nodes.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A CRD is not created.
+    #[error("cannot create the CRD {name}: {source}")]
+    Definition {
+        /// The definition.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// An object is not written, or a CRD is not served.
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// The objects of `deploy/` are not written.
+    #[error(transparent)]
+    Deploy(#[from] DeployError),
+    /// Discovery cannot be read.
+    #[error(transparent)]
+    Discovery(kube::Error),
+    /// Discovery does not have the machine API in time.
+    #[error("discovery does not have {group} after {ESTABLISHED:?}")]
+    NotDiscovered {
+        /// The group of the machine API.
+        group: String,
+    },
+    /// The namespace is not created.
+    #[error("cannot create the namespace {name}: {source}")]
+    Namespace {
+        /// The namespace.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// Whether a namespace has its service account cannot be watched.
+    #[error("cannot watch for the default service account of namespace {namespace}: {source}")]
+    WatchAccount {
+        /// The namespace.
+        namespace: String,
+        /// Why.
+        source: Box<kube::runtime::wait::Error>,
+    },
+    /// A namespace does not get its service account in time.
+    #[error("namespace {namespace} has no default service account after {limit:?}: do the controllers run?")]
+    NoAccount {
+        /// The namespace.
+        namespace: String,
+        /// How long it may take.
+        limit: Duration,
+    },
+}
+
 /// Creates the CRDs of the machine API and waits until they are served.
 ///
 /// # Errors
-/// A sentence that names the definition.
-pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
+/// The first definition that is not created or not served.
+pub async fn install_definitions(client: &kube::Client) -> Result<(), SetupError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let definitions = mcm_api::crd::all();
     for definition in &definitions {
@@ -31,7 +84,12 @@ pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
         match api.create(&PostParams::default(), definition).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            Err(error) => return Err(format!("cannot create the CRD {name}: {error}")),
+            Err(source) => {
+                return Err(SetupError::Definition {
+                    name: name.to_owned(),
+                    source: Box::new(source),
+                });
+            }
         }
         served(client, name).await?;
     }
@@ -41,28 +99,30 @@ pub async fn install_definitions(client: &kube::Client) -> Result<(), String> {
 /// Waits until discovery has the machine API, a moment after its CRDs are served.
 ///
 /// # Errors
-/// A sentence, when it is not there after half a minute.
-pub async fn discovered(client: &kube::Client) -> Result<(), String> {
+/// When it is not there after half a minute.
+pub async fn discovered(client: &kube::Client) -> Result<(), SetupError> {
     let (clock, machines) = (Clock::wall(), Machine::group(&()));
     let discovered = async {
         loop {
-            let groups = client.list_api_groups().await.map_err(|error| error.to_string())?;
+            let groups = client.list_api_groups().await.map_err(SetupError::Discovery)?;
             if groups.groups.iter().any(|group| group.name == machines) {
                 return Ok(());
             }
             clock.sleep(DISCOVERY_PROBE).await;
         }
     };
-    tokio::time::timeout(ESTABLISHED, discovered)
-        .await
-        .unwrap_or_else(|_| Err(format!("discovery does not have {machines} after {ESTABLISHED:?}")))
+    tokio::time::timeout(ESTABLISHED, discovered).await.unwrap_or_else(|_| {
+        Err(SetupError::NotDiscovered {
+            group: machines.to_string(),
+        })
+    })
 }
 
 /// Creates the namespace of a scenario's objects unless it is there.
 ///
 /// # Errors
-/// A sentence that names it.
-pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), String> {
+/// [`SetupError::Namespace`].
+pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), SetupError> {
     let namespace = Namespace {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
@@ -76,15 +136,18 @@ pub async fn install_namespace(client: &kube::Client, name: &str) -> Result<(), 
     {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-        Err(error) => Err(format!("cannot create the namespace {name}: {error}")),
+        Err(source) => Err(SetupError::Namespace {
+            name: name.to_owned(),
+            source: Box::new(source),
+        }),
     }
 }
 
 /// Creates the class of the fixture machines and its Secret.
 ///
 /// # Errors
-/// A sentence that names the object.
-pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<(), String> {
+/// [`SetupError::Apply`].
+pub async fn install_fixtures(client: &kube::Client, namespace: &str) -> Result<(), SetupError> {
     let clusters = Clusters::one(client.clone());
     for object in [fixtures::secret(namespace), fixtures::class(namespace)] {
         crate::apply(&clusters, namespace, &object).await?;

@@ -7,7 +7,7 @@ use judge::narrative::Narrative;
 use scenario::step::{Crash, ProcessAction};
 use sim::{Gate, Handle, Trace};
 
-use super::{holder_among, leader};
+use super::{LeaderError, StageError, holder_among, leader};
 use crate::plan::effects;
 
 /// How the trace tells of what strikes a process at an effect.
@@ -48,12 +48,14 @@ impl Supervised {
     }
 
     /// The process that holds the Lease under that name.
-    pub(super) fn holder(&self, holder: &str) -> Result<&Member, String> {
+    pub(super) fn holder(&self, holder: &str) -> Result<&Member, LeaderError> {
         let names = self.members.iter().map(|member| member.name.as_str());
         let index = holder_among(holder, names);
         index
             .and_then(|index| self.members.get(index))
-            .ok_or_else(|| format!("the Lease is held by {holder:?}, which is none of ours"))
+            .ok_or_else(|| LeaderError::NoReplica {
+                holder: holder.to_owned(),
+            })
     }
 
     /// Performs a step; `client` and `namespace` tell who leads.
@@ -63,7 +65,7 @@ impl Supervised {
         client: &kube::Client,
         namespace: &str,
         clock: &Clock,
-    ) -> Result<(), String> {
+    ) -> Result<(), LeaderError> {
         if action == ProcessAction::KillLeader {
             let holder = leader(client, namespace, clock).await?;
             self.holder(&holder)?.handle.kill();
@@ -80,7 +82,7 @@ impl Supervised {
         client: &kube::Client,
         namespace: &str,
         clock: &Clock,
-    ) -> Result<(), String> {
+    ) -> Result<(), LeaderError> {
         let holder = leader(client, namespace, clock).await?;
         self.holder(&holder)?.gate.pause_for(time);
         Ok(())
@@ -115,13 +117,14 @@ pub(super) async fn perform<'a>(action: ProcessAction, handles: impl Iterator<It
 }
 
 /// Arms a crash in the middle of a scenario.
-pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), String> {
+pub(super) fn crash_at(gate: &Gate, crash: &Crash) -> Result<(), StageError> {
     let Crash { process, effect, .. } = *crash;
     if effect <= gate.effects() {
-        return Err(format!(
-            "{process} have {} effects behind them: effect {effect} is past",
-            gate.effects()
-        ));
+        return Err(StageError::EffectPassed {
+            process,
+            effects: gate.effects(),
+            effect,
+        });
     }
     gate.crash_at(effects::crash_point(crash));
     Ok(())

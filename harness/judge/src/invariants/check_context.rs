@@ -10,8 +10,39 @@ use scenario::observation::{Observation, Seen};
 use scenario::{PreservationDialect, Timeouts};
 use serde_json::Value;
 
-use crate::object::{label, name};
+use crate::object::{is_deleting, label, name};
 use crate::world::WorldState;
+
+/// A Machine as the API server has it when an event is seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ServerTruth {
+    /// The event needs no read.
+    #[default]
+    NotRead,
+    /// There is no such Machine.
+    Gone,
+    /// The Machine.
+    Machine(Value),
+}
+
+impl ServerTruth {
+    /// The Machine, if it was read and exists.
+    pub fn machine(&self) -> Option<&Value> {
+        match self {
+            Self::Machine(machine) => Some(machine),
+            Self::NotRead | Self::Gone => None,
+        }
+    }
+
+    /// Whether a read found that the Machine is gone or being deleted.
+    pub fn is_ending(&self) -> bool {
+        match self {
+            Self::NotRead => false,
+            Self::Gone => true,
+            Self::Machine(machine) => is_deleting(machine),
+        }
+    }
+}
 
 /// One event.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +53,8 @@ pub struct CheckContext<'a> {
     pub observation: &'a Observation,
     /// Of an object: as it was before; `None`: it was not there.
     pub before: Option<&'a Value>,
-    /// Of a call about a machine: the Machine as the server has it now, where that was read; `None`: not read.
-    pub truth: Option<Option<&'a Value>>,
+    /// Of a call about a machine: the Machine as the server has it now.
+    pub truth: &'a ServerTruth,
     /// The terms.
     pub rules: &'a JudgingRules,
 }

@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use scenario::observation::Observation;
 use serde_json::Value;
 
-pub use self::check_context::{CheckContext, JudgingRules};
+pub use self::check_context::{CheckContext, JudgingRules, ServerTruth};
 pub use self::frozen::may_lead;
 pub use self::preservation::limit as preserved_at_most;
 pub use crate::interest::Interest;
@@ -273,7 +273,7 @@ impl Invariants {
         world: &WorldState,
         observation: &Observation,
         before: Option<&Value>,
-        truth: Option<Option<&Value>>,
+        truth: &ServerTruth,
     ) -> Option<Violation> {
         let context = CheckContext {
             world,

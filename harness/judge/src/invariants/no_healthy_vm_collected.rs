@@ -46,11 +46,11 @@ impl Check for NoHealthyVmCollected {
             .call()
             .filter(|call| call.call == "DeleteMachine" && call.code == "OK")?;
         let known = context.world.object("Machine", &call.machine).is_some() || self.gone.contains(&call.machine);
-        if !known && context.truth.flatten().is_none() {
+        if !known && context.truth.machine().is_none() {
             self.collected.insert(call.machine.clone(), context.at());
             return None;
         }
-        let machine = context.truth.flatten().filter(|machine| !is_deleting(machine))?;
+        let machine = context.truth.machine().filter(|machine| !is_deleting(machine))?;
         let vm = context
             .world
             .vms

@@ -239,7 +239,7 @@ impl Check for Lives {
         }
         let vm = context.vm().filter(|vm| !vm.state.is_live())?;
         let machine = context.world.object("Machine", &vm.machine)?;
-        let goes = is_deleting(machine) || context.truth.is_some_and(|truth| truth.is_none_or(is_deleting));
+        let goes = is_deleting(machine) || context.truth.is_ending();
         (is_preserved(machine, context) && !goes && !context.rules.is_by_user("VM", &vm.machine)).then(|| {
             format!(
                 "VM {} of machine {}, which is preserved, was deleted",

@@ -40,10 +40,10 @@ impl Story {
     }
 
     fn see(self, what: Seen) -> Self {
-        self.see_with(what, None)
+        self.see_with(what, &ServerTruth::NotRead)
     }
 
-    fn see_with(mut self, what: Seen, truth: Option<Option<&Value>>) -> Self {
+    fn see_with(mut self, what: Seen, truth: &ServerTruth) -> Self {
         let observation = Observation { at: self.now, what };
         let before = self.world.absorb(&observation);
         let seen = self.invariants.see(&self.world, &observation, before.as_ref(), truth);
@@ -262,7 +262,7 @@ fn after_the_quiet_time_no_vm_is_without_a_machine(#[case] has_machine: bool, #[
 fn no_healthy_vm_is_collected(#[case] truth: Value, #[case] broken: Option<&str>) {
     Story::new()
         .vm("a", VmState::Stopping)
-        .see_with(call("DeleteMachine", ""), Some(Some(&truth)))
+        .see_with(call("DeleteMachine", ""), &ServerTruth::Machine(truth))
         .breaks(broken);
 }
 
@@ -275,7 +275,7 @@ fn a_vm_may_go_whose_node_name_is_taken(#[case] change: Value, #[case] broken: O
     Story::new()
         .vm("a", VmState::Stopping)
         .apply("Node", node(change))
-        .see_with(call("DeleteMachine", ""), Some(Some(&machine("Pending"))))
+        .see_with(call("DeleteMachine", ""), &ServerTruth::Machine(machine("Pending")))
         .breaks(broken);
 }
 

@@ -329,8 +329,8 @@ async fn nodes(world: &World) -> Result<Option<BTreeMap<String, Node>>, Usage> {
     loop {
         let page = tokio::time::timeout(ANSWER_LIMIT, api.list(&parameters)).await;
         let page = page
-            .map_err(|_| format!("the API server does not answer within {ANSWER_LIMIT:?}"))?
-            .map_err(|error| format!("cannot list the nodes: {error}"))?;
+            .map_err(|_| Usage(format!("the API server does not answer within {ANSWER_LIMIT:?}")))?
+            .map_err(|error| Usage(format!("cannot list the nodes: {error}")))?;
         let named = |node: Node| Some((node.metadata.name.clone()?, node));
         nodes.extend(page.items.into_iter().filter_map(named));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

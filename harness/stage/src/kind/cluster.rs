@@ -11,12 +11,13 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
-use super::docker::Engine;
+use super::docker::{Engine, EngineError};
+use super::error::ClusterError;
 use super::images::{ImageNames, Images};
 use super::progress::{Progress, step};
 use super::removal::Removal;
-use super::tools::{Call, Orphans, Tools, arguments};
-use super::{cleanup, system};
+use super::tools::{Call, CallError, Orphans, Tools, arguments};
+use super::{KindError, cleanup, system};
 use crate::setup;
 
 /// Where fakecloud's ledgers lie on the nodes; it goes with them.
@@ -91,14 +92,10 @@ impl Cluster {
     /// Creates or finds the cluster and makes it ready for scenarios. Dropped on the way, nothing is left.
     ///
     /// # Errors
-    /// One line: what is missing or failed.
-    pub async fn start(options: &KindOptions, progress: Progress) -> Result<Self, String> {
-        let (tools, engine) = match (Tools::find(), Engine::connect().await) {
-            (Ok(tools), Ok(engine)) => (tools, engine),
-            (Err(tools), Err(engine)) => return Err(format!("{tools}; {engine}")),
-            (Err(lack), _) | (_, Err(lack)) => return Err(lack),
-        };
-        let seed = Seed::from_entropy().map_err(|error| error.to_string())?;
+    /// What is missing or failed.
+    pub async fn start(options: &KindOptions, progress: Progress) -> Result<Self, KindError> {
+        let (tools, engine) = tools_and_engine().await?;
+        let seed = Seed::from_entropy()?;
         let name = match &options.cluster {
             Some(name) => checked(name)?,
             None => format!("{PREFIX}{}", random_suffix(&seed, "cluster")),
@@ -106,7 +103,7 @@ impl Cluster {
         let lock = options.cluster.as_deref().map(Lock::take).transpose()?;
         let exists = !engine.nodes(Some(&name)).await?.is_empty();
         let folder = tempfile::Builder::new().prefix("drydock-kind-").tempdir();
-        let folder = folder.map_err(|error| format!("cannot make a temporary folder: {error}"))?;
+        let folder = folder.map_err(ClusterError::Folder)?;
         let plan = Plan {
             tools,
             engine,
@@ -120,7 +117,7 @@ impl Cluster {
             removal.forget();
         }
         let brought_up = Box::pin(plan.bring_up(options, folder.path(), &progress)).await;
-        let (images, client) = brought_up.map_err(|reason| keep_logs(reason, folder.path(), options, &plan.name))?;
+        let (images, client) = brought_up.map_err(|error| keep_logs(error, folder.path(), options, &plan.name))?;
         let kept = options.keep || options.cluster.is_some();
         if kept {
             removal.forget();
@@ -150,9 +147,10 @@ impl Cluster {
     ///
     /// # Errors
     /// When it is a bare cluster.
-    pub(super) fn images(&self) -> Result<&Images, String> {
-        let bare = || format!("cluster {} was made without images", self.name);
-        self.images.as_ref().ok_or_else(bare)
+    pub(super) fn images(&self) -> Result<&Images, ClusterError> {
+        self.images.as_ref().ok_or_else(|| ClusterError::NoImages {
+            name: self.name.clone(),
+        })
     }
 
     /// Its name.
@@ -163,14 +161,15 @@ impl Cluster {
     /// Ends the session: a cluster that is not kept is deleted; in one that is, what this session made.
     ///
     /// # Errors
-    /// One line with what is left, and the command that removes it.
-    pub async fn end(mut self) -> Result<(), String> {
+    /// What is left, and the command that removes it.
+    pub async fn end(mut self) -> Result<(), KindError> {
         if !self.kept {
             let (progress, mut removal) = (self.progress.clone(), self.removal);
             let what = format!("cluster {} deleted", self.name);
             let removed = tokio::task::spawn_blocking(move || removal.remove());
             return step(&progress, &what, async move {
-                removed.await.map_err(|error| error.to_string())?
+                removed.await.map_err(ClusterError::Deletion)??;
+                Ok(())
             })
             .await;
         }
@@ -189,8 +188,8 @@ impl Cluster {
     /// Tidies up the namespaces of this session that were not yet: those of runs that broke off.
     ///
     /// # Errors
-    /// One line: what is left, and why.
-    pub(super) async fn tidy_up(&self) -> Result<(), String> {
+    /// What is left, and why.
+    pub(super) async fn tidy_up(&self) -> Result<(), KindError> {
         let namespaces = self.namespaces.lock().clone();
         for (namespace, _) in namespaces.iter().filter(|(_, tidied)| !**tidied) {
             self.tidy(namespace).await?;
@@ -201,8 +200,8 @@ impl Cluster {
     /// Takes away everything of a run, and begins to remove its namespace.
     ///
     /// # Errors
-    /// One line: what is left, and why.
-    pub(super) async fn tidy(&self, namespace: &str) -> Result<(), String> {
+    /// What is left, and why.
+    pub(super) async fn tidy(&self, namespace: &str) -> Result<(), KindError> {
         Box::pin(cleanup::tidy(&self.client, namespace)).await?;
         self.note(namespace, true);
         Ok(())
@@ -217,8 +216,8 @@ impl Cluster {
     /// A folder on the cluster's nodes that every pod may write into; the same path on each.
     ///
     /// # Errors
-    /// One line with the engine's reason.
-    pub(super) async fn folder_on_nodes(&self, run: &str) -> Result<String, String> {
+    /// What the engine answers.
+    pub(super) async fn folder_on_nodes(&self, run: &str) -> Result<String, EngineError> {
         let folder = format!("{FOLDER_ON_NODES}/{run}");
         for (_, node) in self.engine.nodes(Some(&self.name)).await? {
             self.engine
@@ -229,29 +228,39 @@ impl Cluster {
     }
 
     /// A folder for files of one run.
-    pub(super) fn files(&self, run: &str) -> Result<PathBuf, String> {
-        let folder = self.folder.path().join(run);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        Ok(folder)
+    pub(super) fn files(&self, run: &str) -> Result<PathBuf, ClusterError> {
+        let path = self.folder.path().join(run);
+        match std::fs::create_dir_all(&path) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(ClusterError::Create { path, source }),
+        }
     }
 }
 
 /// The clusters that were left behind by sessions that were killed: their names.
 ///
 /// # Errors
-/// One line: why that cannot be told.
-pub async fn leftovers() -> Result<Vec<String>, String> {
+/// When the Docker engine does not list them.
+pub async fn leftovers() -> Result<Vec<String>, EngineError> {
     let nodes = Engine::connect().await?.nodes(None).await?;
     let names: BTreeSet<String> = nodes.into_iter().map(|(cluster, _)| cluster).collect();
     Ok(names.into_iter().filter(|name| is_ours(name)).collect())
 }
 
-/// What the stage lacks on this machine: one line, or none.
-pub async fn lacks() -> Option<String> {
+/// What the stage lacks on this machine.
+pub async fn lacks() -> Option<KindError> {
+    tools_and_engine().await.err()
+}
+
+async fn tools_and_engine() -> Result<(Tools, Engine), KindError> {
     match (Tools::find(), Engine::connect().await) {
-        (Ok(_), Ok(_)) => None,
-        (Err(tools), Err(engine)) => Some(format!("{tools}; {engine}")),
-        (Err(lack), _) | (_, Err(lack)) => Some(lack),
+        (Ok(tools), Ok(engine)) => Ok((tools, engine)),
+        (Err(tools), Err(engine)) => Err(KindError::ToolsAndEngine {
+            tools,
+            engine: Box::new(engine),
+        }),
+        (Err(tools), Ok(_)) => Err(tools.into()),
+        (Ok(_), Err(engine)) => Err(engine.into()),
     }
 }
 
@@ -268,18 +277,16 @@ pub(super) fn random_suffix(seed: &Seed, stream: &str) -> String {
 }
 
 /// A name that kind accepts.
-fn checked(name: &str) -> Result<String, String> {
+fn checked(name: &str) -> Result<String, ClusterError> {
     let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if !name.is_empty() && name.len() <= 40 && name.chars().all(letters) && !name.starts_with('-') {
         return Ok(name.to_owned());
     }
-    Err(format!(
-        "--cluster {name:?} is no name of a cluster: use at most 40 lower-case letters, digits and -"
-    ))
+    Err(ClusterError::Name { name: name.to_owned() })
 }
 
 /// Moves the logs of a start that failed to where the person finds them.
-fn keep_logs(reason: String, folder: &Path, options: &KindOptions, name: &str) -> String {
+fn keep_logs(error: KindError, folder: &Path, options: &KindOptions, name: &str) -> KindError {
     let report = options.reports.join(format!("kind-{name}"));
     let mut kept = false;
     for log in ["create.log", "load.log"] {
@@ -288,10 +295,12 @@ fn keep_logs(reason: String, folder: &Path, options: &KindOptions, name: &str) -
             && std::fs::create_dir_all(&report).is_ok()
             && std::fs::copy(&from, report.join(log)).is_ok();
     }
-    if kept {
-        format!("{reason} (logs are in {})", report.display())
-    } else {
-        reason
+    if !kept {
+        return error;
+    }
+    KindError::Logged {
+        source: Box::new(error),
+        logs: report,
     }
 }
 
@@ -312,7 +321,7 @@ impl Plan {
         options: &KindOptions,
         folder: &Path,
         progress: &Progress,
-    ) -> Result<(Option<Images>, kube::Client), String> {
+    ) -> Result<(Option<Images>, kube::Client), KindError> {
         options.images.check(&self.engine).await?;
         let cluster = async {
             if self.exists {
@@ -336,13 +345,17 @@ impl Plan {
             system::keep_off_simulated_nodes(&client).await?;
             return Ok((None, client));
         }
-        let images = step(progress, "images built", Images::build(&options.images, &self.engine));
+        let images = async {
+            let built = step(progress, "images built", Images::build(&options.images, &self.engine)).await;
+            built.map_err(KindError::from)
+        };
         let ((), images) = tokio::try_join!(cluster, images)?;
         step(progress, "images loaded", self.load(&images, folder)).await?;
         let client = self.reached(progress).await?;
         step(progress, "machine API installed", async {
             setup::install_definitions(&client).await?;
-            system::keep_off_simulated_nodes(&client).await
+            system::keep_off_simulated_nodes(&client).await?;
+            Ok::<(), KindError>(())
         })
         .await?;
         if self.exists {
@@ -357,22 +370,26 @@ impl Plan {
     }
 
     /// A client, once the API server answers.
-    async fn reached(&self, progress: &Progress) -> Result<kube::Client, String> {
+    async fn reached(&self, progress: &Progress) -> Result<kube::Client, ClusterError> {
         let (client, version) = self.client().await?;
         progress(&format!("cluster {} is Kubernetes {version}", self.name));
         Ok(client)
     }
 
-    async fn create(&self, options: &KindOptions, folder: &Path) -> Result<(), String> {
+    async fn create(&self, options: &KindOptions, folder: &Path) -> Result<(), KindError> {
         let config = folder.join("cluster.yaml");
-        let written = match &options.config {
+        match &options.config {
             Some(path) => std::fs::copy(path, &config)
                 .map(drop)
-                .map_err(|error| format!("cannot read --kind-config {}: {error}", path.display())),
-            None => std::fs::write(&config, CONFIGURATION)
-                .map_err(|error| format!("cannot write {}: {error}", config.display())),
-        };
-        written?;
+                .map_err(|source| ClusterError::Configuration {
+                    path: path.clone(),
+                    source,
+                })?,
+            None => std::fs::write(&config, CONFIGURATION).map_err(|source| ClusterError::Write {
+                path: config.clone(),
+                source,
+            })?,
+        }
         let mut command = self.kind(["create", "cluster", "--wait", READY_LIMIT]);
         command.extend(arguments([OsStr::new("--config"), config.as_os_str()]));
         command.extend(arguments([OsStr::new("--kubeconfig"), self.kubeconfig.as_os_str()]));
@@ -392,10 +409,11 @@ impl Plan {
             CREATE_LIMIT,
         );
         call.orphans = Some(self.orphans.clone());
-        call.run().await.map(drop)
+        call.run().await?;
+        Ok(())
     }
 
-    async fn find(&self, folder: &Path) -> Result<(), String> {
+    async fn find(&self, folder: &Path) -> Result<(), KindError> {
         let command = self.kind(["get", "kubeconfig"]);
         let text = self
             .call(
@@ -407,10 +425,11 @@ impl Plan {
             )
             .run()
             .await?;
-        crate::plane::private_file(&self.kubeconfig, &text).map(drop)
+        crate::plane::private_file(&self.kubeconfig, &text)?;
+        Ok(())
     }
 
-    async fn load(&self, images: &Images, folder: &Path) -> Result<(), String> {
+    async fn load(&self, images: &Images, folder: &Path) -> Result<(), CallError> {
         let mut command = self.kind(["load", "docker-image"]);
         command.extend([&images.mcm, &images.fakecloud].map(OsString::from));
         self.call("the images cannot be loaded", command, folder, "load.log", LOAD_LIMIT)
@@ -449,24 +468,28 @@ impl Plan {
     }
 
     /// A client, and the version that answers.
-    async fn client(&self) -> Result<(kube::Client, String), String> {
-        let unusable = |error: String| format!("the kubeconfig of cluster {} is not usable: {error}", self.name);
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(|error| unusable(error.to_string()))?;
-        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-            .await
-            .map_err(|error| unusable(error.to_string()))?;
+    async fn client(&self) -> Result<(kube::Client, String), ClusterError> {
+        let name = || self.name.clone();
+        let unusable = |source| ClusterError::Kubeconfig { name: name(), source };
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(unusable)?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let mut config = config.map_err(unusable)?;
         config.default_retry = false;
-        let client = kube::Client::try_from(config).map_err(|error| unusable(error.to_string()))?;
+        let client = kube::Client::try_from(config);
+        let client = client.map_err(|source| ClusterError::Client {
+            name: name(),
+            source: Box::new(source),
+        })?;
         match tokio::time::timeout(REACH_LIMIT, client.apiserver_version()).await {
             Ok(Ok(version)) => Ok((client, version.git_version)),
-            Ok(Err(error)) => Err(format!(
-                "the API server of cluster {} does not answer: {error}",
-                self.name
-            )),
-            Err(_) => Err(format!(
-                "the API server of cluster {} does not answer within {REACH_LIMIT:?}",
-                self.name
-            )),
+            Ok(Err(source)) => Err(ClusterError::Version {
+                name: name(),
+                source: Box::new(source),
+            }),
+            Err(_) => Err(ClusterError::NoAnswer {
+                name: name(),
+                limit: REACH_LIMIT,
+            }),
         }
     }
 }
@@ -480,14 +503,17 @@ struct Lock {
 }
 
 impl Lock {
-    fn take(cluster: &str) -> Result<Self, String> {
+    fn take(cluster: &str) -> Result<Self, ClusterError> {
         let path = std::env::temp_dir().join(format!("drydock-kind-{cluster}.lock"));
-        let file = File::create(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        let file = match File::create(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(ClusterError::Create { path, source }),
+        };
         match file.try_lock() {
             Ok(()) => Ok(Self { path, _file: file }),
-            Err(_) => Err(format!(
-                "the cluster {cluster} is used by another session of drydock: wait for it, or name another cluster"
-            )),
+            Err(_) => Err(ClusterError::InUse {
+                name: cluster.to_owned(),
+            }),
         }
     }
 }
@@ -513,7 +539,7 @@ mod tests {
     fn a_name_that_kind_would_refuse_is_refused_with_the_fix() {
         assert!(checked("mine-1").is_ok());
         for name in ["", "Mine", "-a", &"a".repeat(41)] {
-            assert!(checked(name).unwrap_err().contains("lower-case"), "{name}");
+            assert!(checked(name).unwrap_err().to_string().contains("lower-case"), "{name}");
         }
     }
 
@@ -521,7 +547,7 @@ mod tests {
     fn a_named_cluster_is_used_by_one_session_at_a_time() {
         let name = format!("test-{}", std::process::id());
         let held = Lock::take(&name).unwrap();
-        assert!(Lock::take(&name).unwrap_err().contains("another session"));
+        assert!(Lock::take(&name).unwrap_err().to_string().contains("another session"));
         let path = held.path.clone();
         drop(held);
         assert!(!path.exists());

@@ -58,11 +58,11 @@ pub(super) async fn collect(cluster: &Cluster, namespace: &str) -> BTreeMap<Stri
                     .engine
                     .execute(&node, &command)
                     .await
-                    .unwrap_or_else(|error| error);
+                    .unwrap_or_else(|error| error.to_string());
                 files.insert(format!("cluster/kubelet-{node}.log"), text.into_bytes());
             }
         }
-        Err(error) => drop(files.insert("cluster/nodes.txt".to_owned(), error.into_bytes())),
+        Err(error) => drop(files.insert("cluster/nodes.txt".to_owned(), error.to_string().into_bytes())),
     }
     files
 }

@@ -17,6 +17,93 @@ const BUILD_LIMIT: Duration = Duration::from_secs(60);
 /// The label by which kind marks its nodes with the cluster's name.
 const CLUSTER_LABEL: &str = "io.x-k8s.kind.cluster";
 
+/// How to get an engine.
+const HOW: &str = "start Docker, set DOCKER_HOST, or on Debian run scripts/kubernetes/engine start";
+
+/// What the Docker engine does not do.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It is on another machine.
+    #[error(
+        "DOCKER_HOST={address} is no socket of this machine: kind nodes have to be reachable from here; \
+         use unix:///PATH"
+    )]
+    NoSocket {
+        /// Its address.
+        address: String,
+    },
+    /// There is no connection.
+    #[error("no Docker engine at {address} ({source}): {HOW}")]
+    Connect {
+        /// Its address.
+        address: String,
+        /// Why.
+        source: bollard::errors::Error,
+    },
+    /// The connection fails.
+    #[error("the Docker engine at {address} does not answer ({source}): {HOW}")]
+    Ping {
+        /// Its address.
+        address: String,
+        /// Why.
+        source: bollard::errors::Error,
+    },
+    /// It does not answer in time.
+    #[error("the Docker engine at {address} does not answer within {ANSWER_LIMIT:?}: {HOW}")]
+    NoAnswer {
+        /// Its address.
+        address: String,
+    },
+    /// An image is not built.
+    #[error("the image {image} cannot be built: {source}")]
+    Build {
+        /// The image.
+        image: String,
+        /// Why.
+        source: bollard::errors::Error,
+    },
+    /// An image is not built in time.
+    #[error("the image {image} was not built within {BUILD_LIMIT:?}")]
+    SlowBuild {
+        /// The image.
+        image: String,
+    },
+    /// Containers are not listed.
+    #[error("the Docker engine does not list containers: {0}")]
+    List(#[source] bollard::errors::Error),
+    /// Containers are not listed in time.
+    #[error("the Docker engine did not list containers within {ANSWER_LIMIT:?}")]
+    SlowList,
+    /// A command does not run in a container.
+    #[error("{command} does not run in {container}: {source}")]
+    Execute {
+        /// The command.
+        command: String,
+        /// The container.
+        container: String,
+        /// Why.
+        source: bollard::errors::Error,
+    },
+    /// A command fails in a container.
+    #[error("{command} failed in {container}: {printed}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// The container.
+        container: String,
+        /// What it printed.
+        printed: String,
+    },
+    /// A command does not end in time.
+    #[error("{command} did not end in {container} within {ANSWER_LIMIT:?}")]
+    SlowCommand {
+        /// The command.
+        command: String,
+        /// The container.
+        container: String,
+    },
+}
+
 /// A connection to the engine that DOCKER_HOST names, or to the usual one.
 #[derive(Clone, Debug)]
 pub(super) struct Engine(Docker);
@@ -25,26 +112,20 @@ impl Engine {
     /// Connects, and asks whether it answers.
     ///
     /// # Errors
-    /// One line: which engine does not, and how to get one.
-    pub(super) async fn connect() -> Result<Self, String> {
-        let how = "start Docker, set DOCKER_HOST, or on Debian run scripts/kubernetes/engine start";
+    /// Which engine does not, and how to get one.
+    pub(super) async fn connect() -> Result<Self, EngineError> {
         let address = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
         if !address.starts_with("unix://") {
-            return Err(format!(
-                "DOCKER_HOST={address} is no socket of this machine: kind nodes have to be reachable from here; \
-                 use unix:///PATH"
-            ));
+            return Err(EngineError::NoSocket { address });
         }
-        let docker = Docker::connect_with_host(&address)
-            .map_err(|error| format!("no Docker engine at {address} ({error}): {how}"))?;
+        let docker = match Docker::connect_with_host(&address) {
+            Ok(docker) => docker,
+            Err(source) => return Err(EngineError::Connect { address, source }),
+        };
         match tokio::time::timeout(ANSWER_LIMIT, docker.ping()).await {
             Ok(Ok(_)) => Ok(Self(docker)),
-            Ok(Err(error)) => Err(format!(
-                "the Docker engine at {address} does not answer ({error}): {how}"
-            )),
-            Err(_) => Err(format!(
-                "the Docker engine at {address} does not answer within {ANSWER_LIMIT:?}: {how}"
-            )),
+            Ok(Err(source)) => Err(EngineError::Ping { address, source }),
+            Err(_) => Err(EngineError::NoAnswer { address }),
         }
     }
 
@@ -57,8 +138,8 @@ impl Engine {
     /// Builds an image from a context that has a `Dockerfile`.
     ///
     /// # Errors
-    /// One line with the engine's reason.
-    pub(super) async fn build(&self, image: &str, context: Vec<u8>) -> Result<(), String> {
+    /// What the engine answers.
+    pub(super) async fn build(&self, image: &str, context: Vec<u8>) -> Result<(), EngineError> {
         let options = BuildImageOptionsBuilder::default()
             .dockerfile("Dockerfile")
             .t(image)
@@ -67,15 +148,20 @@ impl Engine {
             .build();
         let body = bollard::body_full(context.into());
         let building = async {
-            let mut told = std::pin::pin!(self.0.build_image(options, None, Some(body)));
-            while let Some(line) = told.next().await {
-                line.map_err(|error| format!("the image {image} cannot be built: {error}"))?;
+            let mut lines = std::pin::pin!(self.0.build_image(options, None, Some(body)));
+            while let Some(line) = lines.next().await {
+                line.map_err(|source| EngineError::Build {
+                    image: image.to_owned(),
+                    source,
+                })?;
             }
             Ok(())
         };
-        tokio::time::timeout(BUILD_LIMIT, building)
-            .await
-            .map_err(|_| format!("the image {image} was not built within {BUILD_LIMIT:?}"))?
+        tokio::time::timeout(BUILD_LIMIT, building).await.unwrap_or_else(|_| {
+            Err(EngineError::SlowBuild {
+                image: image.to_owned(),
+            })
+        })
     }
 
     /// The tags of the images of a repository, the newest first. None when the engine does not tell.
@@ -101,8 +187,8 @@ impl Engine {
     /// The nodes of clusters, as pairs of cluster and container; of one cluster or of all.
     ///
     /// # Errors
-    /// One line with the engine's reason.
-    pub(super) async fn nodes(&self, cluster: Option<&str>) -> Result<Vec<(String, String)>, String> {
+    /// What the engine answers.
+    pub(super) async fn nodes(&self, cluster: Option<&str>) -> Result<Vec<(String, String)>, EngineError> {
         let label = match cluster {
             Some(cluster) => format!("{CLUSTER_LABEL}={cluster}"),
             None => CLUSTER_LABEL.to_owned(),
@@ -114,12 +200,8 @@ impl Engine {
             .build();
         let listed = match tokio::time::timeout(ANSWER_LIMIT, self.0.list_containers(Some(options))).await {
             Ok(Ok(listed)) => listed,
-            Ok(Err(error)) => return Err(format!("the Docker engine does not list containers: {error}")),
-            Err(_) => {
-                return Err(format!(
-                    "the Docker engine did not list containers within {ANSWER_LIMIT:?}"
-                ));
-            }
+            Ok(Err(error)) => return Err(EngineError::List(error)),
+            Err(_) => return Err(EngineError::SlowList),
         };
         let named = listed.into_iter().filter_map(|container| {
             let cluster = container.labels?.get(CLUSTER_LABEL)?.clone();
@@ -132,9 +214,8 @@ impl Engine {
     /// Runs a command in a container to its end, and returns what it printed.
     ///
     /// # Errors
-    /// One line: why it did not run, or what it printed when it failed.
-    pub(super) async fn execute(&self, container: &str, command: &[&str]) -> Result<String, String> {
-        let shown = command.join(" ");
+    /// Why it did not run, or what it printed when it failed.
+    pub(super) async fn execute(&self, container: &str, command: &[&str]) -> Result<String, EngineError> {
         let executing = async {
             let options = CreateExecOptions {
                 attach_stdout: Some(true),
@@ -152,11 +233,21 @@ impl Engine {
             let status = self.0.inspect_exec(&created.id).await?.exit_code;
             Ok::<_, bollard::errors::Error>((printed, status))
         };
-        match tokio::time::timeout(ANSWER_LIMIT, executing).await {
+        let executed = tokio::time::timeout(ANSWER_LIMIT, executing).await;
+        let (command, container) = (command.join(" "), container.to_owned());
+        match executed {
             Ok(Ok((printed, Some(0)))) => Ok(printed),
-            Ok(Ok((printed, _))) => Err(format!("{shown} failed in {container}: {}", printed.trim())),
-            Ok(Err(error)) => Err(format!("{shown} does not run in {container}: {error}")),
-            Err(_) => Err(format!("{shown} did not end in {container} within {ANSWER_LIMIT:?}")),
+            Ok(Ok((printed, _))) => Err(EngineError::Failed {
+                command,
+                container,
+                printed: printed.trim().to_owned(),
+            }),
+            Ok(Err(source)) => Err(EngineError::Execute {
+                command,
+                container,
+                source,
+            }),
+            Err(_) => Err(EngineError::SlowCommand { command, container }),
         }
     }
 }

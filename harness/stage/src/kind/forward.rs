@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::pods::is_ready;
+use crate::ports::PortError;
 
 /// Dropping it closes the port and every connection.
 #[derive(Debug)]
@@ -23,10 +24,10 @@ impl Forward {
     ///
     /// # Errors
     /// When no port is free.
-    pub(super) async fn start(client: kube::Client, namespace: &str, app: &str, port: u16) -> Result<Self, String> {
+    pub(super) async fn start(client: kube::Client, namespace: &str, app: &str, port: u16) -> Result<Self, PortError> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await;
-        let listener = listener.map_err(|error| format!("no port is free: {error}"))?;
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let listener = listener.map_err(PortError::Bind)?;
+        let address = listener.local_addr().map_err(PortError::Bind)?;
         let pods: Api<Pod> = Api::namespaced(client, namespace);
         let list = ListParams::default().labels(&format!("app.kubernetes.io/name={app}"));
         let mut listening = JoinSet::new();
@@ -35,8 +36,8 @@ impl Forward {
             while let Ok((stream, _)) = listener.accept().await {
                 let (pods, list) = (pods.clone(), list.clone());
                 connections.spawn(async move {
-                    if let Err(reason) = carry(stream, &pods, &list, port).await {
-                        tracing::debug!("a connection to {port} ended: {reason}");
+                    if let Err(error) = carry(stream, &pods, &list, port).await {
+                        tracing::debug!("a connection to {port} ended: {error}");
                     }
                 });
                 while connections.try_join_next().is_some() {}
@@ -54,19 +55,30 @@ impl Forward {
     }
 }
 
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+enum ForwardError {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("no pod is ready")]
+    NoPod,
+    #[error("no stream for the port")]
+    NoStream,
+}
+
 /// Carries one connection until either side closes it.
-async fn carry(mut stream: TcpStream, pods: &Api<Pod>, list: &ListParams, port: u16) -> Result<(), String> {
-    let listed = pods.list(list).await.map_err(|error| error.to_string())?;
+async fn carry(mut stream: TcpStream, pods: &Api<Pod>, list: &ListParams, port: u16) -> Result<(), ForwardError> {
+    let listed = pods.list(list).await?;
     let pod = listed.items.iter().find(|pod| is_ready(pod));
     let name = pod
         .and_then(|pod| pod.metadata.name.as_deref())
-        .ok_or("no pod is ready")?;
-    let mut forwarder = pods
-        .portforward(name, &[port])
-        .await
-        .map_err(|error| error.to_string())?;
-    let mut inside = forwarder.take_stream(port).ok_or("no stream for the port")?;
+        .ok_or(ForwardError::NoPod)?;
+    let mut forwarder = pods.portforward(name, &[port]).await?;
+    let mut inside = forwarder.take_stream(port).ok_or(ForwardError::NoStream)?;
     let carried = tokio::io::copy_bidirectional(&mut stream, &mut inside).await;
     forwarder.abort();
-    carried.map(drop).map_err(|error| error.to_string())
+    carried?;
+    Ok(())
 }

@@ -1,14 +1,15 @@
 //! The images of mcm and fakecloud: the programs beside this one, with the libraries that they are linked to and nothing
 //! else.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
-use super::docker::Engine;
+use super::docker::{Engine, EngineError};
 use super::{tar, tools};
-use crate::child::beside;
+use crate::child::{ChildError, beside};
 
 /// How many bytes of the content's hash name an image.
 const TAG_BYTES: usize = 6;
@@ -23,6 +24,54 @@ const DOCKERFILES: [(&str, &str); 2] = [
     ),
 ];
 
+/// Why there is no image of a program.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// A part of `--images` names none.
+    #[error("{part:?} names no image: write mcm=IMAGE,fakecloud=IMAGE")]
+    Syntax {
+        /// The part.
+        part: String,
+    },
+    /// The engine does not have an image that is given.
+    #[error("the Docker engine has no image {image}, which --images names: build it or run docker pull {image}")]
+    NotThere {
+        /// The image.
+        image: String,
+    },
+    /// The programs are not of Linux.
+    #[error("the programs here do not run on Linux: give finished images with --images mcm=IMAGE,fakecloud=IMAGE")]
+    NotLinux,
+    /// The program is not built.
+    #[error(transparent)]
+    Program(#[from] ChildError),
+    /// A file that the image holds cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The libraries of the program cannot be listed.
+    #[error("cannot find the libraries of {program} with ldd: {source}")]
+    Libraries {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A library that the program is linked to is missing.
+    #[error("a library is missing: {line}")]
+    MissingLibrary {
+        /// What `ldd` prints about it.
+        line: String,
+    },
+    /// The engine does not build it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
 /// The images of the two programs. Each is built where it is not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageNames {
@@ -36,13 +85,11 @@ impl ImageNames {
     /// Checks that the engine has the images that are given, from where they are copied to the nodes.
     ///
     /// # Errors
-    /// One line with the first that it does not have, and how to get it.
-    pub(super) async fn check(&self, engine: &Engine) -> Result<(), String> {
+    /// The first that it does not have.
+    pub(super) async fn check(&self, engine: &Engine) -> Result<(), ImageError> {
         for image in [&self.mcm, &self.fakecloud].into_iter().flatten() {
             if !engine.has_image(image).await {
-                return Err(format!(
-                    "the Docker engine has no image {image}, which --images names: build it or run docker pull {image}"
-                ));
+                return Err(ImageError::NotThere { image: image.clone() });
             }
         }
         Ok(())
@@ -50,17 +97,17 @@ impl ImageNames {
 }
 
 impl std::str::FromStr for ImageNames {
-    type Err = String;
+    type Err = ImageError;
 
     /// Reads `mcm=IMAGE,fakecloud=IMAGE`; either may be left out.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ImageError> {
         let mut names = Self::default();
         for part in text.split(',') {
             let image = |image: &str| Some(image.to_owned()).filter(|image| !image.is_empty());
             match part.split_once('=') {
                 Some(("mcm", name)) => names.mcm = image(name),
                 Some(("fakecloud", name)) => names.fakecloud = image(name),
-                _ => return Err(format!("{part:?} names no image: write mcm=IMAGE,fakecloud=IMAGE")),
+                _ => return Err(ImageError::Syntax { part: part.to_owned() }),
             }
         }
         Ok(names)
@@ -78,8 +125,8 @@ impl Images {
     /// Builds what is not given; an image whose content is there already is taken as it is.
     ///
     /// # Errors
-    /// One line: what cannot be built, and what would do instead.
-    pub(super) async fn build(given: &ImageNames, engine: &Engine) -> Result<Self, String> {
+    /// What cannot be built, and what would do instead.
+    pub(super) async fn build(given: &ImageNames, engine: &Engine) -> Result<Self, ImageError> {
         if let ImageNames {
             mcm: Some(mcm),
             fakecloud: Some(fakecloud),
@@ -104,7 +151,7 @@ impl Images {
 }
 
 /// Builds one image, named by its content.
-async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, String> {
+async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, ImageError> {
     let mut context = vec![("Dockerfile".to_owned(), 0o644, dockerfile.as_bytes().to_vec())];
     for (path, content) in files(name, &beside(name)?).await? {
         context.push((format!("root/{path}"), 0o755, content));
@@ -126,21 +173,26 @@ async fn build(name: &str, dockerfile: &str, engine: &Engine) -> Result<String, 
 /// What an image of a program holds: the program, and the libraries that it is linked to; by path.
 ///
 /// # Errors
-/// One line: what cannot be read.
-pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+/// What cannot be read.
+pub async fn files(name: &str, program: &Path) -> Result<Vec<(String, Vec<u8>)>, ImageError> {
     if !cfg!(target_os = "linux") {
-        return Err(
-            "the programs here do not run on Linux: give finished images with --images mcm=IMAGE,fakecloud=IMAGE"
-                .to_owned(),
-        );
+        return Err(ImageError::NotLinux);
     }
-    let read = |path: &Path| std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| ImageError::Read {
+            path: path.to_owned(),
+            source,
+        })
+    };
     let mut files = vec![(
         name.to_owned(),
         stripped(program).await.map_or_else(|| read(program), Ok)?,
     )];
     let linked = tools::output(Command::new("ldd").arg(program).env("LC_ALL", "C")).await;
-    let linked = linked.map_err(|error| format!("cannot find the libraries of {name} with ldd: {error}"))?;
+    let linked = linked.map_err(|source| ImageError::Libraries {
+        program: name.to_owned(),
+        source,
+    })?;
     for library in libraries(&String::from_utf8_lossy(&linked.stdout))? {
         files.push((library.trim_start_matches('/').to_owned(), read(Path::new(&library))?));
     }
@@ -157,12 +209,12 @@ async fn stripped(program: &Path) -> Option<Vec<u8>> {
 }
 
 /// The paths that `ldd` prints: none of a program that is linked statically.
-fn libraries(printed: &str) -> Result<Vec<String>, String> {
+fn libraries(printed: &str) -> Result<Vec<String>, ImageError> {
     let mut paths = Vec::new();
     for line in printed.lines().map(str::trim) {
         let place = line.split_once(" => ").map_or(line, |(_, place)| place);
         if place == "not found" {
-            return Err(format!("a library is missing: {line}"));
+            return Err(ImageError::MissingLibrary { line: line.to_owned() });
         }
         let path = place.split(" (").next().unwrap_or_default();
         if path.starts_with('/') {
@@ -197,7 +249,7 @@ mod tests {
         let names: ImageNames = "mcm=a/mcm:1,fakecloud=b".parse().unwrap();
         assert_eq!(names.mcm.as_deref(), Some("a/mcm:1"));
         assert_eq!(names.fakecloud.as_deref(), Some("b"));
-        assert!("mcn=a".parse::<ImageNames>().unwrap_err().contains("mcn=a"));
+        assert!("mcn=a".parse::<ImageNames>().unwrap_err().to_string().contains("mcn=a"));
     }
 
     #[test]
@@ -210,7 +262,7 @@ mod tests {
             ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/ld-linux-x86-64.so.2"]
         );
         assert_eq!(libraries("\tstatically linked\n").unwrap(), Vec::<String>::new());
-        let missing = libraries("\tlibodd.so.1 => not found\n").unwrap_err();
+        let missing = libraries("\tlibodd.so.1 => not found\n").unwrap_err().to_string();
         assert!(missing.contains("libodd.so.1"), "{missing}");
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::images::Images;
 use super::pods::{FAKECLOUD, MCM};
-use crate::deploy;
+use crate::deploy::{self, DeployError};
 
 const MCM_FILE: (&str, &str) = (
     "deploy/machine-controller-manager.yaml",
@@ -43,7 +43,7 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// When a file of `deploy/` is not what this module expects.
-    pub(super) fn cloud(&self) -> Result<Vec<Value>, String> {
+    pub(super) fn cloud(&self) -> Result<Vec<Value>, DeployError> {
         let mut objects = self.read(FAKECLOUD_FILE.0, FAKECLOUD_FILE.1)?;
         object(&mut objects, "ConfigMap", FAKECLOUD)?["data"]["fakecloud.yaml"] = json!(self.cloud);
         objects.retain(|object| object["kind"] != "PersistentVolumeClaim");
@@ -52,9 +52,10 @@ impl Settings<'_> {
         let volumes = deployment.pointer_mut("/spec/template/spec/volumes");
         let volumes = volumes.and_then(Value::as_array_mut).into_iter().flatten();
         let mut claims = volumes.filter(|volume| volume.get("persistentVolumeClaim").is_some());
-        let ledger = claims
-            .next()
-            .ok_or("the Deployment fakecloud has no volume of a claim")?;
+        let ledger = claims.next().ok_or(DeployError::NoPart {
+            object: "the Deployment fakecloud",
+            part: "volume of a claim",
+        })?;
         *ledger = json!({ "name": ledger["name"], "hostPath": { "path": self.ledger, "type": "Directory" } });
         objects.extend(self.read(NETWORK_FILE.0, NETWORK_FILE.1)?);
         Ok(objects)
@@ -64,7 +65,7 @@ impl Settings<'_> {
     ///
     /// # Errors
     /// When a file of `deploy/` is not what this module expects.
-    pub(super) fn mcm(&self) -> Result<Vec<Value>, String> {
+    pub(super) fn mcm(&self) -> Result<Vec<Value>, DeployError> {
         let mut objects = self.read(MCM_FILE.0, MCM_FILE.1)?;
         let deployment = object(&mut objects, "Deployment", MCM)?;
         deployment["spec"]["replicas"] = json!(self.replicas);
@@ -72,7 +73,7 @@ impl Settings<'_> {
         Ok(objects)
     }
 
-    fn read(&self, file: &str, content: &str) -> Result<Vec<Value>, String> {
+    fn read(&self, file: &str, content: &str) -> Result<Vec<Value>, DeployError> {
         let mut objects = deploy::read(file, content)?;
         objects
             .iter_mut()
@@ -81,22 +82,31 @@ impl Settings<'_> {
     }
 }
 
-fn object<'a>(objects: &'a mut [Value], kind: &str, name: &str) -> Result<&'a mut Value, String> {
+fn object<'a>(objects: &'a mut [Value], kind: &str, name: &str) -> Result<&'a mut Value, DeployError> {
     let found = objects
         .iter_mut()
         .find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-    found.ok_or_else(|| format!("deploy/ has no {kind} {name}"))
+    found.ok_or_else(|| DeployError::NoObject {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+    })
 }
 
 /// Sets image and further flags of a Deployment's only container. The image is on the nodes already.
-fn container(deployment: &mut Value, image: &str, flags: &[String]) -> Result<(), String> {
+fn container(deployment: &mut Value, image: &str, flags: &[String]) -> Result<(), DeployError> {
     let container = deployment
         .pointer_mut("/spec/template/spec/containers/0")
-        .ok_or("a Deployment of deploy/ has no container")?;
+        .ok_or(DeployError::NoPart {
+            object: "a Deployment of deploy/",
+            part: "container",
+        })?;
     container["image"] = json!(image);
     container["imagePullPolicy"] = json!("Never");
     let arguments = container["args"].as_array_mut();
-    let arguments = arguments.ok_or("a container of deploy/ has no arguments")?;
+    let arguments = arguments.ok_or(DeployError::NoPart {
+        object: "a container of deploy/",
+        part: "arguments",
+    })?;
     arguments.extend(flags.iter().map(|flag| json!(flag)));
     Ok(())
 }

@@ -6,7 +6,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 
-use crate::objects::{is_of_our_cloud, remove_node, told};
+use super::KindError;
+use super::error::ClusterError;
+use crate::objects::{ObjectError, cannot_read, is_of_our_cloud, remove_node};
 
 /// How many times Nodes are looked for. Who wrote them has ended, so the second look finds none.
 const LOOKS: usize = 5;
@@ -14,8 +16,8 @@ const LOOKS: usize = 5;
 /// Removes the Nodes of our cloud, with what is on them, until a look finds none.
 ///
 /// # Errors
-/// One line, also when there are Nodes each time.
-pub(super) async fn sweep(client: &kube::Client) -> Result<(), String> {
+/// Also when there are Nodes each time.
+pub(super) async fn sweep(client: &kube::Client) -> Result<(), KindError> {
     let mut swept = BTreeSet::new();
     for _ in 0..LOOKS {
         let found = ours(client).await?;
@@ -27,41 +29,25 @@ pub(super) async fn sweep(client: &kube::Client) -> Result<(), String> {
             swept.insert(node.name_any());
         }
     }
-    Err(told_to_remove(
-        &swept,
-        "are written again whenever they are deleted: end the fakecloud that does so",
-    ))
+    Err(ClusterError::NodesComeBack { nodes: swept }.into())
 }
 
 /// Refuses a cluster that has a Node of our cloud: a machine would find it in the place of its own.
 ///
 /// # Errors
-/// One line with the Nodes, and the command that removes them.
-pub(super) async fn none_is_there(client: &kube::Client) -> Result<(), String> {
+/// The Nodes, and the command that removes them.
+pub(super) async fn none_is_there(client: &kube::Client) -> Result<(), KindError> {
     let found: BTreeSet<String> = ours(client).await?.iter().map(ResourceExt::name_any).collect();
     if found.is_empty() {
         return Ok(());
     }
-    Err(told_to_remove(
-        &found,
-        "of another fakecloud are in the cluster: end it if it still runs",
-    ))
+    Err(ClusterError::OtherNodes { nodes: found }.into())
 }
 
-async fn ours(client: &kube::Client) -> Result<Vec<Node>, String> {
+async fn ours(client: &kube::Client) -> Result<Vec<Node>, ObjectError> {
     let listed = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
-    let listed = listed.map_err(told("nodes"))?;
+    let listed = listed.map_err(cannot_read("nodes"))?;
     Ok(listed.into_iter().filter(is_of_our_cloud).collect())
-}
-
-/// A sentence about Nodes, with the command that removes them.
-fn told_to_remove(nodes: &BTreeSet<String>, what: &str) -> String {
-    let names: Vec<&str> = nodes.iter().map(String::as_str).collect();
-    format!(
-        "the Nodes {} {what}, then remove them with: kubectl delete node {}",
-        names.join(", "),
-        names.join(" ")
-    )
 }
 
 #[cfg(test)]
@@ -158,11 +144,11 @@ mod tests {
     #[tokio::test]
     async fn a_node_that_comes_back_each_time_is_named_with_what_to_do() {
         let (server, client) = server();
-        let told = sweep(&beside_a_fakecloud(server, client, usize::MAX))
+        let error = sweep(&beside_a_fakecloud(server, client, usize::MAX))
             .await
             .unwrap_err();
         assert_eq!(
-            told,
+            error.to_string(),
             "the Nodes back are written again whenever they are deleted: end the fakecloud that does so, then remove them with: \
              kubectl delete node back"
         );
@@ -177,7 +163,7 @@ mod tests {
             create_node(&client, name, "fakecloud://local/vm-").await;
         }
         assert_eq!(
-            none_is_there(&client).await.unwrap_err(),
+            none_is_there(&client).await.unwrap_err().to_string(),
             "the Nodes md-a-1, md-a-2 of another fakecloud are in the cluster: end it if it still runs, then remove them with: \
              kubectl delete node md-a-1 md-a-2"
         );

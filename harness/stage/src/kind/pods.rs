@@ -16,8 +16,9 @@ use parking_lot::Mutex;
 use scenario::step::ProcessAction;
 use serde_json::json;
 
-use super::docker::Engine;
-use crate::{LEASE, holder_among, leader};
+use super::KindError;
+use super::docker::{Engine, EngineError};
+use crate::{LeaderError, holder_among, leader};
 
 /// The Deployment of mcm, and the label of its pods.
 pub(super) const MCM: &str = "machine-controller-manager";
@@ -33,6 +34,66 @@ const GRACE: u32 = 1;
 const GONE_LIMIT: Duration = Duration::from_secs(60);
 /// The label that tells which Deployment a pod is of.
 const APP: &str = "app.kubernetes.io/name";
+
+/// Why pods do not do what a step asks for.
+#[derive(Debug, thiserror::Error)]
+pub enum PodError {
+    /// They are not ready in time.
+    #[error("{wanted} of {app} are not ready after {READY_LIMIT:?}: {states}")]
+    NotReady {
+        /// How many there should be.
+        wanted: u32,
+        /// The program.
+        app: String,
+        /// What each pod waits for.
+        states: String,
+    },
+    /// The program has no replicas of which one leads.
+    #[error("{app} has no leader: kill it")]
+    NoLeader {
+        /// The program.
+        app: String,
+    },
+    /// The pods of a program are not listed.
+    #[error("cannot list the pods of {app}: {source}")]
+    List {
+        /// The program.
+        app: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The Deployment of a program is not changed.
+    #[error("cannot change the Deployment {app}: {source}")]
+    Change {
+        /// The program.
+        app: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The ReplicaSet controller does not see in time that a program is to have no pods.
+    #[error("the ReplicaSets of {app} still create pods {GONE_LIMIT:?} after it was scaled to 0")]
+    NotScaled {
+        /// The program.
+        app: String,
+    },
+    /// A pod is not deleted.
+    #[error("cannot delete the pod {pod}: {source}")]
+    Delete {
+        /// The pod.
+        pod: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// Pods are not gone in time.
+    #[error("pods are not gone {GONE_LIMIT:?} after they were deleted: {pods}")]
+    NotGone {
+        /// The pods.
+        pods: String,
+    },
+    /// The containers of a pod are not killed.
+    #[error(transparent)]
+    Kill(#[from] EngineError),
+}
 
 /// Pods of both programs in one namespace.
 pub(super) struct Pods {
@@ -68,8 +129,8 @@ impl Pods {
     /// Waits until as many pods of a program are ready as there are to be, those not counted that were ended.
     ///
     /// # Errors
-    /// After a minute: one line that says what each pod waits for.
-    pub(super) async fn ready(&self, app: &str) -> Result<(), String> {
+    /// After a minute, with what each pod waits for.
+    pub(super) async fn ready(&self, app: &str) -> Result<(), PodError> {
         let wanted = self.wanted(app);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
         let mut events = watcher(self.api.clone(), config).default_backoff().boxed();
@@ -92,48 +153,47 @@ impl Pods {
         if tokio::time::timeout(READY_LIMIT, waiting).await.is_ok() {
             return Ok(());
         }
-        let lacks: Vec<String> = pods.values().map(state).collect();
-        Err(format!(
-            "{wanted} of {app} are not ready after {READY_LIMIT:?}: {}",
-            if lacks.is_empty() {
-                "no pod was created".to_owned()
-            } else {
-                lacks.join("; ")
-            }
-        ))
+        let states: Vec<String> = pods.values().map(state).collect();
+        Err(PodError::NotReady {
+            wanted,
+            app: app.to_owned(),
+            states: match states.is_empty() {
+                true => "no pod was created".to_owned(),
+                false => states.join("; "),
+            },
+        })
     }
 
     /// Performs a step on a program.
-    pub(super) async fn perform(&mut self, app: &str, action: ProcessAction) -> Result<(), String> {
+    pub(super) async fn perform(&mut self, app: &str, action: ProcessAction) -> Result<(), KindError> {
         match action {
-            ProcessAction::Start => self.start(app).await,
-            ProcessAction::Kill => self.end(app).await,
+            ProcessAction::Start => self.start(app).await?,
+            ProcessAction::Kill => self.end(app).await?,
             ProcessAction::Restart => {
                 self.end(app).await?;
-                self.start(app).await
+                self.start(app).await?;
             }
-            ProcessAction::KillLeader if app != MCM => Err(format!("{app} has no leader: kill it")),
+            ProcessAction::KillLeader if app != MCM => return Err(PodError::NoLeader { app: app.to_owned() }.into()),
             ProcessAction::KillLeader => {
                 let holder = leader(&self.client, &self.namespace, &self.clock).await?;
                 let pods = self.list(app).await?;
                 let names = pods.iter().filter_map(|pod| pod.metadata.name.as_deref());
                 let pod = holder_among(&holder, names).and_then(|index| pods.get(index));
-                let pod = pod.ok_or_else(|| {
-                    format!(
-                        "the Lease {}/{LEASE} is held by {holder:?}, which is none of the pods",
-                        self.namespace
-                    )
+                let pod = pod.ok_or_else(|| LeaderError::NoPod {
+                    namespace: self.namespace.clone(),
+                    holder: holder.clone(),
                 })?;
                 self.kill(std::slice::from_ref(pod)).await?;
-                remove(&self.api, std::slice::from_ref(pod)).await
+                remove(&self.api, std::slice::from_ref(pod)).await?;
             }
             ProcessAction::RollingRestart => {
                 let pods = self.list(app).await?;
                 self.ended.extend(pods.iter().map(uid));
                 self.renew_template(app).await?;
-                self.ready(app).await
+                self.ready(app).await?;
             }
         }
+        Ok(())
     }
 
     /// Returns, with a sentence, when a container ends by itself.
@@ -168,29 +228,32 @@ impl Pods {
     }
 
     /// The pods of a program, those that this session ended not counted.
-    async fn list(&self, app: &str) -> Result<Vec<Pod>, String> {
+    async fn list(&self, app: &str) -> Result<Vec<Pod>, PodError> {
         let listed = self
             .api
             .list(&ListParams::default().labels(&format!("{APP}={app}")))
             .await;
-        let listed = listed.map_err(|error| format!("cannot list the pods of {app}: {error}"))?;
+        let listed = listed.map_err(|source| PodError::List {
+            app: app.to_owned(),
+            source: Box::new(source),
+        })?;
         Ok(listed.items.into_iter().filter(|pod| !self.has_ended(pod)).collect())
     }
 
     /// Ends the processes of pods without notice: SIGKILL to each, on its node.
-    async fn kill(&mut self, pods: &[Pod]) -> Result<(), String> {
+    async fn kill(&mut self, pods: &[Pod]) -> Result<(), EngineError> {
         self.ended.extend(pods.iter().map(uid));
         kill(&self.engine, pods).await
     }
 
     /// Has as many pods of a program as there are to be.
-    async fn start(&self, app: &str) -> Result<(), String> {
+    async fn start(&self, app: &str) -> Result<(), PodError> {
         self.scale(app, self.wanted(app)).await?;
         self.ready(app).await
     }
 
     /// Has the Deployment begin a new ReplicaSet, as `kubectl rollout restart` does.
-    async fn renew_template(&self, app: &str) -> Result<(), String> {
+    async fn renew_template(&self, app: &str) -> Result<(), PodError> {
         let restarted = json!({ "kubectl.kubernetes.io/restartedAt": self.clock.now().to_string() });
         let template = json!({ "metadata": { "annotations": restarted } });
         self.patch(app, &json!({ "spec": { "template": template } })).await
@@ -199,7 +262,7 @@ impl Pods {
     /// Ends all pods of a program without notice, and lets it have none: also those with which a ReplicaSet replaces a killed
     /// pod before its controller sees that it is to have none. The next start gets a ReplicaSet of its own, so that
     /// [`Self::trouble`] can ignore all pods of the ended ones.
-    async fn end(&mut self, app: &str) -> Result<(), String> {
+    async fn end(&mut self, app: &str) -> Result<(), PodError> {
         let pods = self.list(app).await?;
         self.kill(&pods).await?;
         self.scale(app, 0).await?;
@@ -213,7 +276,7 @@ impl Pods {
 
     /// Waits until the ReplicaSet controller has seen that a program is to have no pods, and so creates no more. Returns the
     /// uids of its ReplicaSets.
-    async fn without_pods(&self, app: &str) -> Result<BTreeSet<String>, String> {
+    async fn without_pods(&self, app: &str) -> Result<BTreeSet<String>, PodError> {
         let api: Api<ReplicaSet> = Api::namespaced(self.client.clone(), &self.namespace);
         let config = watcher::Config::default().labels(&format!("{APP}={app}"));
         let mut events = watcher(api, config).default_backoff().boxed();
@@ -237,9 +300,7 @@ impl Pods {
             }
         };
         let waited = tokio::time::timeout(GONE_LIMIT, waiting).await;
-        waited.map_err(|_| {
-            format!("the ReplicaSets of {app} still create pods {GONE_LIMIT:?} after it was scaled to 0")
-        })?;
+        waited.map_err(|_| PodError::NotScaled { app: app.to_owned() })?;
         Ok(sets.into_keys().collect())
     }
 
@@ -248,18 +309,19 @@ impl Pods {
         if app == MCM { self.replicas } else { 1 }
     }
 
-    async fn scale(&self, app: &str, replicas: u32) -> Result<(), String> {
+    async fn scale(&self, app: &str, replicas: u32) -> Result<(), PodError> {
         self.patch(app, &json!({ "spec": { "replicas": replicas } })).await
     }
 
-    async fn patch(&self, app: &str, change: &serde_json::Value) -> Result<(), String> {
+    async fn patch(&self, app: &str, change: &serde_json::Value) -> Result<(), PodError> {
         let patched = self
             .deployments
             .patch(app, &PatchParams::default(), &Patch::Merge(change))
             .await;
-        patched
-            .map(drop)
-            .map_err(|error| format!("cannot change the Deployment {app}: {error}"))
+        patched.map(drop).map_err(|source| PodError::Change {
+            app: app.to_owned(),
+            source: Box::new(source),
+        })
     }
 
     /// The end of the log of a container that ended.
@@ -288,15 +350,20 @@ pub(super) fn of_both() -> String {
 /// Deletes pods and waits until the last container of each has ended. Those that are gone are fine.
 ///
 /// # Errors
-/// One line: a refusal, or after a minute the pods whose containers may still run.
-pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), String> {
+/// A refusal, or after a minute the pods whose containers may still run.
+pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), PodError> {
     let soon = DeleteParams::default().grace_period(GRACE);
     for pod in pods {
         let name = pod.name_any();
         match api.delete(&name, &soon).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => return Err(format!("cannot delete the pod {name}: {error}")),
+            Err(source) => {
+                return Err(PodError::Delete {
+                    pod: name,
+                    source: Box::new(source),
+                });
+            }
         }
     }
     let left = Mutex::new(pods.iter().map(ResourceExt::name_any).collect::<BTreeSet<_>>());
@@ -308,10 +375,9 @@ pub(super) async fn remove(api: &Api<Pod>, pods: &[Pod]) -> Result<(), String> {
         return Ok(());
     }
     let left = left.into_inner();
-    Err(format!(
-        "pods are not gone {GONE_LIMIT:?} after they were deleted: {}",
-        left.into_iter().collect::<Vec<_>>().join(", ")
-    ))
+    Err(PodError::NotGone {
+        pods: left.into_iter().collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// Waits until a pod is gone.
@@ -326,7 +392,7 @@ async fn gone(api: &Api<Pod>, pod: &Pod) {
 }
 
 /// Sends SIGKILL to all containers of `pods`. One that has ended is fine.
-async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
+async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), EngineError> {
     let containers = pods.iter().flat_map(|pod| {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
         statuses(pod).filter_map(move |status| {
@@ -347,12 +413,18 @@ async fn kill(engine: &Engine, pods: &[Pod]) -> Result<(), String> {
             &id,
         ];
         match engine.execute(&node, &command).await {
-            Err(reason) if !reason.contains("not found") && !reason.contains("already finished") => Err(reason),
+            Err(error) if !has_ended_already(&error) => Err(error),
             _ => Ok(()),
         }
     }))
     .await
     .map(drop)
+}
+
+/// Whether a container was not killed because it does not run any more.
+fn has_ended_already(error: &EngineError) -> bool {
+    let error = error.to_string();
+    error.contains("not found") || error.contains("already finished")
 }
 
 /// Whether a ReplicaSet is to have pods, or its controller may not have seen yet that it is to have none.
@@ -458,7 +530,10 @@ mod tests {
     async fn a_pod_whose_kubelet_keeps_it_is_named_after_the_limit() {
         let (api, pods) = bound(&["a", "b"]).await;
         let (removed, ()) = tokio::join!(remove(&api, &pods), let_go(&api, "a"));
-        assert_eq!(removed.unwrap_err(), "pods are not gone 60s after they were deleted: b");
+        assert_eq!(
+            removed.unwrap_err().to_string(),
+            "pods are not gone 60s after they were deleted: b"
+        );
     }
 
     #[rstest]

@@ -12,11 +12,11 @@ pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 ///
 /// # Errors
 /// Those of `work`.
-pub(super) async fn step<T>(
+pub(super) async fn step<T, E>(
     progress: &Progress,
     what: &str,
-    work: impl Future<Output = Result<T, String>>,
-) -> Result<T, String> {
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let clock = Clock::wall();
     let started = clock.now();
     let done = work.await?;

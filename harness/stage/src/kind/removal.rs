@@ -1,15 +1,15 @@
 //! The end of a cluster that this process created: nothing of it is left, whatever ends the process in order.
 
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use clock::Clock;
 use judge::evaluate::between;
 
+use super::error::{ClusterError, DeleteError};
 use super::tools::{Orphans, Tools, last_words};
 
 /// How long a deletion may take.
@@ -51,36 +51,33 @@ impl Removal {
     /// Deletes the cluster now.
     ///
     /// # Errors
-    /// One line with what is left and the command that removes it.
-    pub(super) fn remove(&mut self) -> Result<(), String> {
+    /// What is left, and the command that removes it.
+    pub(super) fn remove(&mut self) -> Result<(), ClusterError> {
         let Some(target) = self.0.take() else {
             return Ok(());
         };
-        let left = format!(
-            "the cluster {0} is left; remove it with: kind delete cluster --name {0}",
-            target.cluster
-        );
+        let name = target.cluster.clone();
         let (done, ended) = mpsc::channel();
         std::thread::spawn(move || done.send(target.delete()));
         match ended.recv_timeout(LIMIT) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(reason)) => Err(format!("{left} ({reason})")),
-            Err(_) => Err(format!("{left} (it was not deleted within {LIMIT:?})")),
+            Ok(Err(source)) => Err(ClusterError::Left { name, source }),
+            Err(_) => Err(ClusterError::SlowDeletion { name, limit: LIMIT }),
         }
     }
 }
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        if let Err(reason) = self.remove() {
-            eprintln!("drydock: {reason}");
+        if let Err(error) = self.remove() {
+            eprintln!("drydock: {error}");
         }
     }
 }
 
 impl Target {
     /// kind deletes the nodes that it knows; a creation that was killed may have left another one.
-    fn delete(&self) -> Result<(), String> {
+    fn delete(&self) -> Result<(), DeleteError> {
         self.outlast_creation();
         let mut delete = Command::new(&self.tools.kind);
         delete.args(["delete", "cluster", "--name", &self.cluster, "--kubeconfig"]);
@@ -105,7 +102,7 @@ impl Target {
     }
 
     /// Removes the containers that are nodes of the cluster, and says whether there were any.
-    fn remove_nodes(&self) -> Result<bool, String> {
+    fn remove_nodes(&self) -> Result<bool, DeleteError> {
         let label = format!("label=io.x-k8s.kind.cluster={}", self.cluster);
         let nodes = self.call(Command::new(&self.tools.docker).args(["ps", "-aq", "--filter", &label]))?;
         let nodes: Vec<&str> = nodes.split_whitespace().collect();
@@ -117,16 +114,17 @@ impl Target {
     }
 
     /// Runs a program that a terminal's Ctrl-C does not reach.
-    fn call(&self, command: &mut Command) -> Result<String, String> {
-        let output: io::Result<Output> = command
+    fn call(&self, command: &mut Command) -> Result<String, DeleteError> {
+        let output = command
             .env("PATH", &self.tools.path)
             .stdin(Stdio::null())
             .process_group(0)
-            .output();
-        match output {
-            Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            Ok(output) => Err(last_words(&String::from_utf8_lossy(&output.stderr))),
-            Err(error) => Err(error.to_string()),
+            .output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
+        Err(DeleteError::Failed {
+            words: last_words(&String::from_utf8_lossy(&output.stderr)),
+        })
     }
 }

@@ -13,11 +13,12 @@ use scenario::job::Job;
 use super::cleanup::RUN_LABEL;
 use super::cluster::{Cluster, random_suffix};
 use super::collect::collect;
-use super::nodes;
+use super::error::ClusterError;
 use super::progress::step;
 use super::world::{Plan, World};
+use super::{KindError, nodes};
 use crate::result::StageResult;
-use crate::{NAMESPACE, Performer, Stage, setup};
+use crate::{NAMESPACE, Performer, Stage, StageError, setup};
 
 /// The longest part of a scenario's name in the name of its namespace.
 const NAME_LIMIT: usize = 40;
@@ -29,8 +30,8 @@ impl Cluster {
         let scenario = &job.plan.scenario;
         let suffix = random_suffix(&self.seed, &format!("run {} {}", scenario.name, job.plan.seed));
         let namespace = namespace_of(&scenario.name, &suffix);
-        if let Err(reason) = self.make_room(&namespace).await {
-            return StageResult::new(Err(reason), BTreeMap::new());
+        if let Err(error) = self.make_room(&namespace).await {
+            return StageResult::new(Err(error.into()), BTreeMap::new());
         }
         let outcome = self.perform(&namespace, job, performer).await;
         let failed = !matches!(&outcome, Ok(outcome) if outcome.failure.is_none());
@@ -45,10 +46,15 @@ impl Cluster {
             self.tidy(&namespace),
         )
         .await;
-        StageResult::new(outcome, logs).tidied(tidied)
+        StageResult::new(outcome.map_err(StageError::from), logs).tidied(tidied.map_err(StageError::from))
     }
 
-    async fn perform(&self, namespace: &str, job: &Job, performer: &impl Performer) -> Result<ScenarioOutcome, String> {
+    async fn perform(
+        &self,
+        namespace: &str,
+        job: &Job,
+        performer: &impl Performer,
+    ) -> Result<ScenarioOutcome, KindError> {
         let cloud = &job.plan.scenario.world.cloud;
         let replicas = job.plan.scenario.world.replicas;
         let mut world = self.deploy(namespace, cloud, replicas, job.plan.seed).await?;
@@ -59,15 +65,15 @@ impl Cluster {
     /// Deploys a world to play with. It ends with the cluster, or with [`Cluster::end`] where the cluster is kept.
     ///
     /// # Errors
-    /// One line: what was refused or did not come up.
-    pub async fn up(&self) -> Result<Up, String> {
+    /// What was refused or did not come up.
+    pub async fn up(&self) -> Result<Up, KindError> {
         self.make_room(NAMESPACE).await?;
         let world = self.deploy(NAMESPACE, &Cloud::default(), 0, 1).await?;
         setup::install_fixtures(&self.client, NAMESPACE).await?;
         Ok(Up(world))
     }
 
-    async fn deploy(&self, namespace: &str, cloud: &Cloud, replicas: u32, seed: u64) -> Result<World, String> {
+    async fn deploy(&self, namespace: &str, cloud: &Cloud, replicas: u32, seed: u64) -> Result<World, KindError> {
         let plan = Plan {
             namespace,
             cloud,
@@ -83,7 +89,7 @@ impl Cluster {
     }
 
     /// Makes a namespace in a cluster in which nothing else is at work.
-    async fn make_room(&self, name: &str) -> Result<(), String> {
+    async fn make_room(&self, name: &str) -> Result<(), KindError> {
         self.tidy_up().await?;
         nodes::none_is_there(&self.client).await?;
         self.note(name, false);
@@ -98,9 +104,11 @@ impl Cluster {
         let created = Api::all(self.client.clone())
             .create(&PostParams::default(), &namespace)
             .await;
-        created
-            .map(drop)
-            .map_err(|error| format!("cannot create the namespace {name}: {error}"))
+        created.map_err(|source| ClusterError::CreateNamespace {
+            namespace: name.to_owned(),
+            source: Box::new(source),
+        })?;
+        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use super::error::ClusterError;
+
 /// The namespaces that kind fills.
 const NAMESPACES: [&str; 2] = ["kube-system", "local-path-storage"];
 
@@ -12,26 +14,28 @@ const NAMESPACES: [&str; 2] = ["kube-system", "local-path-storage"];
 /// run and not work.
 ///
 /// # Errors
-/// One line that names the object.
-pub(super) async fn keep_off_simulated_nodes(client: &kube::Client) -> Result<(), String> {
+/// [`ClusterError::System`].
+pub(super) async fn keep_off_simulated_nodes(client: &kube::Client) -> Result<(), ClusterError> {
     let parameters = PatchParams::default();
     let patch = Patch::Strategic(affinity());
     for namespace in NAMESPACES {
-        let cannot =
-            |what: &str, error: kube::Error| format!("cannot keep {namespace}/{what} off simulated nodes: {error}");
+        let cannot = |name: &str, source| ClusterError::System {
+            object: format!("{namespace}/{name}"),
+            source,
+        };
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         let listed = deployments.list(&ListParams::default()).await;
-        for deployment in listed.map_err(|error| cannot("", error))?.items {
+        for deployment in listed.map_err(|error| cannot("", Box::new(error)))?.items {
             let name = deployment.metadata.name.unwrap_or_default();
             let patched = deployments.patch(&name, &parameters, &patch).await;
-            patched.map_err(|error| cannot(&name, error))?;
+            patched.map_err(|error| cannot(&name, Box::new(error)))?;
         }
         let daemons: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
         let listed = daemons.list(&ListParams::default()).await;
-        for daemon in listed.map_err(|error| cannot("", error))?.items {
+        for daemon in listed.map_err(|error| cannot("", Box::new(error)))?.items {
             let name = daemon.metadata.name.unwrap_or_default();
             let patched = daemons.patch(&name, &parameters, &patch).await;
-            patched.map_err(|error| cannot(&name, error))?;
+            patched.map_err(|error| cannot(&name, Box::new(error)))?;
         }
     }
     Ok(())

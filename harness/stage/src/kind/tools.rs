@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,64 @@ const LAST_LINES: usize = 3;
 /// How long this process waits for a Ctrl-C that struck a program which it had just begun.
 const STRUCK: Duration = Duration::from_secs(1);
 
+/// The programs that are missing, and how to get them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingTools {
+    /// kind.
+    #[error("{KIND_IS_MISSING}")]
+    Kind,
+    /// Docker's command line.
+    #[error("{DOCKER_IS_MISSING}")]
+    Docker,
+    /// Both.
+    #[error("{KIND_IS_MISSING}; {DOCKER_IS_MISSING}")]
+    Both,
+}
+
+const KIND_IS_MISSING: &str = "the program kind is in neither PATH nor Drydock's cache: \
+     install it (https://kind.sigs.k8s.io), or build it with scripts/kubernetes/build";
+const DOCKER_IS_MISSING: &str = "the program docker is in neither PATH nor Drydock's cache: \
+     install Docker, or on Debian run scripts/kubernetes/engine start";
+
+/// Why a program that runs to its end fails. `failing` says for what.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// It cannot be started, or its files cannot be used.
+    #[error("{failing}: {source}")]
+    Io {
+        /// What is not done.
+        failing: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It ends without success, and says nothing.
+    #[error("{failing} ({status})")]
+    Status {
+        /// What is not done.
+        failing: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// It ends without success.
+    #[error("{failing}: {words}")]
+    Failed {
+        /// What is not done.
+        failing: String,
+        /// The last lines that it wrote.
+        words: String,
+    },
+    /// It does not end in time.
+    #[error("{failing} within {limit:?}; the last words were: {words}")]
+    TooSlow {
+        /// What is not done.
+        failing: String,
+        /// How long it may take.
+        limit: Duration,
+        /// The last lines that it wrote.
+        words: String,
+    },
+}
+
 /// kind and Docker's command line, which kind calls.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
@@ -37,24 +95,17 @@ impl Tools {
     /// Looks in PATH, then in the cache of `scripts/kubernetes`.
     ///
     /// # Errors
-    /// One line for each program that is missing, with how to get it.
-    pub(super) fn find() -> Result<Self, String> {
-        let kind = find("kind", "bin/kind").ok_or(
-            "the program kind is in neither PATH nor Drydock's cache: install it (https://kind.sigs.k8s.io), \
-             or build it with scripts/kubernetes/build",
-        );
-        let docker = find("docker", "docker").ok_or(
-            "the program docker is in neither PATH nor Drydock's cache: install Docker, \
-             or on Debian run scripts/kubernetes/engine start",
-        );
-        match (kind, docker) {
-            (Ok(kind), Ok(docker)) => Ok(Self {
+    /// Which programs are missing.
+    pub(super) fn find() -> Result<Self, MissingTools> {
+        match (find("kind", "bin/kind"), find("docker", "docker")) {
+            (Some(kind), Some(docker)) => Ok(Self {
                 kind,
                 path: path_with(docker.parent()),
                 docker,
             }),
-            (Err(kind), Err(docker)) => Err(format!("{kind}; {docker}")),
-            (Err(lack), _) | (_, Err(lack)) => Err(lack.to_owned()),
+            (None, Some(_)) => Err(MissingTools::Kind),
+            (Some(_), None) => Err(MissingTools::Docker),
+            (None, None) => Err(MissingTools::Both),
         }
     }
 }
@@ -159,10 +210,13 @@ impl Call<'_> {
     /// does the end of this process.
     ///
     /// # Errors
-    /// One line: what failed, and the program's last words.
-    pub(super) async fn run(self) -> Result<String, String> {
-        let failing = self.failing;
-        let cannot = |error: std::io::Error| format!("{failing}: {error}");
+    /// What failed, and the last lines of the program.
+    pub(super) async fn run(self) -> Result<String, CallError> {
+        let failing = || self.failing.to_owned();
+        let cannot = |source| CallError::Io {
+            failing: failing(),
+            source,
+        };
         let output_path = self.log.with_extension("out");
         let errors = File::create(&self.log).map_err(cannot)?;
         let output = File::create(&output_path).map_err(cannot)?;
@@ -199,15 +253,21 @@ impl Call<'_> {
         match ended {
             Ok(Ok(status)) if status.success() => std::fs::read_to_string(&output_path).map_err(cannot),
             Ok(Ok(status)) => Err(match last_lines(&self.log) {
-                words if words.is_empty() => format!("{failing} ({status})"),
-                words => format!("{failing}: {words}"),
+                words if words.is_empty() => CallError::Status {
+                    failing: failing(),
+                    status,
+                },
+                words => CallError::Failed {
+                    failing: failing(),
+                    words,
+                },
             }),
             Ok(Err(error)) => Err(cannot(error)),
-            Err(_) => Err(format!(
-                "{failing} within {:?}; the last words were: {}",
-                self.limit,
-                last_lines(&self.log)
-            )),
+            Err(_) => Err(CallError::TooSlow {
+                failing: failing(),
+                limit: self.limit,
+                words: last_lines(&self.log),
+            }),
         }
     }
 }

@@ -10,13 +10,14 @@ use scenario::step::{Crash, Process, ProcessAction};
 use scenario::{Cloud, Timeouts};
 use serde_json::Value;
 
+use super::KindError;
 use super::cluster::Cluster;
 use super::forward::Forward;
 use super::manifests::Settings;
 use super::pods::{FAKECLOUD, MCM, Pods};
 use crate::cloud::CloudClient;
-use crate::cloud_config::cloud_config;
-use crate::{Stage, deploy, setup};
+use crate::cloud_config::cloud_config_file;
+use crate::{Stage, StageError, deploy, setup};
 
 /// From the last sign of life of a kubelet to Ready=Unknown, as `deploy/kind/cluster.yaml` sets it.
 pub const NODE_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -52,8 +53,8 @@ impl World {
     /// Deploys everything and waits until it is ready. The namespace is there.
     ///
     /// # Errors
-    /// One line: what was refused or did not come up.
-    pub(super) async fn start(cluster: &Cluster, plan: &Plan<'_>) -> Result<Self, String> {
+    /// What was refused or did not come up.
+    pub(super) async fn start(cluster: &Cluster, plan: &Plan<'_>) -> Result<Self, KindError> {
         let (client, namespace) = (cluster.client.clone(), plan.namespace);
         let clock = Clock::wall();
         let timeouts = Timeouts {
@@ -66,9 +67,8 @@ impl World {
             namespace: namespace.to_owned(),
             days: CERTIFICATE_DAYS,
         };
-        let certificates = Certificates::issue(subject, clock.now()).map_err(|error| error.to_string())?;
-        let config = serde_saphyr::to_string(&cloud_config(plan.cloud, &timeouts))
-            .map_err(|error| format!("fakecloud's configuration has no YAML form: {error}"))?;
+        let certificates = Certificates::issue(subject, clock.now())?;
+        let config = cloud_config_file(plan.cloud, &timeouts)?;
         let settings = Settings {
             namespace,
             images: cluster.images()?,
@@ -81,7 +81,7 @@ impl World {
 
         deploy::apply(&client, &deploy::rbac(namespace)?).await?;
         let secrets: Result<Vec<Value>, _> = certificates.secrets().iter().map(serde_json::to_value).collect();
-        deploy::apply(&client, &secrets.map_err(|error| error.to_string())?).await?;
+        deploy::apply(&client, &secrets?).await?;
         deploy::apply(&client, &settings.cloud()?).await?;
         let pods = Pods::new(client.clone(), cluster.engine.clone(), namespace, replicas);
         // mcm ends when there is no cloud to be found, so that comes first.
@@ -91,7 +91,7 @@ impl World {
 
         let forward = Forward::start(client.clone(), namespace, FAKECLOUD, PORT).await?;
         let files = cluster.files(namespace)?;
-        certificates.write(&files).map_err(|error| error.to_string())?;
+        certificates.write(&files)?;
         let cloud_tls = client_files(&files);
         let channel = channel(&format!("grpcs://{}", forward.address()), Some(cloud_tls.clone()));
         Ok(Self {
@@ -99,7 +99,7 @@ impl World {
             timeouts,
             client,
             namespace: namespace.to_owned(),
-            cloud: CloudClient::new(channel.map_err(|error| error.to_string())?),
+            cloud: CloudClient::new(channel?),
             cloud_tls,
             pods,
             forward,
@@ -150,20 +150,18 @@ impl Stage for World {
         self.cloud.clone()
     }
 
-    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), StageError> {
         match process {
-            Process::Mcm => self.pods.perform(MCM, action).await,
-            Process::Fakecloud => self.pods.perform(FAKECLOUD, action).await,
-            Process::Controllers => Err(format!(
-                "{process} are no process of their own on this stage: only mcm and fakecloud end and start"
-            )),
+            Process::Mcm => Ok(self.pods.perform(MCM, action).await?),
+            Process::Fakecloud => Ok(self.pods.perform(FAKECLOUD, action).await?),
+            Process::Controllers => Err(StageError::NoProcess(process)),
         }
     }
 
     fn fault(&self, _: &str, _: &str) {}
 
-    fn crash(&mut self, _: &Crash) -> Result<(), String> {
-        Err("the effects of a pod are not counted: kill it with the step `process`".to_owned())
+    fn crash(&mut self, _: &Crash) -> Result<(), StageError> {
+        Err(StageError::PodNotCounted)
     }
 
     async fn trouble(&mut self) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use apiserver::faults::Faults;
+use apiserver::faults::{Faults, Invalid};
 use scenario::plan::Disturbance;
 use scenario::step::Process;
 use sim::Gate;
@@ -29,15 +29,28 @@ pub fn count(
     disturbances.iter().enumerate().map(hits).collect()
 }
 
+/// A rule for the API server that it does not accept.
+#[derive(Debug, thiserror::Error)]
+#[error("API fault {name}: {source}")]
+pub struct InvalidRule {
+    /// The rule.
+    pub name: String,
+    /// What is wrong with it, and what to do about it.
+    pub source: Invalid,
+}
+
 /// Adds the rules for the API server to it, before anything asks it.
 ///
 /// # Errors
-/// Which rule is wrong, and how.
-pub fn add_rules(disturbances: &[Disturbance], api: &Faults) -> Result<(), String> {
+/// The first rule that is wrong.
+pub fn add_rules(disturbances: &[Disturbance], api: &Faults) -> Result<(), InvalidRule> {
     for disturbance in disturbances {
         if let Disturbance::Api(rule) = disturbance {
             let added = api.add((**rule).clone());
-            added.map_err(|wrong| format!("API fault {}: {wrong}", rule.name))?;
+            added.map_err(|source| InvalidRule {
+                name: rule.name.clone(),
+                source,
+            })?;
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use scenario::Timeouts;
 use scenario::cloud::{Vm, VmState};
 use scenario::plan::Disturbance;
 
-use crate::cloud::CloudClient;
+use crate::cloud::{CloudClient, CloudError};
 
 /// What the schedule needs of a stage.
 #[derive(Clone, Debug)]
@@ -52,6 +52,15 @@ impl Log {
     fn lock(&self) -> MutexGuard<'_, Vec<(Timestamp, usize, String)>> {
         self.0.lock()
     }
+}
+
+/// Why a disturbance does not strike.
+#[derive(Debug, thiserror::Error)]
+enum ScheduleError {
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+    #[error("machine {machine} has no VM")]
+    NoVm { machine: String },
 }
 
 /// One moment of the schedule.
@@ -118,7 +127,7 @@ fn moments(disturbances: &[Disturbance], timeouts: &Timeouts) -> Vec<Moment> {
     moments
 }
 
-async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, String> {
+async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, ScheduleError> {
     match disturbance {
         Disturbance::Cloud(cloud) => handles.cloud.inject(&cloud.fault, &handles.timeouts).await?,
         Disturbance::Vm(fault) => {
@@ -134,7 +143,7 @@ async fn begin(disturbance: &Disturbance, handles: &Handles) -> Result<String, S
     Ok(disturbance.to_string())
 }
 
-async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, String> {
+async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, ScheduleError> {
     if let Disturbance::Cloud(cloud) = disturbance {
         handles.cloud.lift(&cloud.fault.name).await?;
         return Ok(format!("cloud fault {} is over", cloud.fault.name));
@@ -143,10 +152,12 @@ async fn lift(disturbance: &Disturbance, handles: &Handles) -> Result<String, St
 }
 
 /// A VM of a machine, or of one whose name matches (`*` and `?`), that is not terminated.
-async fn vm_of(handles: &Handles, machine: &str) -> Result<Vm, String> {
+async fn vm_of(handles: &Handles, machine: &str) -> Result<Vm, ScheduleError> {
     let vms = handles.cloud.vms().await?;
     vms.into_iter()
         .filter(|vm| Pattern::new(machine).matches(&vm.machine) && vm.state != VmState::Terminated)
         .max_by_key(|vm| vm.id.clone())
-        .ok_or_else(|| format!("machine {machine} has no VM"))
+        .ok_or_else(|| ScheduleError::NoVm {
+            machine: machine.to_owned(),
+        })
 }

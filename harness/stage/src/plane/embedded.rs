@@ -11,7 +11,9 @@ use scenario::Timeouts;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::{current_context, folder, write_kubeconfig};
+use super::PlaneError;
+use super::files::folder;
+use super::kubeconfig::{current_context, write_kubeconfig};
 use crate::audit::Audit;
 use crate::controllers;
 use crate::role::Role;
@@ -42,23 +44,23 @@ impl ControlPlane {
     /// Starts it and waits until it is ready for its role. RBAC is enforced.
     ///
     /// # Errors
-    /// One sentence: what could not be started.
-    pub async fn start(port: u16, seed: u64, timeouts: &Timeouts, namespace: &str, role: Role) -> Result<Self, String> {
+    /// What could not be started.
+    pub async fn start(
+        port: u16,
+        seed: u64,
+        timeouts: &Timeouts,
+        namespace: &str,
+        role: Role,
+    ) -> Result<Self, PlaneError> {
         let folder = folder()?;
         let clock = Clock::wall();
         let audit = Audit::new(namespace);
         let seed = Seed::new(seed);
         let options = controllers::server_options(clock.clone(), seed.child("apiserver"), &audit);
-        let server = apiserver::Server::new(options).map_err(|error| error.to_string())?;
-        let serving = server
-            .serve(SocketAddr::from(([127, 0, 0, 1], port)))
-            .await
-            .map_err(|error| error.to_string())?;
-        let text = serving
-            .kubeconfig(&Identity::admin())
-            .map_err(|error| error.to_string())?;
-        let admin: Kubeconfig =
-            serde_saphyr::from_str(&text).map_err(|error| format!("the kubeconfig is none: {error}"))?;
+        let server = apiserver::Server::new(options)?;
+        let serving = server.serve(SocketAddr::from(([127, 0, 0, 1], port))).await?;
+        let text = serving.kubeconfig(&Identity::admin())?;
+        let admin: Kubeconfig = serde_saphyr::from_str(&text).map_err(|error| PlaneError::Syntax(Box::new(error)))?;
         let kubeconfig = write_kubeconfig(&folder.path().join("kubeconfig"), current_context(&admin)?, namespace)?;
 
         let client = kube::Client::new(server.service(Identity::admin()), namespace);

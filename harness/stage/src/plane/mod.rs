@@ -7,26 +7,115 @@
 pub mod embedded;
 pub mod envtest;
 pub mod existing;
+mod files;
+mod kubeconfig;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use apiserver::serve::ServeError;
+use clock::NoEntropy;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use scenario::{StageKind, Timeouts};
-use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use self::envtest::{EtcdError, MissingPrograms};
+pub use self::files::{FileError, private_file};
+use self::kubeconfig::with_token;
+pub use self::kubeconfig::{KubeconfigError, KubeconfigProblem, client_of};
 use super::audit::Audit;
+use super::child::ChildError;
 use super::clusters::Clusters;
+use super::ports::PortError;
 use super::role::Role;
+use super::setup::SetupError;
 
 /// For how long the tokens of service accounts are good. No run lasts longer; a world of `drydock up` does not
 /// outlive them: after a day its programs are refused (401).
 const TOKEN_SECONDS: i64 = 24 * 60 * 60;
+
+/// Why there is no control plane, or no account of it.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// etcd and kube-apiserver are not found.
+    #[error(transparent)]
+    Programs(#[from] MissingPrograms),
+    /// One of them does not start, or ends before it is ready.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// There is no free port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// They run, but are not ready in time.
+    #[error("kube-apiserver is not ready after {limit:?}")]
+    NotReady {
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// What etcd stores cannot be read or restored.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+    /// The API server does not show that what it stored is restored.
+    #[error(transparent)]
+    Restored(kube::Error),
+    /// Certificates of kube-apiserver are not made.
+    #[error("cannot make certificates: {0}")]
+    Certificates(#[from] rcgen::Error),
+    /// The operating system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
+    /// A log is not visible in the folder of a run.
+    #[error("cannot link {log}: {source}")]
+    Link {
+        /// The file name of the log.
+        log: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The embedded API server is not made.
+    #[error(transparent)]
+    Server(#[from] apiserver::Error),
+    /// The embedded API server does not listen.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The kubeconfig of the embedded API server cannot be parsed.
+    #[error("the API server's kubeconfig is not valid: {0}")]
+    Syntax(Box<serde_saphyr::Error>),
+    /// The kubeconfig of the embedded API server is not complete.
+    #[error(transparent)]
+    Context(#[from] KubeconfigProblem),
+    /// A kubeconfig cannot be used.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// A file is not written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Definitions, accounts and roles are not installed.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The API server gives no token.
+    #[error("no token for the service account {namespace}/{account}: {source}")]
+    Token {
+        /// The namespace of the account.
+        namespace: String,
+        /// The account.
+        account: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The API server answers without a token.
+    #[error("no token for the service account {namespace}/{account}: the answer has none")]
+    EmptyToken {
+        /// The namespace of the account.
+        namespace: String,
+        /// The account.
+        account: String,
+    },
+}
 
 /// A control plane with the machine CRDs served and a namespace for machines. Dropping it ends what it started.
 #[derive(Debug)]
@@ -127,7 +216,7 @@ impl Plane {
     /// again, with what they stored at their start.
     ///
     /// # Errors
-    /// One sentence: what could not be started.
+    /// What could not be started.
     pub async fn start(
         stage: StageKind,
         role: Role,
@@ -135,7 +224,7 @@ impl Plane {
         seed: u64,
         timeouts: &Timeouts,
         spares: &Arc<envtest::Spares>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, PlaneError> {
         if stage == StageKind::Envtest {
             let plane = envtest::ControlPlane::start(timeouts, namespace, role, spares).await?;
             return Ok(Self::Envtest(Box::new(plane)));
@@ -183,11 +272,14 @@ impl Plane {
     /// Writes `ACCOUNT.kubeconfig` for a service account of the machines' namespace.
     ///
     /// # Errors
-    /// One sentence: why there is no token, or why the file cannot be written.
-    pub async fn kubeconfig_of(&self, account: &str) -> Result<PathBuf, String> {
+    /// When there is no token, or the file cannot be written.
+    pub async fn kubeconfig_of(&self, account: &str) -> Result<PathBuf, PlaneError> {
         let token = token(&self.client(), self.namespace(), account).await?;
         let text = with_token(self.kubeconfig(), account, &token)?;
-        private_file(&self.folder().join(format!("{account}.kubeconfig")), &text)
+        Ok(private_file(
+            &self.folder().join(format!("{account}.kubeconfig")),
+            &text,
+        )?)
     }
 
     /// Logs of its own, by file name.
@@ -234,21 +326,8 @@ impl Plane {
     }
 }
 
-/// A client as a kubeconfig says.
-///
-/// # Errors
-/// One sentence: why it cannot be made.
-pub async fn client_of(kubeconfig: &Path) -> Result<kube::Client, String> {
-    let cannot = |error: &dyn std::fmt::Display| format!("no client by {}: {error}", kubeconfig.display());
-    let read = Kubeconfig::read_from(kubeconfig).map_err(|error| cannot(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    let mut config = config.map_err(|error| cannot(&error))?;
-    config.default_retry = false;
-    kube::Client::try_from(config).map_err(|error| cannot(&error))
-}
-
 /// A token of a service account (TokenRequest).
-async fn token(client: &kube::Client, namespace: &str, account: &str) -> Result<String, String> {
+async fn token(client: &kube::Client, namespace: &str, account: &str) -> Result<String, PlaneError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     let request = TokenRequest {
         spec: Some(TokenRequestSpec {
@@ -257,75 +336,19 @@ async fn token(client: &kube::Client, namespace: &str, account: &str) -> Result<
         }),
         ..TokenRequest::default()
     };
-    let cannot = |reason: String| format!("no token for the service account {namespace}/{account}: {reason}");
     let answer = accounts
         .create_token_request(account, &PostParams::default(), &request)
         .await;
-    let status = answer.map_err(|error| cannot(error.to_string()))?.status;
-    status
-        .and_then(|status| status.token)
-        .ok_or_else(|| cannot("the answer has none".to_owned()))
-}
-
-/// The current context's cluster in `kubeconfig`, for another user. The namespace stays.
-fn with_token(kubeconfig: &Path, user: &str, token: &str) -> Result<String, String> {
-    let cannot = |reason: String| format!("cannot make a kubeconfig from {}: {reason}", kubeconfig.display());
-    let read = Kubeconfig::read_from(kubeconfig).map_err(|error| cannot(error.to_string()))?;
-    let mut value = current_context(&read).map_err(cannot)?;
-    value["users"][0]["user"] = json!({ "token": token });
-    value["users"][0]["name"] = user.into();
-    value["contexts"][0]["context"]["user"] = user.into();
-    serde_saphyr::to_string(&value).map_err(|error| cannot(error.to_string()))
-}
-
-/// A kubeconfig with nothing but its current context.
-fn current_context(kubeconfig: &Kubeconfig) -> Result<Value, String> {
-    let name = kubeconfig.current_context.as_deref().unwrap_or_default();
-    let context = kubeconfig.contexts.iter().find(|context| context.name == name);
-    let context = context.and_then(|context| context.context.clone());
-    let context = context.ok_or_else(|| format!("it has no context {name:?}"))?;
-    let cluster = kubeconfig
-        .clusters
-        .iter()
-        .find(|cluster| cluster.name == context.cluster);
-    let cluster = cluster.ok_or_else(|| format!("it has no cluster {:?}", context.cluster))?;
-    let wanted = context.user.clone().unwrap_or_default();
-    let user = kubeconfig.auth_infos.iter().find(|user| user.name == wanted);
-    Ok(json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [cluster],
-        "users": [user.cloned().unwrap_or_default()],
-        "contexts": [{ "name": name, "context": context }],
-        "current-context": name,
-    }))
-}
-
-/// Writes a kubeconfig whose one context has that namespace.
-fn write_kubeconfig(path: &Path, mut value: Value, namespace: &str) -> Result<PathBuf, String> {
-    value["contexts"][0]["context"]["namespace"] = namespace.into();
-    let text = serde_saphyr::to_string(&value).map_err(|error| format!("a kubeconfig has no YAML form: {error}"))?;
-    private_file(path, &text)
-}
-
-/// A folder for files that end with a stage.
-///
-/// # Errors
-/// One sentence.
-pub fn folder() -> Result<TempDir, String> {
-    tempfile::Builder::new()
-        .prefix("drydock-")
-        .tempdir()
-        .map_err(|error| format!("cannot make a temporary folder: {error}; set TMPDIR"))
-}
-
-/// Writes a file that only this user can read.
-///
-/// # Errors
-/// One sentence that names the file.
-pub fn private_file(path: &Path, text: &str) -> Result<PathBuf, String> {
-    let written = apiserver::serve::write_private(path, text);
-    written
-        .map(|()| path.to_owned())
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    let (namespace, account) = (namespace.to_owned(), account.to_owned());
+    match answer {
+        Ok(answer) => {
+            let token = answer.status.and_then(|status| status.token);
+            token.ok_or(PlaneError::EmptyToken { namespace, account })
+        }
+        Err(source) => Err(PlaneError::Token {
+            namespace,
+            account,
+            source: Box::new(source),
+        }),
+    }
 }

@@ -19,7 +19,6 @@ use defects::{Defect, Planted};
 use futures::stream::{BoxStream, StreamExt};
 use jiff::Timestamp;
 use judge::ScenarioOutcome;
-use judge::evaluate::short;
 use scenario::job::Job;
 use scenario::observation::Request;
 use scenario::plan::Limits;
@@ -39,7 +38,7 @@ use crate::plan::{hits, schedule};
 use crate::result::StageResult;
 use crate::supervised::{self, Supervised, crash_at, tell_of_process};
 use crate::writes::Writes;
-use crate::{NAMESPACE, Performer, Stage, logs, pulses};
+use crate::{MutantError, NAMESPACE, Performer, Stage, StageError, logs, pulses};
 
 /// Runs a job from its seed.
 pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
@@ -51,7 +50,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
             Ok(planted) => start::start(world, job, &audit, writes.as_ref())
                 .await
                 .map(|stage| (stage, planted)),
-            Err(reason) => Err(reason),
+            Err(error) => Err(error.into()),
         };
         let (outcome, effects, hits) = match stage {
             Ok((mut stage, _planted)) => {
@@ -78,7 +77,7 @@ pub fn run(job: &Job, performer: &impl Performer) -> StageResult {
                     hits,
                 )
             }
-            Err(reason) => (Err(reason), Vec::new(), Vec::new()),
+            Err(error) => (Err(error), Vec::new(), Vec::new()),
         };
         let summary = TraceSummary {
             hash: trace.hash(),
@@ -116,7 +115,7 @@ async fn perform_within_limits(
     job: &Job,
     performer: &impl Performer,
     trace: &Trace,
-) -> Result<ScenarioOutcome, String> {
+) -> Result<ScenarioOutcome, StageError> {
     let Limits {
         virtual_time, events, ..
     } = job.plan.limits;
@@ -124,13 +123,8 @@ async fn perform_within_limits(
     tokio::select! {
         biased;
         outcome = performer.perform(stage, &job.plan.scenario) => Ok(outcome),
-        () = trace.outgrown(events) => Err(format!(
-            "it runs away: more than {events} events (limits.events) and no end"
-        )),
-        () = clock.sleep(virtual_time.0) => Err(format!(
-            "it runs away: {} of virtual time (limits.virtualTime) and no end",
-            short(virtual_time.0)
-        )),
+        () = trace.outgrown(events) => Err(StageError::TooManyEvents { limit: events }),
+        () = clock.sleep(virtual_time.0) => Err(StageError::TooLong { limit: virtual_time.0 }),
     }
 }
 
@@ -198,14 +192,14 @@ impl Stage for SimStage {
         self.cloud.clone()
     }
 
-    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), String> {
+    async fn process(&mut self, process: Process, action: ProcessAction) -> Result<(), StageError> {
         match process {
             Process::Mcm => {
                 let (client, clock) = (self.clusters.control(), &self.clock);
-                self.mcm.perform(action, client, NAMESPACE, clock).await
+                Ok(self.mcm.perform(action, client, NAMESPACE, clock).await?)
             }
             Process::Controllers | Process::Fakecloud if action == ProcessAction::KillLeader => {
-                Err(format!("{process} has no leader: kill it"))
+                Err(StageError::NoLeader(process))
             }
             Process::Controllers => {
                 supervised::perform(action, std::iter::once(&self.builtin.handle), &self.clock).await;
@@ -218,7 +212,7 @@ impl Stage for SimStage {
         }
     }
 
-    fn crash(&mut self, crash: &Crash) -> Result<(), String> {
+    fn crash(&mut self, crash: &Crash) -> Result<(), StageError> {
         crash_at(&self.gate_of(crash.process), crash)
     }
 
@@ -235,10 +229,10 @@ impl Stage for SimStage {
         Some(self.api_faults.clone())
     }
 
-    fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, String> {
+    fn agent_of_mcm(&self, holder: Option<&str>) -> Result<String, StageError> {
         match holder {
             None => Ok(format!("*:{MCM_ACCOUNT}")),
-            Some(holder) => self.mcm.holder(holder).map(|member| agents_named(&member.name)),
+            Some(holder) => Ok(agents_named(&self.mcm.holder(holder)?.name)),
         }
     }
 
@@ -246,13 +240,13 @@ impl Stage for SimStage {
         Some(self.audit.follow().boxed())
     }
 
-    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), String> {
+    async fn pause(&mut self, process: Process, time: Duration) -> Result<(), StageError> {
         if process != Process::Mcm {
             self.gate_of(process).pause_for(time);
             return Ok(());
         }
         let (client, clock) = (self.clusters.control(), &self.clock);
-        self.mcm.pause_leader(time, client, NAMESPACE, clock).await
+        Ok(self.mcm.pause_leader(time, client, NAMESPACE, clock).await?)
     }
 
     fn is_disturbed(&self) -> bool {
@@ -281,14 +275,14 @@ impl Stage for SimStage {
 }
 
 /// Plants the defect of that name in this thread until the answer is dropped.
-fn plant(name: Option<&str>) -> Result<Planted, String> {
-    let find = |name| match Defect::of(name) {
-        _ if !defects::CAN_BE_PLANTED => Err(format!("this build has no mutants, so none called {name:?}")),
-        Some(defect) => Ok(defect),
-        None => {
-            let known: Vec<&str> = Defect::ALL.iter().map(|defect| defect.id()).collect();
-            Err(format!("there is no mutant {name:?}; there are {}", known.join(", ")))
+fn plant(name: Option<&str>) -> Result<Planted, MutantError> {
+    let find = |name: &str| {
+        let found = Defect::of(name);
+        let name = name.to_owned();
+        if !defects::CAN_BE_PLANTED {
+            return Err(MutantError::NotBuilt { name });
         }
+        found.ok_or(MutantError::Unknown { name })
     };
     Ok(defects::plant(name.map(find).transpose()?))
 }

@@ -28,11 +28,12 @@ use crate::clusters::Clusters;
 use crate::naming::Calling;
 use crate::plan::effects::RESTART_DELAY;
 use crate::plan::{effects, hits, schedule};
+use crate::plane::PlaneError;
 use crate::role::Role;
 use crate::supervised::Supervised;
 use crate::traced::Traced;
 use crate::writes::Writes;
-use crate::{NAMESPACE, controllers, deploy, names_of_mcm, pulses, setup};
+use crate::{NAMESPACE, StageError, controllers, deploy, names_of_mcm, pulses, setup};
 
 /// The name of another mcm that serves the same cluster.
 const NEIGHBOUR: &str = "neighbour";
@@ -40,8 +41,13 @@ const NEIGHBOUR: &str = "neighbour";
 /// Starts the world of a job.
 ///
 /// # Errors
-/// A sentence: which part does not come up.
-pub(super) async fn start(world: World, job: &Job, audit: &Audit, writes: Option<&Writes>) -> Result<SimStage, String> {
+/// Which part does not come up.
+pub(super) async fn start(
+    world: World,
+    job: &Job,
+    audit: &Audit,
+    writes: Option<&Writes>,
+) -> Result<SimStage, StageError> {
     let mut starting = Starting::new(world, job, audit, writes)?;
     let planes = starting.control_planes().await?;
     let fakecloud = starting.fakecloud();
@@ -109,7 +115,7 @@ struct ControlPlanes {
 }
 
 impl<'a> Starting<'a> {
-    fn new(world: World, job: &'a Job, audit: &'a Audit, writes: Option<&'a Writes>) -> Result<Self, String> {
+    fn new(world: World, job: &'a Job, audit: &'a Audit, writes: Option<&'a Writes>) -> Result<Self, StageError> {
         let World { clock, seed, trace } = world;
         let timeouts = Timeouts::production();
         if pulses::may_calm_down(job) && !pulses::any_disturbs(&job.plan.scenario.steps) {
@@ -141,7 +147,7 @@ impl<'a> Starting<'a> {
     }
 
     /// One cluster, or, where nodes join another one, two.
-    async fn control_planes(&mut self) -> Result<ControlPlanes, String> {
+    async fn control_planes(&mut self) -> Result<ControlPlanes, StageError> {
         let mut settings = controllers::settings(&self.timeouts, "");
         settings.node_lifecycle.pulses.clone_from(&self.kubelet_pulses);
         if self.job.target.is_none() {
@@ -248,7 +254,7 @@ impl<'a> Starting<'a> {
     }
 
     /// Another mcm, for machines in another namespace of the same cluster.
-    async fn neighbour(&mut self, namespace: &str, fakecloud: &Fakecloud) -> Result<(), String> {
+    async fn neighbour(&mut self, namespace: &str, fakecloud: &Fakecloud) -> Result<(), StageError> {
         setup::install_namespace(&self.client, namespace).await?;
         deploy::apply(&self.client, &deploy::rbac(namespace)?).await?;
         let neighbour = Incarnations {
@@ -309,7 +315,7 @@ fn new_server(
     clock: &Clock,
     seed: &Seed,
     trace: &Trace,
-) -> Result<Server, String> {
+) -> Result<Server, PlaneError> {
     let observer = Traced {
         audit: audit.clone(),
         trace: trace.clone(),
@@ -319,7 +325,7 @@ fn new_server(
         lasting_watches: !job.every_renewal,
         ..controllers::server_options(clock.clone(), seed.child(name), audit)
     };
-    Server::new(options).map_err(|error| error.to_string())
+    Ok(Server::new(options)?)
 }
 
 fn gate(name: &str, server: &Server, trace: &Trace) -> Gate {

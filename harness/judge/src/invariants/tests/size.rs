@@ -365,7 +365,7 @@ fn a_machine_may_be_seen_when_it_is_gone_with_its_vm(#[case] second: u32, #[case
     Story::new()
         .disturbed()
         .after(Duration::from_secs(1))
-        .see_with(call("DeleteMachine", ""), Some(None))
+        .see_with(call("DeleteMachine", ""), &ServerTruth::Gone)
         .after(Duration::from_secs(1))
         .apply("Machine", with(machine(""), made))
         .breaks(broken);

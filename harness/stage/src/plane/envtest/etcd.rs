@@ -18,6 +18,40 @@ const CHANGES_AT_ONCE: usize = 100;
 /// How often the contents are compared until nothing differs.
 const ATTEMPTS: usize = 5;
 
+/// Why the contents of an etcd cannot be read or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum EtcdError {
+    /// There is no client.
+    #[error("no client for etcd: {0}")]
+    Client(#[source] kube::Error),
+    /// Its address cannot be parsed.
+    #[error(transparent)]
+    Address(#[from] http::uri::InvalidUri),
+    /// A request cannot be made.
+    #[error(transparent)]
+    Request(#[from] http::Error),
+    /// A call fails.
+    #[error("etcd did not answer {call}: {source}")]
+    Call {
+        /// The method.
+        call: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The answer is not what the method returns.
+    #[error("etcd's answer is no range of keys: {0}")]
+    NoRange(#[source] serde_json::Error),
+    /// A key is not base64 of UTF-8.
+    #[error("etcd has a key that is no text: {key}")]
+    Key {
+        /// The key as etcd sends it.
+        key: String,
+    },
+    /// Something else writes all the time.
+    #[error("the contents of etcd still change after {ATTEMPTS} attempts to restore them")]
+    Changing,
+}
+
 /// A client of an etcd.
 #[derive(Clone)]
 pub struct Etcd(kube::Client);
@@ -56,36 +90,34 @@ impl Etcd {
     /// A client of the etcd that serves plain HTTP on a port of this machine.
     ///
     /// # Errors
-    /// One sentence: why there is no client.
-    pub fn at(port: u16) -> Result<Self, String> {
-        let address = format!("http://127.0.0.1:{port}").parse();
-        let address = address.map_err(|error: http::uri::InvalidUri| error.to_string())?;
+    /// When there is no client.
+    pub fn at(port: u16) -> Result<Self, EtcdError> {
+        let address = format!("http://127.0.0.1:{port}").parse()?;
         let client = kube::Client::try_from(kube::Config::new(address));
-        client.map(Self).map_err(|error| format!("no client for etcd: {error}"))
+        client.map(Self).map_err(EtcdError::Client)
     }
 
     /// All that an API server stores.
     ///
     /// # Errors
-    /// One sentence: what etcd answered.
-    pub async fn contents(&self) -> Result<Contents, String> {
+    /// What etcd answered.
+    pub async fn contents(&self) -> Result<Contents, EtcdError> {
         let range = json!({ "key": BASE64_STANDARD.encode(ALL), "range_end": BASE64_STANDARD.encode(BEHIND_ALL) });
-        let range: Range = serde_json::from_value(self.call("range", &range).await?)
-            .map_err(|error| format!("etcd's answer is no range of keys: {error}"))?;
+        let range: Range = serde_json::from_value(self.call("range", &range).await?).map_err(EtcdError::NoRange)?;
         let pairs = range.kvs.into_iter().map(|pair| {
             let key = BASE64_STANDARD.decode(&pair.key).ok();
             let key = key.and_then(|key| String::from_utf8(key).ok());
-            let key = key.ok_or_else(|| format!("etcd has a key that is no text: {}", pair.key))?;
+            let key = key.ok_or(EtcdError::Key { key: pair.key })?;
             Ok((key, pair.value))
         });
-        Ok(Contents(pairs.collect::<Result<_, String>>()?))
+        Ok(Contents(pairs.collect::<Result<_, EtcdError>>()?))
     }
 
     /// Restores what was stored. API servers receive the changes as watch events of etcd.
     ///
     /// # Errors
-    /// One sentence: what etcd answered, or that something keeps changing.
-    pub async fn restore(&self, before: &Contents) -> Result<(), String> {
+    /// What etcd answered, or [`EtcdError::Changing`].
+    pub async fn restore(&self, before: &Contents) -> Result<(), EtcdError> {
         for _ in 0..ATTEMPTS {
             let now = self.contents().await?;
             let changes = before.changes_from(&now);
@@ -97,16 +129,16 @@ impl Etcd {
                 self.call("txn", &json!({ "success": changes })).await?;
             }
         }
-        Err(format!(
-            "the contents of etcd still change after {ATTEMPTS} attempts to restore them"
-        ))
+        Err(EtcdError::Changing)
     }
 
-    async fn call(&self, what: &str, body: &Value) -> Result<Value, String> {
-        let request = http::Request::post(format!("/v3/kv/{what}")).body(body.to_string().into_bytes());
-        let request = request.map_err(|error| error.to_string())?;
+    async fn call(&self, call: &'static str, body: &Value) -> Result<Value, EtcdError> {
+        let request = http::Request::post(format!("/v3/kv/{call}")).body(body.to_string().into_bytes())?;
         let answer = self.0.request(request).await;
-        answer.map_err(|error| format!("etcd did not answer {what}: {error}"))
+        answer.map_err(|source| EtcdError::Call {
+            call,
+            source: Box::new(source),
+        })
     }
 }
 

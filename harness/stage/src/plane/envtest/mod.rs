@@ -15,10 +15,12 @@ use scenario::Timeouts;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-pub use self::programs::{PROGRAMS, Programs};
+pub use self::etcd::EtcdError;
+pub use self::programs::{MissingPrograms, PROGRAMS, Programs};
 use self::servers::Servers;
 pub use self::servers::{LOGS, Spares};
-use super::folder;
+use super::PlaneError;
+use super::files::folder;
 use crate::controllers;
 use crate::role::Role;
 
@@ -39,8 +41,13 @@ impl ControlPlane {
     /// Takes servers from `spares` or starts some, and waits until they are ready for the role.
     ///
     /// # Errors
-    /// One sentence: what is missing, or what did not start within a minute.
-    pub async fn start(timeouts: &Timeouts, namespace: &str, role: Role, spares: &Arc<Spares>) -> Result<Self, String> {
+    /// What is missing, or what did not start within a minute.
+    pub async fn start(
+        timeouts: &Timeouts,
+        namespace: &str,
+        role: Role,
+        spares: &Arc<Spares>,
+    ) -> Result<Self, PlaneError> {
         let servers = match spares.take(role.holds_machines()) {
             Some(servers) => servers,
             None => Servers::start(role.holds_machines()).await?,
@@ -54,9 +61,7 @@ impl ControlPlane {
         parts.spawn(controllers::run(
             client.clone(),
             Clock::wall(),
-            Seed::from_entropy()
-                .map_err(|error| error.to_string())?
-                .child("controllers"),
+            Seed::from_entropy()?.child("controllers"),
             controllers::settings(timeouts, &servers.access().root_certificate),
         ));
         controllers::furnished(&client, namespace).await?;
@@ -102,7 +107,7 @@ impl ControlPlane {
         };
         tokio::select! {
             biased;
-            reason = self.servers.ended() => reason,
+            ended = self.servers.ended() => ended.to_string(),
             reason = parts => reason,
         }
     }
@@ -119,12 +124,12 @@ impl ControlPlane {
 }
 
 /// Makes the servers' logs visible in the folder of a run; how long they are at its start, in bytes.
-fn follow_logs(servers: &Path, run: &Path) -> Result<[u64; LOGS.len()], String> {
+fn follow_logs(servers: &Path, run: &Path) -> Result<[u64; LOGS.len()], PlaneError> {
     let mut lengths = [0; LOGS.len()];
     for (name, length) in LOGS.iter().zip(&mut lengths) {
         let log = servers.join(name);
         *length = log.metadata().map_or(0, |metadata| metadata.len());
-        std::os::unix::fs::symlink(&log, run.join(name)).map_err(|error| format!("cannot link {name}: {error}"))?;
+        std::os::unix::fs::symlink(&log, run.join(name)).map_err(|source| PlaneError::Link { log: name, source })?;
     }
     Ok(lengths)
 }

@@ -5,6 +5,27 @@ use std::path::{Path, PathBuf};
 /// The programs of a control plane.
 pub const PROGRAMS: [&str; 2] = ["etcd", "kube-apiserver"];
 
+/// Why the programs are not found.
+#[derive(Debug, thiserror::Error)]
+pub enum MissingPrograms {
+    /// They are not in the folder that KUBEBUILDER_ASSETS names.
+    #[error(
+        "KUBEBUILDER_ASSETS names {}, where etcd and kube-apiserver are not both: \
+         set it to what `setup-envtest use -p path` prints, or unset it",
+        assets.display()
+    )]
+    InAssets {
+        /// The folder.
+        assets: PathBuf,
+    },
+    /// They are in none of the usual folders.
+    #[error(
+        "etcd and kube-apiserver are neither in KUBEBUILDER_ASSETS nor in PATH nor in the cache: \
+         run scripts/kubernetes/build, or `setup-envtest use -p env` and what it prints"
+    )]
+    Anywhere,
+}
+
 /// Where the programs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
@@ -16,28 +37,21 @@ impl Programs {
     /// Looks in KUBEBUILDER_ASSETS, then PATH, then the cache that `scripts/kubernetes/build` fills.
     ///
     /// # Errors
-    /// One line: what is missing and how to get it.
-    pub fn find() -> Result<Self, String> {
+    /// [`MissingPrograms`] says how to get them.
+    pub fn find() -> Result<Self, MissingPrograms> {
         let mut folders: Vec<PathBuf> = Vec::new();
         if let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS") {
             let assets = PathBuf::from(assets);
-            return Self::inside(&assets).ok_or_else(|| {
-                format!(
-                    "KUBEBUILDER_ASSETS names {}, where etcd and kube-apiserver are not both: \
-                     set it to what `setup-envtest use -p path` prints, or unset it",
-                    assets.display()
-                )
-            });
+            return Self::inside(&assets).ok_or(MissingPrograms::InAssets { assets });
         }
         if let Some(paths) = std::env::var_os("PATH") {
             folders.extend(std::env::split_paths(&paths));
         }
         folders.extend(cached());
-        folders.iter().find_map(|folder| Self::inside(folder)).ok_or_else(|| {
-            "etcd and kube-apiserver are neither in KUBEBUILDER_ASSETS nor in PATH nor in the cache: \
-             run scripts/kubernetes/build, or `setup-envtest use -p env` and what it prints"
-                .to_owned()
-        })
+        folders
+            .iter()
+            .find_map(|folder| Self::inside(folder))
+            .ok_or(MissingPrograms::Anywhere)
     }
 
     fn inside(folder: &Path) -> Option<Self> {

@@ -16,8 +16,10 @@ use tempfile::TempDir;
 
 use super::etcd::{Contents, Etcd};
 use super::programs::Programs;
-use crate::child::{Program, Running};
-use crate::plane::{client_of, folder, private_file, write_kubeconfig};
+use crate::child::{ChildError, Ended, Program, Running};
+use crate::plane::PlaneError;
+use crate::plane::files::{folder, private_file};
+use crate::plane::kubeconfig::{KubeconfigError, client_of, write_kubeconfig};
 use crate::ports::{ATTEMPTS, free_port, is_taken};
 use crate::{NAMESPACE, setup};
 
@@ -69,8 +71,8 @@ impl Access {
     /// Writes the administrator's kubeconfig, whose context has that namespace.
     ///
     /// # Errors
-    /// One sentence that names the file.
-    pub fn write(&self, folder: &Path, namespace: &str) -> Result<PathBuf, String> {
+    /// When the file is not written.
+    pub fn write(&self, folder: &Path, namespace: &str) -> Result<PathBuf, KubeconfigError> {
         write_kubeconfig(&folder.join("kubeconfig"), self.kubeconfig.clone(), namespace)
     }
 }
@@ -92,7 +94,7 @@ impl Spares {
 
     /// Restores servers for another run. Those that cannot be restored end: the next run starts its own.
     pub async fn give_back(&self, servers: Servers) {
-        if tokio::time::timeout(RESTORE_LIMIT, servers.restore()).await == Ok(Ok(())) {
+        if matches!(tokio::time::timeout(RESTORE_LIMIT, servers.restore()).await, Ok(Ok(()))) {
             self.0.lock().push(servers);
         } else {
             servers.kill().await;
@@ -104,16 +106,16 @@ impl Servers {
     /// Starts both and waits until the API server is ready, and serves the machine CRDs if it is to have them.
     ///
     /// # Errors
-    /// One sentence: what is missing, or what did not start within a minute.
-    pub async fn start(with_machines: bool) -> Result<Self, String> {
+    /// What is missing, or what did not start within a minute.
+    pub async fn start(with_machines: bool) -> Result<Self, PlaneError> {
         let programs = Programs::find()?;
         let mut attempts = 1..=ATTEMPTS;
         let started = loop {
             let started = tokio::time::timeout(START_LIMIT, Started::new(&programs)).await;
-            match started.unwrap_or_else(|_| Err(format!("kube-apiserver is not ready after {START_LIMIT:?}"))) {
+            match started.unwrap_or(Err(PlaneError::NotReady { limit: START_LIMIT })) {
                 Ok(started) => break started,
-                Err(reason) if is_taken(&reason) && attempts.next().is_some() => {}
-                Err(reason) => return Err(reason),
+                Err(PlaneError::Child(ChildError::Ended(ended))) if is_taken(&ended) && attempts.next().is_some() => {}
+                Err(error) => return Err(error),
             }
         };
         if with_machines {
@@ -156,17 +158,14 @@ impl Servers {
     }
 
     /// Puts back what was stored at the start, and waits until the API server has seen it.
-    async fn restore(&self) -> Result<(), String> {
+    async fn restore(&self) -> Result<(), PlaneError> {
         self.store.restore(&self.contents).await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         // From the cache of the API server, which follows etcd.
         let cached = ListParams::default().at("0").matching(VersionMatch::NotOlderThan);
         let clock = Clock::wall();
         loop {
-            let list = namespaces
-                .list_metadata(&cached)
-                .await
-                .map_err(|error| error.to_string())?;
+            let list = namespaces.list_metadata(&cached).await.map_err(PlaneError::Restored)?;
             let names: Option<Vec<&str>> = list.items.iter().map(|item| item.metadata.name.as_deref()).collect();
             if names.is_some_and(|names| names.into_iter().eq(self.contents.names_of("namespaces"))) {
                 return Ok(());
@@ -175,12 +174,12 @@ impl Servers {
         }
     }
 
-    /// Returns, with a sentence, when one of them ends by itself.
-    pub async fn ended(&mut self) -> String {
+    /// Returns when one of them ends by itself.
+    pub async fn ended(&mut self) -> Ended {
         tokio::select! {
             biased;
-            reason = self.server.ended() => reason,
-            reason = self.etcd.ended() => reason,
+            ended = self.server.ended() => ended,
+            ended = self.etcd.ended() => ended,
         }
     }
 
@@ -202,7 +201,7 @@ struct Started {
 }
 
 impl Started {
-    async fn new(programs: &Programs) -> Result<Self, String> {
+    async fn new(programs: &Programs) -> Result<Self, PlaneError> {
         let folder = folder()?;
         let files = Files::write(folder.path())?;
         let (client_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
@@ -235,7 +234,7 @@ impl Started {
     }
 
     /// Waits until the API server is ready and has its own namespaces, no longer than both processes live.
-    async fn ready(&mut self) -> Result<(), String> {
+    async fn ready(&mut self) -> Result<(), ChildError> {
         let (client, clock) = (&self.client, Clock::wall());
         let ready = async {
             loop {
@@ -252,8 +251,8 @@ impl Started {
         };
         tokio::select! {
             biased;
-            reason = self.etcd.ended() => Err(reason),
-            reason = self.server.ended() => Err(reason),
+            ended = self.etcd.ended() => Err(ended.into()),
+            ended = self.server.ended() => Err(ended.into()),
             () = ready => Ok(()),
         }
     }
@@ -285,27 +284,23 @@ struct Files {
 
 impl Files {
     /// A certificate authority, the server's certificate, the key of service accounts, the administrator's token.
-    fn write(folder: &Path) -> Result<Self, String> {
-        let cannot = |error: rcgen::Error| format!("cannot make certificates: {error}");
-        let authority_key = KeyPair::generate().map_err(cannot)?;
+    fn write(folder: &Path) -> Result<Self, PlaneError> {
+        let authority_key = KeyPair::generate()?;
         let mut authority = CertificateParams::default();
         authority.distinguished_name.push(DnType::CommonName, "drydock-envtest");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        let authority_certificate = authority.self_signed(&authority_key).map_err(cannot)?;
+        let authority_certificate = authority.self_signed(&authority_key)?;
         let issuer = Issuer::new(authority, authority_key);
-        let key = KeyPair::generate().map_err(cannot)?;
+        let key = KeyPair::generate()?;
         let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned);
-        let mut server = CertificateParams::new(names).map_err(cannot)?;
+        let mut server = CertificateParams::new(names)?;
         server.distinguished_name.push(DnType::CommonName, "kube-apiserver");
         server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let certificate = server.signed_by(&key, &issuer).map_err(cannot)?;
-        let accounts = KeyPair::generate().map_err(cannot)?;
-        let token = Seed::from_entropy()
-            .map_err(|error| error.to_string())?
-            .stream("administrator's token")
-            .uuid();
+        let certificate = server.signed_by(&key, &issuer)?;
+        let accounts = KeyPair::generate()?;
+        let token = Seed::from_entropy()?.stream("administrator's token").uuid();
         let write = |name: &str, text: &str| private_file(&folder.join(name), text);
         Ok(Self {
             authority: write("ca.crt", &authority_certificate.pem())?,

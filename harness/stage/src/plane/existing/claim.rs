@@ -10,8 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
+use super::SessionError;
+
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "drydock-session";
+/// Namespace and name, for messages.
+const LEASE: &str = "kube-system/drydock-session";
 /// A claim that was not renewed for so long is that of a session that was killed.
 const STALE: SignedDuration = SignedDuration::from_secs(60);
 const RENEWAL: Duration = Duration::from_secs(15);
@@ -26,9 +30,12 @@ impl Claim {
     /// Takes the cluster.
     ///
     /// # Errors
-    /// One line: another session has it, or the Lease cannot be written.
-    pub(super) async fn take(client: &kube::Client, clock: &Clock, seed: &Seed) -> Result<Self, String> {
-        let cannot = |error: kube::Error| format!("cannot write the Lease {NAMESPACE}/{NAME}: {error}");
+    /// When another session has it, or the Lease cannot be written.
+    pub(super) async fn take(client: &kube::Client, clock: &Clock, seed: &Seed) -> Result<Self, SessionError> {
+        let cannot = |error| SessionError::Claim {
+            lease: LEASE,
+            source: Box::new(error),
+        };
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         let holder = seed.stream("claim").uuid();
         let mut lease = Lease {
@@ -48,7 +55,7 @@ impl Claim {
             Some(found) => {
                 let renewed = found.spec.and_then(|spec| spec.renew_time);
                 if renewed.is_some_and(|time| clock.now().duration_since(time.0) < STALE) {
-                    return Err(taken());
+                    return Err(TAKEN);
                 }
                 lease.metadata.resource_version = found.metadata.resource_version;
                 api.replace(NAME, &PostParams::default(), &lease).await
@@ -56,13 +63,13 @@ impl Claim {
         };
         match written {
             Ok(_) => Ok(Self { holder }),
-            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Err(taken()),
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Err(TAKEN),
             Err(error) => Err(cannot(error)),
         }
     }
 
-    /// Renews it; returns, with a sentence, when somebody else has it.
-    pub(super) async fn kept(&self, client: &kube::Client, clock: &Clock) -> String {
+    /// Renews it; returns when another session has it.
+    pub(super) async fn kept(&self, client: &kube::Client, clock: &Clock) -> SessionError {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         loop {
             let renewed = Patch::Merge(json!({ "spec": { "renewTime": MicroTime(clock.now()) } }));
@@ -71,23 +78,24 @@ impl Claim {
             if let Ok(lease) = written
                 && lease.spec.and_then(|spec| spec.holder_identity).as_deref() != Some(&self.holder)
             {
-                return taken();
+                return TAKEN;
             }
             clock.sleep(RENEWAL).await;
         }
     }
 
     /// Gives the cluster back.
-    pub(super) async fn give_back(&self, client: &kube::Client) -> Result<(), String> {
+    pub(super) async fn give_back(&self, client: &kube::Client) -> Result<(), SessionError> {
         let api: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         match api.delete(NAME, &DeleteParams::default()).await {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(format!("the Lease {NAMESPACE}/{NAME} is left: {error}")),
+            Err(source) => Err(SessionError::GiveBack {
+                lease: LEASE,
+                source: Box::new(source),
+            }),
         }
     }
 }
 
-fn taken() -> String {
-    format!("another session of drydock uses this cluster (Lease {NAMESPACE}/{NAME}): wait for its end")
-}
+const TAKEN: SessionError = SessionError::Claimed { lease: LEASE };

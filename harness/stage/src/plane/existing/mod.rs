@@ -9,7 +9,7 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clock::{Clock, Seed};
+use clock::{Clock, NoEntropy, Seed};
 use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -19,15 +19,20 @@ use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use parking_lot::Mutex;
 use scenario::job::Job;
-use scenario::kinds;
+use scenario::kinds::{self, UnknownKind};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use self::claim::Claim;
 use self::tidy::Before;
-use super::{Plane, current_context, folder, write_kubeconfig};
+use super::Plane;
+use super::files::{FileError, folder};
+use super::kubeconfig::{KubeconfigError, KubeconfigProblem, current_context, write_kubeconfig};
+use crate::deploy::DeployError;
 use crate::kind_api::KindApi;
+use crate::objects::ObjectError;
 use crate::role::Role;
+use crate::setup::SetupError;
 use crate::{LEASE, setup};
 
 /// How long the API server may take to answer at the start.
@@ -40,6 +45,121 @@ const FRESH: SignedDuration = SignedDuration::from_mins(1);
 /// How long the controller manager of a cluster takes to notice a dead kubelet, unless it is set otherwise.
 pub const NODE_GRACE: Duration = Duration::from_secs(50);
 
+/// Why a cluster cannot be used, or is not left as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The kubeconfig cannot be used.
+    #[error("--kubeconfig {}: {source}", path.display())]
+    Access {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KubeconfigProblem,
+    },
+    /// The kubeconfig makes no client.
+    #[error("no client for {server}: {source}")]
+    Client {
+        /// The API server.
+        server: String,
+        /// What is wrong with it.
+        source: KubeconfigProblem,
+    },
+    /// The API server answers with an error.
+    #[error("the API server {server} cannot be used: {source}")]
+    Unusable {
+        /// The API server.
+        server: String,
+        /// Its answer.
+        source: Box<kube::Error>,
+    },
+    /// The API server cannot be reached.
+    #[error("the API server {server} does not answer within {} s", REACH_LIMIT.as_secs())]
+    NoAnswer {
+        /// The API server.
+        server: String,
+    },
+    /// The API server answered once and then no more.
+    #[error("the API server stopped to answer for {REACH_LIMIT:?}")]
+    Silent,
+    /// Objects that decide whether the cluster can be used cannot be listed.
+    #[error("cannot list {what}: {source}")]
+    List {
+        /// Which objects.
+        what: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// A machine controller runs there.
+    #[error(
+        "another machine controller runs in this cluster: the Lease {namespace}/{LEASE} is held; \
+         stop it, or use a cluster without one"
+    )]
+    OtherController {
+        /// The namespace of its Lease.
+        namespace: String,
+    },
+    /// Machines that no session made are there.
+    #[error("this cluster has machines that are not ours ({namespace}/{name}): use a cluster without any")]
+    OtherMachines {
+        /// The namespace of one of them.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Another session has the cluster.
+    #[error("another session of drydock uses this cluster (Lease {lease}): wait for its end")]
+    Claimed {
+        /// The Lease by which it claims the cluster.
+        lease: &'static str,
+    },
+    /// The cluster cannot be claimed.
+    #[error("cannot write the Lease {lease}: {source}")]
+    Claim {
+        /// The Lease.
+        lease: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The claim is not given back.
+    #[error("the Lease {lease} is left: {source}")]
+    GiveBack {
+        /// The Lease.
+        lease: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// A new namespace does not get its service account in time.
+    #[error(
+        "the namespace {namespace} has no service account `default` after {ACCOUNT_LIMIT:?}: \
+         does a controller manager run?"
+    )]
+    NoAccount {
+        /// The namespace.
+        namespace: String,
+    },
+    /// The operating system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] NoEntropy),
+    /// The kind Machine is unknown.
+    #[error(transparent)]
+    UnknownKind(#[from] UnknownKind),
+    /// The kubeconfig of a run is not written.
+    #[error(transparent)]
+    Kubeconfig(#[from] KubeconfigError),
+    /// There is no folder for the files of a run.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Definitions, accounts and roles are not installed.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// Objects of a run are left.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Objects of `deploy/` or a namespace are left.
+    #[error(transparent)]
+    Deploy(#[from] DeployError),
+}
+
 /// Which cluster.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -51,20 +171,26 @@ pub struct Access {
 
 impl Access {
     /// The kubeconfig with nothing but the context that is meant.
-    fn read(&self) -> Result<Value, String> {
-        let cannot = |reason: String| format!("--kubeconfig {}: {reason}", self.kubeconfig.display());
-        let mut kubeconfig = Kubeconfig::read_from(&self.kubeconfig).map_err(|error| cannot(error.to_string()))?;
+    fn read(&self) -> Result<Value, SessionError> {
+        self.read_context().map_err(|source| SessionError::Access {
+            path: self.kubeconfig.clone(),
+            source,
+        })
+    }
+
+    fn read_context(&self) -> Result<Value, KubeconfigProblem> {
+        let mut kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
         if self.context.is_some() {
             kubeconfig.current_context.clone_from(&self.context);
         }
-        current_context(&kubeconfig).map_err(cannot)
+        current_context(&kubeconfig)
     }
 
     /// The context and the server, for asking a person.
     ///
     /// # Errors
-    /// One line: why the file is not usable.
-    pub fn describe(&self) -> Result<String, String> {
+    /// [`SessionError::Access`].
+    pub fn describe(&self) -> Result<String, SessionError> {
         let value = self.read()?;
         let text = |pointer: &str| {
             value
@@ -109,12 +235,12 @@ impl Session {
     /// Connects, and looks whether nobody else controls machines there.
     ///
     /// # Errors
-    /// One line: the server does not answer within ten seconds, or who controls machines there.
-    pub async fn start(access: &Access, role: Role) -> Result<Self, String> {
+    /// When the server does not answer within ten seconds, or another controller or session uses it.
+    pub async fn start(access: &Access, role: Role) -> Result<Self, SessionError> {
         let kubeconfig = access.read()?;
         let client = connect(&kubeconfig).await?;
         let clock = Clock::wall();
-        let seed = Seed::from_entropy().map_err(|error| error.to_string())?;
+        let seed = Seed::from_entropy()?;
         // Before anything else: what is there may be another session's.
         let claim = within_limit(Claim::take(&client, &clock, &seed)).await?;
         match Self::prepare(&client, role, &clock).await {
@@ -129,16 +255,16 @@ impl Session {
                 current: Mutex::new(None),
                 claim,
             }),
-            Err(reason) => {
+            Err(error) => {
                 let _ = claim.give_back(&client).await;
-                Err(reason)
+                Err(error)
             }
         }
     }
 
     /// Looks around and installs the definitions where machines will be; what was there before, and whether the
     /// definitions are ours to remove. Leaves nothing when it fails.
-    async fn prepare(client: &kube::Client, role: Role, clock: &Clock) -> Result<(Before, bool), String> {
+    async fn prepare(client: &kube::Client, role: Role, clock: &Clock) -> Result<(Before, bool), SessionError> {
         let defined = within_limit(look_around(client, clock)).await?;
         let before = Before::look(client).await?;
         if !role.holds_machines() {
@@ -148,7 +274,8 @@ impl Session {
         if installed.is_err() && !defined {
             let _ = tidy::definitions(client, clock).await;
         }
-        installed.map(|()| (before, !defined))
+        installed?;
+        Ok((before, !defined))
     }
 
     /// A name for the namespace of a run.
@@ -158,22 +285,22 @@ impl Session {
         format!("drydock-{}", suffix.split('-').next().unwrap_or_default())
     }
 
-    /// Returns, with a sentence, when another session takes the cluster.
-    pub async fn taken(&self) -> String {
+    /// Returns [`SessionError::Claimed`] when another session takes the cluster.
+    pub async fn taken(&self) -> SessionError {
         self.claim.kept(&self.client, &self.clock).await
     }
 
     /// Makes a namespace ready for a run; [`Session::tidy`] removes it.
     ///
     /// # Errors
-    /// One sentence: what cannot be made.
-    pub async fn place(&self, namespace: &str) -> Result<Plane, String> {
+    /// What cannot be made.
+    pub async fn place(&self, namespace: &str) -> Result<Plane, SessionError> {
         *self.current() = Some(namespace.to_owned());
         let place = self.prepared(namespace).await?;
         Ok(Plane::Existing(Box::new(place)))
     }
 
-    async fn prepared(&self, namespace: &str) -> Result<Place, String> {
+    async fn prepared(&self, namespace: &str) -> Result<Place, SessionError> {
         let folder = folder()?;
         let path = folder.path().join("kubeconfig");
         let kubeconfig = write_kubeconfig(&path, self.kubeconfig.clone(), namespace)?;
@@ -185,8 +312,8 @@ impl Session {
             }
         };
         let waited = tokio::time::timeout(ACCOUNT_LIMIT, there).await;
-        waited.map_err(|_| {
-            format!("the namespace {namespace} has no service account `default` after {ACCOUNT_LIMIT:?}: does a controller manager run?")
+        waited.map_err(|_| SessionError::NoAccount {
+            namespace: namespace.to_owned(),
         })?;
         Ok(Place {
             client: self.client.clone(),
@@ -199,8 +326,8 @@ impl Session {
     /// Removes what the run that is under way made.
     ///
     /// # Errors
-    /// One line: what is left, and why.
-    pub async fn tidy(&self) -> Result<(), String> {
+    /// What is left, and why.
+    pub async fn tidy(&self) -> Result<(), SessionError> {
         let namespace = self.current().clone();
         if let Some(namespace) = namespace {
             Box::pin(tidy::run(
@@ -219,16 +346,15 @@ impl Session {
     /// Removes everything that the session made.
     ///
     /// # Errors
-    /// One line: what is left, and why.
-    pub async fn end(self) -> Result<(), String> {
+    /// What is left, and why.
+    pub async fn end(self) -> Result<(), SessionError> {
         let tidied = Box::pin(self.tidy()).await;
-        let removed = if self.installed {
-            tidy::definitions(&self.client, &self.clock).await
-        } else {
-            Ok(())
+        let removed = match self.installed {
+            true => tidy::definitions(&self.client, &self.clock).await,
+            false => Ok(()),
         };
         let given_back = self.claim.give_back(&self.client).await;
-        tidied.and(removed).and(given_back)
+        tidied.and(removed.map_err(SessionError::from)).and(given_back)
     }
 
     /// What is removed at the end, for a person who waits for it.
@@ -295,54 +421,58 @@ impl Place {
 }
 
 /// The first requests to a server that answered a moment ago.
-async fn within_limit<T>(asking: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+async fn within_limit<T>(asking: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
     tokio::time::timeout(REACH_LIMIT, asking)
         .await
-        .unwrap_or_else(|_| Err(format!("the API server stopped to answer for {REACH_LIMIT:?}")))
+        .unwrap_or(Err(SessionError::Silent))
 }
 
-async fn connect(kubeconfig: &Value) -> Result<kube::Client, String> {
+async fn connect(kubeconfig: &Value) -> Result<kube::Client, SessionError> {
     let server = kubeconfig.pointer("/clusters/0/cluster/server").and_then(Value::as_str);
-    let cannot = |error: &dyn std::fmt::Display| format!("no client for {}: {error}", server.unwrap_or_default());
-    let parsed: Kubeconfig = serde_json::from_value(kubeconfig.clone()).map_err(|error| cannot(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
-    let mut config = config.map_err(|error| cannot(&error))?;
-    config.default_retry = false;
-    config.connect_timeout = Some(REACH_LIMIT / 2);
-    let client = kube::Client::try_from(config).map_err(|error| cannot(&error))?;
-    let server = server.unwrap_or_default();
+    let server = server.unwrap_or_default().to_owned();
+    let client = match client_for(kubeconfig).await {
+        Ok(client) => client,
+        Err(source) => return Err(SessionError::Client { server, source }),
+    };
     match tokio::time::timeout(REACH_LIMIT, client.apiserver_version()).await {
         Ok(Ok(_)) => Ok(client),
-        Ok(Err(error)) => Err(format!("the API server {server} cannot be used: {error}")),
-        Err(_) => Err(format!(
-            "the API server {server} does not answer within {} s",
-            REACH_LIMIT.as_secs()
-        )),
+        Ok(Err(source)) => Err(SessionError::Unusable {
+            server,
+            source: Box::new(source),
+        }),
+        Err(_) => Err(SessionError::NoAnswer { server }),
     }
+}
+
+async fn client_for(kubeconfig: &Value) -> Result<kube::Client, KubeconfigProblem> {
+    let parsed: Kubeconfig = serde_json::from_value(kubeconfig.clone())?;
+    let mut config = kube::Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    config.connect_timeout = Some(REACH_LIMIT / 2);
+    Ok(kube::Client::try_from(config)?)
 }
 
 /// Whether the machine CRDs are there.
 ///
 /// # Errors
-/// One line: which other machine controller runs there, or whose machines are there.
-async fn look_around(client: &kube::Client, clock: &Clock) -> Result<bool, String> {
-    let told = |what: &str| {
-        let what = what.to_owned();
-        move |error: kube::Error| format!("cannot list {what}: {error}")
+/// When another machine controller runs there, or machines are there.
+async fn look_around(client: &kube::Client, clock: &Clock) -> Result<bool, SessionError> {
+    let cannot_list = |what| {
+        move |error| SessionError::List {
+            what,
+            source: Box::new(error),
+        }
     };
     let leases: Api<Lease> = Api::all(client.clone());
     let named = ListParams::default().fields(&format!("metadata.name={LEASE}"));
     let now = clock.now();
-    for lease in leases.list(&named).await.map_err(told("leases"))? {
+    for lease in leases.list(&named).await.map_err(cannot_list("leases"))? {
         let namespace = lease.namespace().unwrap_or_default();
         let spec = lease.spec.unwrap_or_default();
         let held = spec.holder_identity.is_some_and(|holder| !holder.is_empty());
         let renewed = spec.renew_time.is_some_and(|time| now.duration_since(time.0) < FRESH);
         if held && renewed {
-            return Err(format!(
-                "another machine controller runs in this cluster: the Lease {namespace}/{LEASE} is held; \
-                 stop it, or use a cluster without one"
-            ));
+            return Err(SessionError::OtherController { namespace });
         }
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -350,17 +480,16 @@ async fn look_around(client: &kube::Client, clock: &Clock) -> Result<bool, Strin
     let defined = definitions
         .get_metadata_opt(&name)
         .await
-        .map_err(told("CRDs"))?
+        .map_err(cannot_list("CRDs"))?
         .is_some();
     if defined {
         let machines: Api<DynamicObject> = Api::all_with(client.clone(), &kinds::find("Machine")?.resource());
         let listed = machines.list_metadata(&ListParams::default().limit(1)).await;
-        if let Some(machine) = listed.map_err(told("machines"))?.items.first() {
-            return Err(format!(
-                "this cluster has machines that are not ours ({}/{}): use a cluster without any",
-                machine.namespace().unwrap_or_default(),
-                machine.name_any()
-            ));
+        if let Some(machine) = listed.map_err(cannot_list("machines"))?.items.first() {
+            return Err(SessionError::OtherMachines {
+                namespace: machine.namespace().unwrap_or_default(),
+                name: machine.name_any(),
+            });
         }
     }
     Ok(defined)

@@ -12,7 +12,9 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::json;
 
-use crate::objects::{is_of_our_cloud, release_held, remove, remove_all, remove_node, told};
+use super::SessionError;
+use crate::deploy::DeployError;
+use crate::objects::{ObjectError, cannot_read, is_of_our_cloud, release_held, remove, remove_all, remove_node};
 use crate::role::Role;
 use crate::{deploy, tokens};
 
@@ -24,7 +26,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    pub(super) async fn look(client: &kube::Client) -> Result<Self, String> {
+    pub(super) async fn look(client: &kube::Client) -> Result<Self, ObjectError> {
         let nodes = Api::<Node>::all(client.clone())
             .list_metadata(&ListParams::default())
             .await;
@@ -32,12 +34,12 @@ impl Before {
         let tokens = tokens.list_metadata(&ListParams::default().fields(tokens::TYPE)).await;
         Ok(Self {
             nodes: nodes
-                .map_err(told("nodes"))?
+                .map_err(cannot_read("nodes"))?
                 .iter()
                 .map(ResourceExt::name_any)
                 .collect(),
             tokens: tokens
-                .map_err(told("secrets"))?
+                .map_err(cannot_read("secrets"))?
                 .iter()
                 .map(ResourceExt::name_any)
                 .collect(),
@@ -52,7 +54,7 @@ pub(super) async fn run(
     role: Role,
     before: &Before,
     clock: &Clock,
-) -> Result<(), String> {
+) -> Result<(), SessionError> {
     if role.holds_machines() {
         release_held(client, namespace).await?;
     }
@@ -64,13 +66,14 @@ pub(super) async fn run(
     remove_all(&secrets, &ListParams::default().fields(tokens::TYPE), is_new).await?;
     let mut objects = role.rbac(namespace)?;
     objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } }));
-    deploy::remove(client, &objects, clock).await
+    deploy::remove(client, &objects, clock).await?;
+    Ok(())
 }
 
 /// Removes the definitions of the machine API.
-pub(super) async fn definitions(client: &kube::Client, clock: &Clock) -> Result<(), String> {
+pub(super) async fn definitions(client: &kube::Client, clock: &Clock) -> Result<(), DeployError> {
     let definitions: Result<Vec<_>, _> = mcm_api::crd::all().into_iter().map(serde_json::to_value).collect();
-    let mut definitions = definitions.map_err(|error| format!("a CRD has no JSON form: {error}"))?;
+    let mut definitions = definitions.map_err(|source| DeployError::NoJson { kind: "CRD", source })?;
     for definition in &mut definitions {
         definition["apiVersion"] = "apiextensions.k8s.io/v1".into();
         definition["kind"] = "CustomResourceDefinition".into();
@@ -79,9 +82,9 @@ pub(super) async fn definitions(client: &kube::Client, clock: &Clock) -> Result<
 }
 
 /// Nodes of our cloud that were not there before, with what is on them and what tells of them.
-async fn nodes(client: &kube::Client, before: &Before) -> Result<(), String> {
+async fn nodes(client: &kube::Client, before: &Before) -> Result<(), ObjectError> {
     let api: Api<Node> = Api::all(client.clone());
-    for node in api.list(&ListParams::default()).await.map_err(told("nodes"))? {
+    for node in api.list(&ListParams::default()).await.map_err(cannot_read("nodes"))? {
         let name = node.name_any();
         if !is_of_our_cloud(&node) || before.nodes.contains(&name) {
             continue;

@@ -1,0 +1,123 @@
+//! Kubeconfigs: clients from them, and files of one context for another user or namespace.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{self, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::files::{FileError, private_file};
+
+/// Why a kubeconfig cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigError {
+    /// There is no client for it.
+    #[error("no client by {}: {source}", path.display())]
+    Client {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: KubeconfigProblem,
+    },
+    /// Another one cannot be made from it.
+    #[error("cannot make a kubeconfig from {}: {source}", path.display())]
+    Derive {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: KubeconfigProblem,
+    },
+    /// A kubeconfig that is made here has no YAML form.
+    #[error("a kubeconfig has no YAML form: {0}")]
+    NoYaml(#[source] serde_saphyr::ser::Error),
+    /// The file is not written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What is wrong with a kubeconfig.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeconfigProblem {
+    /// The file cannot be read, or names files that cannot.
+    #[error(transparent)]
+    Read(#[from] config::KubeconfigError),
+    /// It has no context of that name.
+    #[error("it has no context {0:?}")]
+    NoContext(String),
+    /// It has no cluster of that name.
+    #[error("it has no cluster {0:?}")]
+    NoCluster(String),
+    /// Its values do not make a client.
+    #[error(transparent)]
+    Client(#[from] kube::Error),
+    /// It has the wrong form.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It has no YAML form.
+    #[error(transparent)]
+    Yaml(#[from] serde_saphyr::ser::Error),
+}
+
+/// A client as a kubeconfig says.
+///
+/// # Errors
+/// [`KubeconfigError::Client`].
+pub async fn client_of(kubeconfig: &Path) -> Result<kube::Client, KubeconfigError> {
+    read_client(kubeconfig).await.map_err(|source| KubeconfigError::Client {
+        path: kubeconfig.to_owned(),
+        source,
+    })
+}
+
+async fn read_client(kubeconfig: &Path) -> Result<kube::Client, KubeconfigProblem> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    config.default_retry = false;
+    Ok(kube::Client::try_from(config)?)
+}
+
+/// The current context's cluster in `kubeconfig`, for another user. The namespace stays.
+pub(super) fn with_token(kubeconfig: &Path, user: &str, token: &str) -> Result<String, KubeconfigError> {
+    derive(kubeconfig, user, token).map_err(|source| KubeconfigError::Derive {
+        path: kubeconfig.to_owned(),
+        source,
+    })
+}
+
+fn derive(kubeconfig: &Path, user: &str, token: &str) -> Result<String, KubeconfigProblem> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    let mut value = current_context(&read)?;
+    value["users"][0]["user"] = json!({ "token": token });
+    value["users"][0]["name"] = user.into();
+    value["contexts"][0]["context"]["user"] = user.into();
+    Ok(serde_saphyr::to_string(&value)?)
+}
+
+/// A kubeconfig with nothing but its current context.
+pub(super) fn current_context(kubeconfig: &Kubeconfig) -> Result<Value, KubeconfigProblem> {
+    let name = kubeconfig.current_context.as_deref().unwrap_or_default();
+    let context = kubeconfig.contexts.iter().find(|context| context.name == name);
+    let context = context.and_then(|context| context.context.clone());
+    let context = context.ok_or_else(|| KubeconfigProblem::NoContext(name.to_owned()))?;
+    let cluster = kubeconfig
+        .clusters
+        .iter()
+        .find(|cluster| cluster.name == context.cluster);
+    let cluster = cluster.ok_or_else(|| KubeconfigProblem::NoCluster(context.cluster.clone()))?;
+    let wanted = context.user.clone().unwrap_or_default();
+    let user = kubeconfig.auth_infos.iter().find(|user| user.name == wanted);
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [cluster],
+        "users": [user.cloned().unwrap_or_default()],
+        "contexts": [{ "name": name, "context": context }],
+        "current-context": name,
+    }))
+}
+
+/// Writes a kubeconfig whose one context has that namespace.
+pub(super) fn write_kubeconfig(path: &Path, mut value: Value, namespace: &str) -> Result<PathBuf, KubeconfigError> {
+    value["contexts"][0]["context"]["namespace"] = namespace.into();
+    let text = serde_saphyr::to_string(&value).map_err(KubeconfigError::NoYaml)?;
+    Ok(private_file(path, &text)?)
+}
