@@ -51,15 +51,20 @@ impl Deprecations {
     /// Notes the old spellings of a fault rule that the file has at `place`, such as `inject`; empty: the rule is the
     /// whole document.
     pub fn add_rule(&mut self, file: &str, place: &str, rule: &Value) {
-        let at = |field: &str| match place {
+        self.add_moved_rule(file, place, place, rule);
+    }
+
+    /// The same of a rule that belongs at another place now.
+    pub fn add_moved_rule(&mut self, file: &str, old_place: &str, new_place: &str, rule: &Value) {
+        let at = |place: &str, field: &str| match place {
             "" => field.to_owned(),
             place => format!("{place}.{field}"),
         };
         for (field, new) in renamed(rule) {
-            self.add(file, at(field), at(new));
+            self.add(file, at(old_place, field), at(new_place, new));
         }
         for call in call_values(rule) {
-            self.add_call(file, &at("match.call"), call);
+            self.add_call(file, &at(new_place, "match.call"), call);
         }
     }
 
